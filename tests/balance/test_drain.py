@@ -18,7 +18,7 @@ from kadcrawl.balance.drain import (
 )
 
 
-def after(backlogs: list[Backlog], moves: list[Move]) -> list[Backlog]:
+def backlogs_after(backlogs: list[Backlog], moves: list[Move]) -> list[Backlog]:
     pending = [backlog.pending for backlog in backlogs]
     for move in moves:
         pending[move.lender] -= move.urls
@@ -68,7 +68,7 @@ def test_shedding_makes_the_last_end_no_later_and_nothing_bounces(seed: int) -> 
     ]
     block = random.randint(1, 25)
     moves = plan_moves(backlogs, block)
-    then = after(backlogs, moves)
+    then = backlogs_after(backlogs, moves)
     assert sum(backlog.pending for backlog in backlogs) == sum(backlog.pending for backlog in then)
     assert max(backlog.drain_s for backlog in then) <= max(backlog.drain_s for backlog in backlogs)
     mean_s = sum(backlog.drain_s for backlog in backlogs) / len(backlogs)
@@ -82,7 +82,7 @@ def test_shedding_makes_the_last_end_no_later_and_nothing_bounces(seed: int) -> 
 
 def test_the_heaviest_ends_within_a_block_of_the_best_there_is() -> None:
     backlogs = [Backlog(100, url_s) for url_s in (0.34, 0.8, 0.46, 1.55, 0.51)]
-    then = after(backlogs, plan_moves(backlogs, 1))
+    then = backlogs_after(backlogs, plan_moves(backlogs, 1))
     best_s = 500 / sum(1 / backlog.url_s for backlog in backlogs)
     assert best_s <= max(backlog.drain_s for backlog in then) <= best_s + 1.55
 

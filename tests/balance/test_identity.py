@@ -23,7 +23,7 @@ def range_of(peer: int, peers: list[NodeId]) -> Range:
     return Range(owner=NodeId(peer), live_mask=mask)
 
 
-def owner_of(place: int, peers: list[NodeId]) -> NodeId:
+def nearest_id(place: int, peers: list[NodeId]) -> NodeId:
     return min(peers, key=lambda peer: peer ^ place)
 
 
@@ -76,7 +76,7 @@ def test_ranges_share_the_space(peers: list[NodeId], place: NodeId) -> None:
 def test_a_newcomer_knows_from_the_owner_alone_what_it_will_own(peers: list[NodeId], newcomer: NodeId) -> None:
     if newcomer in peers:
         return
-    told = range_of(owner_of(newcomer, peers), peers).newcomer(newcomer)
+    told = range_of(nearest_id(newcomer, peers), peers).newcomer(newcomer)
     assert range_of(newcomer, [*peers, newcomer]) == told
 
 
@@ -88,15 +88,15 @@ def test_a_newcomer_knows_it_beside_others_that_are_expected(
     everybody = [*dict.fromkeys([*peers, *expected])]
     if newcomer in everybody:
         return
-    told = range_of(owner_of(newcomer, peers), peers).shared_with(newcomer, expected)
-    assert range_of(owner_of(newcomer, everybody), everybody) == told
+    told = range_of(nearest_id(newcomer, peers), peers).shared_with(newcomer, expected)
+    assert range_of(nearest_id(newcomer, everybody), everybody) == told
 
 
 @given(swarms, ids)
 def test_the_owner_an_id_is_found_at_loses_half_of_its_range(peers: list[NodeId], newcomer: NodeId) -> None:
     if newcomer in peers:
         return
-    owner = owner_of(newcomer, peers)
+    owner = nearest_id(newcomer, peers)
     before, after = range_of(owner, peers), range_of(owner, [*peers, newcomer])
     assert before.share / 2 == after.share
     assert before.newcomer(newcomer).share >= after.share
@@ -106,6 +106,6 @@ def test_the_owner_an_id_is_found_at_loses_half_of_its_range(peers: list[NodeId]
 def test_the_choice_is_that_of_one_who_sees_the_whole_swarm(peers: list[NodeId], seed: int) -> None:
     random = Random(seed)
     drawn = [NodeId(random.getrandbits(ID_BITS)) for _ in range(4)]
-    chosen = choose_id([IdCandidate(node_id=one, range=range_of(owner_of(one, peers), peers)) for one in drawn])
-    split = {one: range_of(owner_of(one, peers), peers).share for one in drawn}
+    chosen = choose_id([IdCandidate(node_id=one, range=range_of(nearest_id(one, peers), peers)) for one in drawn])
+    split = {one: range_of(nearest_id(one, peers), peers).share for one in drawn}
     assert max(split.values()) == split[chosen.node_id]

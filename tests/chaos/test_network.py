@@ -13,7 +13,6 @@ import pytest
 
 from scripts.chaos.dealt_web import DealtWeb, made_up
 from scripts.chaos.machines import Loopback, OnHub
-from scripts.chaos.namespaces import unavailable
 from scripts.chaos.network import NETWORK
 from scripts.chaos.parted import Across, NetworkSplit, across, views
 from scripts.chaos.run import PEERS, RunSize, run
@@ -28,14 +27,7 @@ FEW, MANY = "10.77.0.1", "10.77.0.2"
 PARTING = NetworkSplit(frozenset({FEW}), 100.0, 130.0)
 
 
-@pytest.fixture
-def allowed() -> None:
-    """Skip where the machine makes no namespaces."""
-    if (why := unavailable()) is not None:
-        pytest.skip(why)
-
-
-def asked(time: float, asker: str, path: str = "/") -> Access:
+def access_by(time: float, asker: str, path: str = "/") -> Access:
     return Access(time, SITE, path, 200, "", asker)
 
 
@@ -51,13 +43,13 @@ def hurried(*log: Access) -> int:
 @pytest.mark.parametrize(
     ("before", "later", "expected"),
     [
-        (asked(110.0, FEW), asked(110.2, MANY), 0),
-        (asked(110.0, MANY), asked(110.2, FEW), 0),
-        (asked(99.9, MANY), asked(100.1, FEW), 1),
-        (asked(110.0, FEW), asked(110.2, FEW, "/x"), 1),
-        (asked(110.0, MANY), asked(110.2, MANY, "/x"), 1),
-        (asked(90.0, FEW), asked(90.2, MANY), 1),
-        (asked(130.0 + RECOVERY_S + 1, FEW), asked(130.2 + RECOVERY_S + 1, MANY), 1),
+        (access_by(110.0, FEW), access_by(110.2, MANY), 0),
+        (access_by(110.0, MANY), access_by(110.2, FEW), 0),
+        (access_by(99.9, MANY), access_by(100.1, FEW), 1),
+        (access_by(110.0, FEW), access_by(110.2, FEW, "/x"), 1),
+        (access_by(110.0, MANY), access_by(110.2, MANY, "/x"), 1),
+        (access_by(90.0, FEW), access_by(90.2, MANY), 1),
+        (access_by(130.0 + RECOVERY_S + 1, FEW), access_by(130.2 + RECOVERY_S + 1, MANY), 1),
     ],
 )
 def test_a_site_may_be_hurried_only_across_a_partition(before: Access, later: Access, expected: int) -> None:
@@ -66,30 +58,30 @@ def test_a_site_may_be_hurried_only_across_a_partition(before: Access, later: Ac
 
 
 def test_what_came_before_a_partition_counts_for_its_own_side() -> None:
-    assert 1 == hurried(asked(99.9, MANY), asked(100.1, MANY, "/x"))
+    assert 1 == hurried(access_by(99.9, MANY), access_by(100.1, MANY, "/x"))
 
 
 def test_without_a_partition_the_log_is_judged_once_and_whole() -> None:
-    log = [asked(1.0, FEW), asked(1.1, MANY)]
+    log = [access_by(1.0, FEW), access_by(1.1, MANY)]
     assert [log] == views(log, None)
     assert Across(0, 0, 0.0) == across(log, None, 1.0)
 
 
 def test_only_what_both_sides_asked_for_is_repeated_across() -> None:
     log = [
-        asked(50.0, MANY, "/before"),
-        asked(110.0, FEW, "/before"),  # Across: the few did not know.
-        asked(112.0, FEW, "/twice"),
-        asked(114.0, FEW, "/twice"),  # Its own fault.
-        asked(116.0, MANY, "/robots.txt"),
-        asked(118.0, FEW, "/robots.txt"),
-        asked(190.0, MANY, "/twice"),  # Long after.
+        access_by(50.0, MANY, "/before"),
+        access_by(110.0, FEW, "/before"),  # Across: the few did not know.
+        access_by(112.0, FEW, "/twice"),
+        access_by(114.0, FEW, "/twice"),  # Its own fault.
+        access_by(116.0, MANY, "/robots.txt"),
+        access_by(118.0, FEW, "/robots.txt"),
+        access_by(190.0, MANY, "/twice"),  # Long after.
     ]
     assert Across(0, 1, 0.0) == across(log, PARTING, 1.0)
 
 
 def test_it_says_how_long_the_sides_were_strangers_after_healing() -> None:
-    log = [asked(134.0, FEW), asked(134.5, MANY, "/x"), asked(137.0, FEW, "/y")]
+    log = [access_by(134.0, FEW), access_by(134.5, MANY, "/x"), access_by(137.0, FEW, "/y")]
     assert Across(1, 0, 4.5) == across(log, PARTING, 1.0)
 
 
@@ -104,7 +96,7 @@ def test_on_loopback_everybody_is_on_this_machine() -> None:
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("scenario", [name for name in NETWORK if name != "partition"])
-@pytest.mark.usefixtures("allowed")
+@pytest.mark.usefixtures("namespaces")
 async def test_whatever_happens_to_the_network_the_swarm_finishes_the_crawl(scenario: str, tmp_path: Path) -> None:
     """A partition alone is part of one with a kill."""
     async with OnHub(SMALL.peers, SITES, Random(1)) as machines, DealtWeb(made_up(120), SITES, machines) as web:
@@ -132,7 +124,7 @@ def command_line(pid: str) -> bytes:
         return b""
 
 
-@pytest.mark.usefixtures("allowed", "interruptible")
+@pytest.mark.usefixtures("namespaces", "interruptible")
 async def test_ctrl_c_leaves_neither_processes_nor_namespaces(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "scripts.chaos", "--network"),

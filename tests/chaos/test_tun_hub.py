@@ -13,17 +13,10 @@ from subprocess import CalledProcessError
 import pytest
 
 from scripts.chaos import __main__ as chaos
-from scripts.chaos.namespaces import Namespace, remove_stale, stale, unavailable
+from scripts.chaos.namespaces import Namespace, remove_stale, stale
 from scripts.chaos.tun_hub import Faults, Hub, PacketConditions
 
 ONE, TWO = "10.77.0.1", "10.77.0.2"
-
-
-@pytest.fixture
-def allowed() -> None:
-    """Skip where the machine makes no namespaces. Asked for by those who need some, as asking makes one."""
-    if (why := unavailable()) is not None:
-        pytest.skip(why)
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------
@@ -147,7 +140,7 @@ async def arrives(sender: socket.socket, receiver: socket.socket, within_s: floa
     return (received, source) == (b"?", sender.getsockname())
 
 
-@pytest.mark.usefixtures("allowed")
+@pytest.mark.usefixtures("namespaces")
 async def test_two_machines_hear_each_other_until_cut_and_again_when_healed() -> None:
     async with Hub([[ONE], [TWO]], Random(1)) as hub:
         with udp(hub.namespaces[0], ONE) as one, udp(hub.namespaces[1], TWO) as two:
@@ -161,7 +154,7 @@ async def test_two_machines_hear_each_other_until_cut_and_again_when_healed() ->
             assert (5, 1) == (hub.faults.counts.packets, hub.faults.counts.cut)
 
 
-@pytest.mark.usefixtures("allowed")
+@pytest.mark.usefixtures("namespaces")
 async def test_packets_come_twice_and_are_overtaken_by_those_that_are_less_late() -> None:
     loop = asyncio.get_running_loop()
     async with Hub([[ONE], [TWO]], Random(1)) as hub:
@@ -176,7 +169,7 @@ async def test_packets_come_twice_and_are_overtaken_by_those_that_are_less_late(
                 assert [b"early", b"late", b"late"] == [(await loop.sock_recvfrom(two, 100))[0] for _ in range(3)]
 
 
-@pytest.mark.usefixtures("allowed")
+@pytest.mark.usefixtures("namespaces")
 async def test_a_stream_survives_loss_and_disorder() -> None:
     data = Random(1).randbytes(200_000)
     async with Hub([[ONE], [TWO]], Random(1)) as hub:
@@ -206,7 +199,7 @@ async def test_a_stream_survives_loss_and_disorder() -> None:
         assert hub.faults.counts.lost > 0
 
 
-@pytest.mark.usefixtures("allowed")
+@pytest.mark.usefixtures("namespaces")
 async def test_nothing_is_left_of_a_hub_whatever_happens_in_it() -> None:
     before = ours()
 
@@ -224,7 +217,7 @@ async def test_nothing_is_left_of_a_hub_whatever_happens_in_it() -> None:
     assert before == ours()
 
 
-@pytest.mark.usefixtures("allowed")
+@pytest.mark.usefixtures("namespaces")
 def test_what_a_killed_process_left_is_removed() -> None:
     with Namespace() as living:
         dead = Namespace()

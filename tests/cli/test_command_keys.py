@@ -43,7 +43,7 @@ NO_KEY = {"KADCRAWL_KEY": ""}
 
 
 @asynccontextmanager
-async def peer(data: Path, *options: str) -> AsyncIterator[tuple[Process, str]]:
+async def first_peer(data: Path, *options: str) -> AsyncIterator[tuple[Process, str]]:
     """Start a first peer that gets no key from its environment; yield it and what it says at the start."""
     process = await start("start", "--listen", "127.0.0.1:0", "--data", str(data), *options, env=NO_KEY)
     assert process.stderr is not None
@@ -56,7 +56,7 @@ async def peer(data: Path, *options: str) -> AsyncIterator[tuple[Process, str]]:
             await process.communicate()
 
 
-def make(directory: Path) -> Path:
+def make_directory(directory: Path) -> Path:
     directory.mkdir()
     return directory
 
@@ -84,7 +84,7 @@ def test_a_key_that_finds_no_room_is_said_to_be_lost() -> None:
 
 
 async def test_a_peer_makes_a_key_and_says_how_others_join(tmp_path: Path) -> None:
-    async with peer(tmp_path / "one") as (process, said):
+    async with first_peer(tmp_path / "one") as (process, said):
         key_file = tmp_path / "one" / "swarm.key"
         assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
         join = said.partition("kadcrawl join ")[2].split()
@@ -133,7 +133,7 @@ async def test_a_key_others_can_read_is_refused(tmp_path: Path) -> None:
 
 
 async def test_without_a_key_it_is_loud_and_stays_on_this_machine(tmp_path: Path) -> None:
-    async with peer(tmp_path / "one", "--insecure") as (process, said):
+    async with first_peer(tmp_path / "one", "--insecure") as (process, said):
         assert "--insecure: nothing is encrypted" in said
         assert "kadcrawl join --insecure --listen 127.0.0.1:0 " in said
         status = await kadcrawl("status", "--data", str(tmp_path / "one"), env=NO_KEY)
@@ -149,7 +149,7 @@ async def test_without_a_key_it_is_loud_and_stays_on_this_machine(tmp_path: Path
 
 async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
     new = await keygen(tmp_path / "new.key")
-    async with peer(tmp_path / "one") as (process, said):
+    async with first_peer(tmp_path / "one") as (process, said):
         here = ["--data", str(tmp_path / "one")]
         old = (tmp_path / "one" / "swarm.key").read_text().strip()
         run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
@@ -235,7 +235,7 @@ async def test_a_third_key_within_the_hour_is_refused_unless_it_ends_the_first(t
     def kept() -> list[str]:
         return [(data / name).read_text().split()[0] for name in ("swarm.key", "swarm.key.former")]
 
-    async with peer(data) as (process, said):
+    async with first_peer(data) as (process, said):
         first = (data / "swarm.key").read_text().strip()
         wrong, right = ((tmp_path / f"{name}.key").read_text().strip() for name in ("wrong", "right"))
         assert 0 == (await rekey("wrong.key")).code
@@ -261,7 +261,7 @@ async def test_a_third_key_within_the_hour_is_refused_unless_it_ends_the_first(t
 
 async def test_of_a_leaf_it_is_said_how_it_gets_another_key(tmp_path: Path) -> None:
     await keygen(tmp_path / "new.key")
-    data = make(tmp_path / "leaf")
+    data = make_directory(tmp_path / "leaf")
     KeyStore(data).keep(Keyring(LOOSE))
     KeyStore(data).keep_peer_key(PeerKey.generate())
     run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(data), env=NO_KEY)
@@ -271,7 +271,7 @@ async def test_of_a_leaf_it_is_said_how_it_gets_another_key(tmp_path: Path) -> N
 
 async def test_nothing_is_made_up_about_a_peer_that_did_not_answer(tmp_path: Path) -> None:
     """It writes the key down before it answers: so its directory may know what the lost answer would have said."""
-    new, data = await keygen(tmp_path / "new.key"), make(tmp_path / "one")
+    new, data = await keygen(tmp_path / "new.key"), make_directory(tmp_path / "one")
     peer_key, safe = PeerKey.generate(), KeyStore(data)
     safe.keep(Keyring(LOOSE))
     safe.keep_peer_key(peer_key)
@@ -301,7 +301,10 @@ async def test_all_peers_of_a_local_crawl_are_told(tmp_path: Path) -> None:
     new = await keygen(tmp_path / "new.key")
     options = ["--key-file", str(tmp_path / "old.key")]
     await keygen(tmp_path / "old.key")
-    async with peer(tmp_path / "peer-1", *options) as (one, _), peer(tmp_path / "peer-2", *options) as (two, _):
+    async with (
+        first_peer(tmp_path / "peer-1", *options) as (one, _),
+        first_peer(tmp_path / "peer-2", *options) as (two, _),
+    ):
         run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(tmp_path), env=NO_KEY)
         assert (run.code, run.out.count("goes by the new key")) == (0, 2), run
         for name in ("peer-1", "peer-2"):
@@ -327,13 +330,13 @@ def test_no_process_started_from_here_gets_the_key(
 async def test_no_second_swarm_is_begun_in_the_directory_of_one(tmp_path: Path) -> None:
     data, other = tmp_path / "one", tmp_path / "other.key"
     here = ["--data", str(data), "--listen", "127.0.0.1:0"]
-    async with peer(data) as (process, _):
+    async with first_peer(data) as (process, _):
         assert (await interrupted(process)).code == 11
     key = (data / "swarm.key").read_text()
     await keygen(other)
     run = await kadcrawl("start", *here, "--key-file", str(other), env=NO_KEY)
     assert (run.code, "is of a swarm with another key" in run.err) == (2, True), run
-    async with peer(tmp_path / "two", "--key-file", str(other)) as (process, said):
+    async with first_peer(tmp_path / "two", "--key-file", str(other)) as (process, said):
         run = await kadcrawl("join", "--bootstrap", said.split()[-1], *here, env=NO_KEY)
         assert (run.code, "another swarm's key" in run.err) == (2, True), run
         joining = ["--bootstrap", said.split()[-1], "--listen", "127.0.0.1:0", "--data", str(tmp_path / "three")]
@@ -424,8 +427,8 @@ def test_a_damaged_key_is_to_be_copied_from_another_peer(
 
 async def test_a_replaced_key_is_reported_in_the_log_and_not_at_the_terminal(tmp_path: Path) -> None:
     former = await keygen(tmp_path / "former.key")
-    KeyStore(make(tmp_path / "one")).keep(Keyring(LOOSE, former))
-    async with peer(tmp_path / "one", "--key-file", str(tmp_path / "former.key")) as (process, said):
+    KeyStore(make_directory(tmp_path / "one")).keep(Keyring(LOOSE, former))
+    async with first_peer(tmp_path / "one", "--key-file", str(tmp_path / "former.key")) as (process, said):
         assert "swarm.key_replaced" not in said
         assert (await interrupted(process)).code == 11
     assert f"swarm.key_replaced given={former.name} used={LOOSE.name}" in (tmp_path / "one" / "peer.log").read_text()

@@ -37,7 +37,7 @@ async def leaf_of(address: str, data: Path) -> asyncio.subprocess.Process:
     return process
 
 
-async def told(address: str, states: set[str]) -> None:
+async def until_states_shown(address: str, states: set[str]) -> None:
     """Return when the status of the peer at this address shows these states and no others."""
     async with asyncio.timeout(60):
         while True:
@@ -78,7 +78,7 @@ async def test_a_leaf_crawls_with_the_others_and_ends_with_them(tmp_path: Path) 
         leaf = await leaf_of(address, tmp_path / "leaf")
         assert open_to_others(one)
         assert [] == open_to_others(leaf)
-        await told(address, {"crawling", "leaf: crawling"})
+        await until_states_shown(address, {"crawling", "leaf: crawling"})
         looked.set()
         runs = [await ended(one), await ended(leaf)]
         assert [0, 0] == [run.code for run in runs], runs
@@ -94,7 +94,7 @@ async def test_a_leaf_pauses_and_stops_with_the_swarm(tmp_path: Path) -> None:
         leaf = await leaf_of(address, tmp_path / "leaf")
         await until(lambda: len(finished(tmp_path / "leaf")) > SOME, leaf)
         assert (await kadcrawl("pause", "--peer", address)).code == 0
-        await told(address, {"paused", "leaf: paused"})
+        await until_states_shown(address, {"paused", "leaf: paused"})
         before = len(finished(tmp_path / "leaf"))
         assert (await kadcrawl("resume", "--peer", address)).code == 0
         await until(lambda: len(finished(tmp_path / "leaf")) > before + SOME, leaf)

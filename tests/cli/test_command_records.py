@@ -7,7 +7,6 @@ import re
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -18,14 +17,11 @@ from scripts.kadcrawl_run import page_lines
 from sim.sample_pages import SITES
 from sim.sample_web import SampleWeb
 from tests.support.command import address_of, children, crawl, ended, interrupted, joinable, kadcrawl, start, until
+from tests.support.records import records
 from tests.support.web import Web, html, slow
 
 EXAMPLE = Path("scripts/records/kadcrawl.toml")
 ALMANAC = [site.name for site in SITES].index("almanac")
-
-
-def records(data: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for log in sorted(data.rglob("records.jsonl")) for line in log.read_text().splitlines()]
 
 
 async def test_the_example_runs(tmp_path: Path) -> None:
@@ -95,13 +91,15 @@ async def test_a_crawl_killed_again_and_again_has_each_record_exactly_once(tmp_p
     assert f" MB, {len(expected)} records, " in run.out, "those of the runs before as well"
 
 
-def check(*arguments: str) -> tuple[int, str]:
+def run_check(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(main, ["check", *arguments])
     return result.exit_code, result.output
 
 
 def test_check_says_which_role_and_rule_a_url_has() -> None:
-    code, said = check(str(EXAMPLE), "http://a.test/topic-5/page-1.html", "http://a.test/topic-1/", "http://a.test/x")
+    code, said = run_check(
+        str(EXAMPLE), "http://a.test/topic-5/page-1.html", "http://a.test/topic-1/", "http://a.test/x"
+    )
     assert 0 == code
     assert "article: title, links" in said
     assert "word count: hook scripts.records.hooks:word_count" in said
@@ -119,17 +117,17 @@ def test_rules_can_be_tried_on_a_saved_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<h1>One</h1><p>two two <a href=/three>three</a></p>")
     url = "http://a.test/topic-5/page.html"
-    assert (0, '{"title":"One","links":["/three"]}\n') == check(str(EXAMPLE), "--page", str(page), url)
-    code, said = check(str(EXAMPLE), "--page", str(page), url.replace("5", "6"))
+    assert (0, '{"title":"One","links":["/three"]}\n') == run_check(str(EXAMPLE), "--page", str(page), url)
+    code, said = run_check(str(EXAMPLE), "--page", str(page), url.replace("5", "6"))
     assert (0, {"title": "One", "words": 3, "commonest": "two"}) == (code, json.loads(said))
     page.write_text("")
-    assert (0, "The page has no records by rule article.\n") == check(str(EXAMPLE), "--page", str(page), url)
+    assert (0, "The page has no records by rule article.\n") == run_check(str(EXAMPLE), "--page", str(page), url)
     for arguments, why in (
         ((str(page),), "--page goes with one URL"),
         ((str(page), "http://a.test/x"), "no pattern of a [[records]] table is found in http://a.test/x"),
         ((str(tmp_path / "none"), url), "cannot read"),
     ):
-        code, said = check(str(EXAMPLE), "--page", *arguments)
+        code, said = run_check(str(EXAMPLE), "--page", *arguments)
         assert 2 == code
         assert why in said
 
@@ -139,16 +137,16 @@ def test_no_page_steers_the_terminal_of_who_tries_rules_on_it(tmp_path: Path) ->
     page, job = tmp_path / "page.html", tmp_path / "job.toml"
     title = "a\x9b2J\u202ebc\u200b\U000e0041\x7f \u4e2d\U0001f600"
     page.write_text(f"<meta charset=utf-8><h1>{title}</h1>", encoding="utf-8")
-    code, said = check(str(EXAMPLE), "--page", str(page), "http://a.test/topic-5/page.html")
+    code, said = run_check(str(EXAMPLE), "--page", str(page), "http://a.test/topic-5/page.html")
     assert 0 == code
     assert said.rstrip("\n").isprintable()
     assert title == json.loads(said)["title"]
     assert "\u4e2d\U0001f600" in said
     job.write_text("[[records]]\npattern = '.'\nhook = 'tests.support.hooks:quotes'\n")
-    code, said = check(str(job), "--page", str(page), "http://a.test/")
+    code, said = run_check(str(job), "--page", str(page), "http://a.test/")
     assert 2 == code
     assert said.rstrip("\n").isprintable()
-    code, said = check(str(job), "ftp://a.test/\x9b2J")
+    code, said = run_check(str(job), "ftp://a.test/\x9b2J")
     assert 0 == code
     assert all(line.isprintable() for line in said.split("\n"))
 
@@ -157,7 +155,7 @@ def test_what_goes_wrong_on_a_saved_page_is_said(tmp_path: Path) -> None:
     job, page = tmp_path / "job.toml", tmp_path / "page.html"
     job.write_text("[[records]]\npattern = '.'\nhook = 'tests.support.hooks:raises'\n")
     page.write_text("x")
-    code, said = check(str(job), "--page", str(page), "http://a.test/")
+    code, said = run_check(str(job), "--page", str(page), "http://a.test/")
     assert 2 == code
     assert "ValueError: as it was told (hooks.py:" in said
 

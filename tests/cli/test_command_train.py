@@ -18,7 +18,7 @@ POWERS = [f"--power={name}={getattr(NODE, name)}" for name in MachineProfile.__d
 PREDICTIVE = ("--balance", "predictive", "--block", "2", "--update", "0.2", "--fetches", "1")
 
 
-def measured(path: Path, count: int) -> None:
+def write_timings(path: Path, count: int) -> None:
     """Write what peers measured that are twice as quick if they have twice the bandwidth."""
     made = [
         BatchTiming(replace(NODE, net_mbps=net), urls, urls / net) for net in (5.0, 10.0, 20.0) for urls in range(1, 65)
@@ -28,7 +28,7 @@ def measured(path: Path, count: int) -> None:
 
 async def test_a_crawl_measures_and_another_predicts_by_what_was_learned(tmp_path: Path) -> None:
     (tmp_path / "before").mkdir()
-    measured(tmp_path / "before" / BATCHES_FILE, 3 * 64)
+    write_timings(tmp_path / "before" / BATCHES_FILE, 3 * 64)
     network = tmp_path / "network.json"
     run = await kadcrawl("train", str(tmp_path / "before"), "--output", str(network))
     assert run.code == 0, run
@@ -45,7 +45,7 @@ async def test_a_crawl_measures_and_another_predicts_by_what_was_learned(tmp_pat
 @pytest.mark.parametrize("count", [0, BATCHES_LEAST - 1])
 async def test_too_little_to_learn_from_is_one_clear_sentence(tmp_path: Path, count: int) -> None:
     if count:
-        measured(tmp_path / BATCHES_FILE, count)
+        write_timings(tmp_path / BATCHES_FILE, count)
     run = await kadcrawl("train", str(tmp_path), "--output", str(tmp_path / "network.json"))
     assert run.code == 2, run
     assert len(run.err.splitlines()) == 1

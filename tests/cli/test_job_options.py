@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent.parent
 LOCAL = 'seeds = ["http://127.0.0.2/"]\n'
 
 
-def made(text: str, *arguments: str, tmp_path: Path, contact: str | None = None) -> tuple[list[str], Job]:
+def seeds_and_job(text: str, *arguments: str, tmp_path: Path, contact: str | None = None) -> tuple[list[str], Job]:
     """Return the seeds and the job of a file and a command line, in the directory `tmp_path`/data."""
     (tmp_path / "kadcrawl.toml").write_text(text)
     found: list[tuple[list[str], Job]] = []
@@ -79,22 +79,22 @@ def test_every_option_of_the_job_is_a_key_of_the_file() -> None:
 def test_an_option_beats_the_job_file_even_if_it_equals_the_default(
     line: str, option: str, by_file: dict[str, object], by_option: dict[str, object], tmp_path: Path
 ) -> None:
-    assert made(LOCAL + line, tmp_path=tmp_path) == (["http://127.0.0.2/"], Job(**by_file))  # type: ignore[arg-type]
-    assert made(LOCAL + line, option, tmp_path=tmp_path)[1] == Job(**by_option)  # type: ignore[arg-type]
+    assert seeds_and_job(LOCAL + line, tmp_path=tmp_path) == (["http://127.0.0.2/"], Job(**by_file))  # type: ignore[arg-type]
+    assert seeds_and_job(LOCAL + line, option, tmp_path=tmp_path)[1] == Job(**by_option)  # type: ignore[arg-type]
 
 
 def test_the_seeds_of_file_and_command_are_joined(tmp_path: Path) -> None:
-    seeds, _ = made(LOCAL, "http://127.0.0.3/", "http://127.0.0.2", tmp_path=tmp_path)
+    seeds, _ = seeds_and_job(LOCAL, "http://127.0.0.3/", "http://127.0.0.2", tmp_path=tmp_path)
     assert ["http://127.0.0.2/", "http://127.0.0.3/"] == seeds
 
 
 def test_somebody_elses_seed_in_a_file_needs_a_contact_from_anywhere(tmp_path: Path) -> None:
     foreign = 'seeds = ["https://example.org/"]\n'
     with pytest.raises(ConfigError, match="say who you are"):
-        made(foreign, tmp_path=tmp_path)
-    assert made(foreign + "contact = 'a@b.c'", tmp_path=tmp_path)[1].contact == "a@b.c"
-    assert made(foreign, tmp_path=tmp_path, contact="env@b.c")[1].contact == "env@b.c"
-    assert made(foreign + "contact = 'a@b.c'", tmp_path=tmp_path, contact="env@b.c")[1].contact == "env@b.c"
+        seeds_and_job(foreign, tmp_path=tmp_path)
+    assert seeds_and_job(foreign + "contact = 'a@b.c'", tmp_path=tmp_path)[1].contact == "a@b.c"
+    assert seeds_and_job(foreign, tmp_path=tmp_path, contact="env@b.c")[1].contact == "env@b.c"
+    assert seeds_and_job(foreign + "contact = 'a@b.c'", tmp_path=tmp_path, contact="env@b.c")[1].contact == "env@b.c"
 
 
 async def test_on_an_old_directory_the_job_file_applies_and_the_rest_stays(tmp_path: Path) -> None:
@@ -103,14 +103,14 @@ async def test_on_an_old_directory_the_job_file_applies_and_the_rest_stays(tmp_p
     JobRecord(store).keep(Job(delay_s=7.0, retries=9, max_pages=5, contact="old@b.c"))
     await store.journal.commit()
     store.close()
-    _, job = made(LOCAL + "delay = 2", "--max-pages=6", tmp_path=tmp_path)
+    _, job = seeds_and_job(LOCAL + "delay = 2", "--max-pages=6", tmp_path=tmp_path)
     assert Job(delay_s=2.0, retries=9, max_pages=6, contact="old@b.c") == job
 
 
 def test_a_short_trial_of_a_lending_job_passes_and_a_useless_option_fails(tmp_path: Path) -> None:
-    assert made(LOCAL + "block = 5", "--max-pages=6", tmp_path=tmp_path)[1].max_pages == 6
+    assert seeds_and_job(LOCAL + "block = 5", "--max-pages=6", tmp_path=tmp_path)[1].max_pages == 6
     with pytest.raises(ConfigError, match="--block would do nothing, as this job lends no pages"):
-        made(LOCAL + "max-pages = 6", "--block=5", tmp_path=tmp_path)
+        seeds_and_job(LOCAL + "max-pages = 6", "--block=5", tmp_path=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_proxies_of_file_or_option_reach_the_job_and_can_be_withdrawn(tmp_path: 
     ours.write_text("http://me:s3cret@a.example:1\n")
     theirs.write_text("socks5://b.example\n")
     text = LOCAL + f"proxies = '{ours}'\nproxy-judge = 'http://judge.example'\n"
-    job = made(text, tmp_path=tmp_path)[1]
+    job = seeds_and_job(text, tmp_path=tmp_path)[1]
     assert (("http://me:s3cret@a.example:1",), None) == (job.proxies, job.proxies_from)
     assert job.proxy_judge == "http://judge.example/"
-    assert ("socks5://b.example:1080",) == made(text, f"--proxies={theirs}", tmp_path=tmp_path)[1].proxies
-    job = made(text, "--proxies=https://list.example/?key=s3cret", tmp_path=tmp_path)[1]
+    assert ("socks5://b.example:1080",) == seeds_and_job(text, f"--proxies={theirs}", tmp_path=tmp_path)[1].proxies
+    job = seeds_and_job(text, "--proxies=https://list.example/?key=s3cret", tmp_path=tmp_path)[1]
     assert ((), "https://list.example/?key=s3cret") == (job.proxies, job.proxies_from)
-    assert not made(text, "--proxies=", tmp_path=tmp_path)[1].by_proxies
+    assert not seeds_and_job(text, "--proxies=", tmp_path=tmp_path)[1].by_proxies
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_what_cannot_be_with_proxies_is_said_without_passwords(arguments: list[s
     names["list"].write_text("http://a.example\n")
     names["bad"].write_text("http://a.example\nme:s3cret@a.example\n")
     with pytest.raises(ConfigError) as found:
-        made(LOCAL, *(argument.format(**names) for argument in arguments), tmp_path=tmp_path)
+        seeds_and_job(LOCAL, *(argument.format(**names) for argument in arguments), tmp_path=tmp_path)
     assert why in str(found.value)
     assert "s3cret" not in str(found.value)
 

@@ -22,7 +22,7 @@ from tests.support.peers import MakePeer, make_peer as make_peer
 LIAR_AT = Contact(LIAR, "127.0.0.1", 9)
 
 
-def slices(peer: Peer, ahead: Iterable[int] = (0,)) -> list[EpochFilterRecord]:
+def epoch_filters_ahead(peer: Peer, ahead: Iterable[int] = (0,)) -> list[EpochFilterRecord]:
     """Return a slice with one key of each of these grains, counted from now."""
     seen = peer.store.expiring_filters
     assert seen is not None
@@ -43,7 +43,7 @@ async def test_fingerprints_count_only_from_the_nearest_known_peer_of_the_cell(m
     for cell in map(Cell, range(2**16)):
         place = anchor(cell, 16)
         mine[peer.contact.number ^ place < LIAR_AT.number ^ place].append(cell)
-    (one,) = slices(peer)
+    (one,) = epoch_filters_ahead(peer)
     async with liar() as client:
         for cells in (mine[True][:4], mine[False][:4]):
             await say(client, peer, KeepEpochFilters(LIAR_AT, [CellEpochFilters(cell, [one]) for cell in cells[:2]]))
@@ -54,7 +54,7 @@ async def test_fingerprints_count_only_from_the_nearest_known_peer_of_the_cell(m
 
 async def test_epoch_filters_of_many_epochs_are_taken_in_one_by_one(make_peer: MakePeer) -> None:
     peer = await make_peer("one", history="bloom", recrawl_after_s=400.0 * 86_400, grain_s=86_400)
-    told = slices(peer, range(-399, 401))
+    told = epoch_filters_ahead(peer, range(-399, 401))
     seen, cell = peer.store.expiring_filters, Cell(0)
     assert seen is not None
     near = Contact(anchor(cell, 16).to_bytes(20, "big"), "127.0.0.1", 9)

@@ -145,12 +145,12 @@ def batch(urls: Sequence[str] = URLS) -> Batch:
     )
 
 
-def counted(failed: dict[str, int], left_out: dict[str, int]) -> PeerCounters:
+def largest_counters(failed: dict[str, int], left_out: dict[str, int]) -> PeerCounters:
     """Return counters of which none can be larger."""
     return replace(PeerCounters(*[COUNT_MAX] * 7), failed=failed, left_out=left_out)  # type: ignore[arg-type]
 
 
-def slices() -> list[EpochFilterRecord]:
+def false_epoch_filters() -> list[EpochFilterRecord]:
     grains, bits = (0, 1, 20_000, COUNT_MAX), (b"", b"seen", b"seen" + bytes(60), bytes(1000))
     return [EpochFilterRecord(EpochFilterLabel(grain, 2**40, DIGEST), one) for grain in grains for one in bits]
 
@@ -179,8 +179,8 @@ def lies(me: Contact) -> Iterator[Message]:
             yield CellsHeld(speaker, [CellSummary(cell, COUNT_MAX, COUNT_MAX, DIGEST) for cell in cells])
             for role in (0, 1, 2):
                 yield AssignReplica(speaker, role, [one for one in held if one.cell in cells])
-        yield KeepEpochFilters(speaker, [CellEpochFilters(cell, slices()) for cell in CELLS])
-        yield KeepEpochFilters(speaker, [CellEpochFilters(0, slices())] * 2)
+        yield KeepEpochFilters(speaker, [CellEpochFilters(cell, false_epoch_filters()) for cell in CELLS])
+        yield KeepEpochFilters(speaker, [CellEpochFilters(0, false_epoch_filters())] * 2)
         pending = [PendingRecord("http://a.example/", SMALL_MAX, SMALL_MAX, SMALL_MAX, 86_400.0)]
         clock = SiteRecord("a.example", 86_400.0, 86_400.0)
         yield Lend(speaker, bytes(8), clock, 1000, pending, batch().robots)
@@ -197,7 +197,7 @@ def lies(me: Contact) -> Iterator[Message]:
         yield GetEpochFilters(cell, COUNT_MAX, [EpochFilterLabel(COUNT_MAX, 1, DIGEST)])
     yield GetLoad(me.id, BacklogRecord(SMALL_MAX, 1e5, 1e9))
     yield GetLoad(LIAR, BacklogRecord(0, 1e-6, 0.0))
-    most = counted(failed={"x" * 40: COUNT_MAX}, left_out={"": COUNT_MAX})
+    most = largest_counters(failed={"x" * 40: COUNT_MAX}, left_out={"": COUNT_MAX})
     for leaf in (me.id, LIAR, bytes(20)):
         yield WorkRequest(leaf, 200, 0.0, "stopped", PeerState.LEFT, COUNT_MAX, COUNT_MAX, most)
     for who in (me, us_elsewhere, our_address, Contact(bytes(20), NO_HOST, NO_PORT)):
@@ -418,15 +418,15 @@ def test_a_tally_that_lies_is_passed_on_and_hides_no_others() -> None:
     assert (answer.tally.pending, answer.tally.due_s) == (COUNT_MAX, 5.0)
 
 
-def row(number: int, name_chars: int = 5) -> PeerRow:
+def overlong_row(number: int, name_chars: int = 5) -> PeerRow:
     reasons = {f"{reason:02}".rjust(name_chars, "x"): COUNT_MAX for reason in range(80)}
-    counters = counted(failed=reasons, left_out=reasons)
+    counters = largest_counters(failed=reasons, left_out=reasons)
     return PeerRow(Contact(number.to_bytes(20, "big"), "h" * 64, 1), PeerState.REFUSED_BY_ALL, 0, 0, 0, counters, 0, 0)
 
 
 async def test_rows_that_are_too_many_or_too_long_make_no_answer_too_long() -> None:
     job = Job(seeds=tuple(f"http://a.example/{number:06}".ljust(100, "x") for number in range(10_000)))
-    rows = packed_rows(row(number, 40) for number in range(1000))
+    rows = packed_rows(overlong_row(number, 40) for number in range(1000))
     some = fitting(rows, ROWS_BYTES_MAX)
     assert some == rows[: len(some)]
     assert 300 < len(some) < 1000
@@ -456,7 +456,7 @@ def test_made_up_peers_keep_no_other_from_being_granted_anything() -> None:
 
 
 @contextmanager
-def kept(directory: Path) -> Iterator[Store]:
+def begun_store(directory: Path) -> Iterator[Store]:
     directory.mkdir()
     with closing(Store(directory, 0.0, lambda fds: None)) as store:
         store.begin(16)
@@ -471,7 +471,7 @@ def test_a_state_at_the_end_of_all_rounds_can_still_be_told(tmp_path: Path, stat
     """Else a page told so would be a record that no message can carry, and stop all copies to a backup for ever."""
     url = "http://a.example/"
     page = Visit(KEY, "a.example", url, 1, 5.0, 60.0, "", "", "", "", 0)
-    with kept(tmp_path / "one") as store:
+    with begun_store(tmp_path / "one") as store:
         store.learn_visit(page, state, 0, 0.0)
         for _ in range(3):
             known = store.state(KEY)
@@ -489,7 +489,7 @@ def test_a_state_at_the_end_of_all_rounds_can_still_be_told(tmp_path: Path, stat
 
 def test_digests_notice_a_state_that_only_one_holder_was_told(tmp_path: Path) -> None:
     """So what a member says to one of three holders comes to the others, as the latest state; it is not undone."""
-    with kept(tmp_path / "one") as one, kept(tmp_path / "two") as two:
+    with begun_store(tmp_path / "one") as one, begun_store(tmp_path / "two") as two:
         for store in (one, two):
             store.accept(KEY, "a.example", "http://a.example/", 1, 0)
         assert one.cells == two.cells
@@ -537,7 +537,9 @@ def test_what_others_call_themselves_steers_no_terminal(capsys: pytest.CaptureFi
 
 
 def test_most_of_all_counts_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    status = Status(Job(), SwarmStatus(Tally(1, bytes(16), 0, 0, COUNT_MAX), [row(0), row(1)]), False, False)
+    status = Status(
+        Job(), SwarmStatus(Tally(1, bytes(16), 0, 0, COUNT_MAX), [overlong_row(0), overlong_row(1)]), False, False
+    )
     show(status, as_json=True)
     assert json.loads(capsys.readouterr().out)["pages"] == 2 * COUNT_MAX
     show(status, as_json=False)

@@ -90,7 +90,7 @@ def test_no_datagram_goes_to_an_address_that_an_answer_or_a_hint_names(monkeypat
     loop.close()
 
 
-async def told(
+async def claim_and_answer(
     anne: Peer, answer: Callable[[TakeOver], Awaitable[TakeOverAnswer]], asked_enough: Callable[[], object]
 ) -> None:
     """Let a member say that it holds something of a cell of Anne's; she asks it, and it answers this."""
@@ -130,7 +130,7 @@ async def test_a_holder_somebody_names_by_a_name_is_not_dialled(make_peer: MakeP
             return TakeOverAnswer([nothing_of(cell, None, others) for cell in sync.cells])
 
         syncs = anne.cells.sync.syncs
-        await told(anne, answer, lambda: asked and anne.cells.sync.syncs > syncs)
+        await claim_and_answer(anne, answer, lambda: asked and anne.cells.sync.syncs > syncs)
         assert {CELL} == await anne.cells.sync.opened([CELL], 30.0)
     assert 0 == dialled
 
@@ -148,5 +148,5 @@ async def test_a_rival_somebody_names_nowhere_is_sent_nothing(
         rival = Contact(id_bytes(asked), NOWHERE[asked % len(NOWHERE)], 9)
         return TakeOverAnswer([nothing_of(cell, rival, []) for cell in sync.cells])
 
-    await told(anne, answer, lambda: asked >= 3)
+    await claim_and_answer(anne, answer, lambda: asked >= 3)
     assert not watched.hosts & {*NOWHERE}

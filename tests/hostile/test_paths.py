@@ -96,7 +96,7 @@ OURS = re.compile(
 )
 
 
-def files(directory: Path) -> Iterator[str]:
+def relative_files(directory: Path) -> Iterator[str]:
     return (str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
 
 
@@ -113,7 +113,7 @@ async def test_a_crawl_leaves_its_own_files_whatever_a_site_names(crawl: Crawl, 
         lines = await crawl(site.url(), name=JOBS["up"], sinks=(f"jsonl:{tmp_path}/out", f"warc:{tmp_path}/archive"))
     urls = {canonical(path, site.url()) for path in PATHS} | {site.url()}
     assert (urls, {None}) == (set(lines), {line.failed for line in lines.values()})
-    unknown = [name for name in files(tmp_path) if not OURS.fullmatch(name)]
+    unknown = [name for name in relative_files(tmp_path) if not OURS.fullmatch(name)]
     assert [] == unknown
     assert {"peer", "out", "archive"} == {path.name for path in tmp_path.iterdir()}
     above = [path.name for directory in tmp_path.parents[:2] for path in directory.iterdir()]

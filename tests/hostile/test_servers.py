@@ -153,7 +153,7 @@ ROWS: dict[str, tuple[list[Step], str | None, int | None]] = {
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[HostileSite]:
+async def hostile_site() -> AsyncIterator[HostileSite]:
     async with HostileSite().serving() as site:
         assert isinstance(site, HostileSite)
         yield site
@@ -168,11 +168,11 @@ async def fetched_from(site: HostileSite, row: str) -> FetchResult:
 
 
 @pytest.mark.parametrize("row", ROWS)
-async def test_each_answer_has_one_outcome(row: str, site: HostileSite, tmp_path: Path) -> None:
+async def test_each_answer_has_one_outcome(row: str, hostile_site: HostileSite, tmp_path: Path) -> None:
     _, failed, status = ROWS[row]
-    fetched = await fetched_from(site, row)
+    fetched = await fetched_from(hostile_site, row)
     assert (failed, status) == (fetched.why_failed, fetched.status)
-    assert 1 == len(site.requests["/"])
+    assert 1 == len(hostile_site.requests["/"])
     assert len(fetched.body) <= LIMITS.body_bytes_max
     assert len(fetched.content) <= LIMITS.inflated_bytes_max
     assert not fetched.content or failed in (None, "body_too_large", "http_999")
@@ -202,17 +202,17 @@ def assert_archived(fetched: FetchResult, directory: Path) -> None:
 @pytest.mark.parametrize(
     "row", [row for row, (steps, _, _) in ROWS.items() if any(isinstance(s, Endless) for s in steps)]
 )
-async def test_what_never_ends_costs_what_an_answer_may(row: str, site: HostileSite) -> None:
+async def test_what_never_ends_costs_what_an_answer_may(row: str, hostile_site: HostileSite) -> None:
     """Beside what its limits allow, an answer takes a few pieces as the system gives them, and what they parse to."""
     tracemalloc.start()
     try:
-        await fetched_from(site, row)
+        await fetched_from(hostile_site, row)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert peak < 10_000_000
     # Some MB of it wait in the buffers of the system.
-    assert site.sent < 16_000_000 + FRAMING_MAX * LIMITS.body_bytes_max
+    assert hostile_site.sent < 16_000_000 + FRAMING_MAX * LIMITS.body_bytes_max
 
 
 @pytest.mark.parametrize(
@@ -220,29 +220,31 @@ async def test_what_never_ends_costs_what_an_answer_may(row: str, site: HostileS
     [length(0), b"HTTP/1.1 100 C\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\nno", b"\0", b"\r\n" * 99],
     ids=["answers", "interim answers", "answer without end", "NUL", "empty lines"],
 )
-async def test_what_nobody_asked_for_is_neither_kept_nor_taken_for_an_answer(answer: bytes, site: HostileSite) -> None:
+async def test_what_nobody_asked_for_is_neither_kept_nor_taken_for_an_answer(
+    answer: bytes, hostile_site: HostileSite
+) -> None:
     """It comes by a connection that waits for the next request."""
-    site.answers = {"/": [length(2) + b"ok", SEEN, Endless(answer * 2_000)], "/next": [length(4) + b"next"]}
+    hostile_site.answers = {"/": [length(2) + b"ok", SEEN, Endless(answer * 2_000)], "/next": [length(4) + b"next"]}
     async with fetching() as fetcher:
-        assert b"ok" == (await fetcher.fetch(site.url("/"))).content
+        assert b"ok" == (await fetcher.fetch(hostile_site.url("/"))).content
         tracemalloc.start()
         try:
-            site.seen.set()
+            hostile_site.seen.set()
             async with asyncio.timeout(20):
-                while site.is_connected:
+                while hostile_site.is_connected:
                     await asyncio.sleep(0.001)
             assert tracemalloc.get_traced_memory()[1] < 20_000_000
         finally:
             tracemalloc.stop()
-        assert site.sent < 16_000_000
-        assert b"next" == (await fetcher.fetch(site.url("/next"))).content
+        assert hostile_site.sent < 16_000_000
+        assert b"next" == (await fetcher.fetch(hostile_site.url("/next"))).content
 
 
-async def test_each_request_on_a_kept_connection_has_the_whole_count(site: HostileSite) -> None:
-    site.answers["/"] = [length(9_000) + b"x" * 9_000, KEEP]
+async def test_each_request_on_a_kept_connection_has_the_whole_count(hostile_site: HostileSite) -> None:
+    hostile_site.answers["/"] = [length(9_000) + b"x" * 9_000, KEEP]
     async with fetching() as fetcher:
-        failures = [(await fetcher.fetch(site.url("/"))).error for _ in range(20)]
-    assert ([None] * 20, 1) == (failures, site.connections)
+        failures = [(await fetcher.fetch(hostile_site.url("/"))).error for _ in range(20)]
+    assert ([None] * 20, 1) == (failures, hostile_site.connections)
     assert 20 * 9_000 > LIMITS.header_bytes_max + FRAMING_MAX * LIMITS.body_bytes_max
 
 

@@ -47,7 +47,7 @@ def is_malformed(data: bytes, kind: Any) -> bool:
     return False
 
 
-def classes(*kinds: Any) -> list[type[Message]]:
+def union_members(*kinds: Any) -> list[type[Message]]:
     return [one for kind in kinds for one in get_args(kind)]
 
 
@@ -58,7 +58,7 @@ def test_what_is_made_up_here_is_right_but_for_what_is_wrong(kind: Any) -> None:
     assert made == [one for one in get_args(kind) for _ in range(2)]
 
 
-@pytest.mark.parametrize("one", classes(Datagram, Request, Reply), ids=lambda one: str(one.__name__))
+@pytest.mark.parametrize("one", union_members(Datagram, Request, Reply), ids=lambda one: str(one.__name__))
 def test_one_wrong_value_makes_any_message_malformed(one: type[Message]) -> None:
     kinds = [kind for kind in (Datagram, Request, Reply) if one in get_args(kind)]
     count = 0

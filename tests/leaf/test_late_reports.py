@@ -15,13 +15,13 @@ LEAF = leaf_contact(id_bytes(1))
 ONE, TWO = (Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (2, 3))
 
 
-def lend(lender: Contact, loan: bytes) -> Lend:
+def lend_from(lender: Contact, loan: bytes) -> Lend:
     return Lend(
         lender, loan, SiteRecord("a.example", 0.0, 1.0), 1, [PendingRecord("http://a.example/", 0, 0, 0, 0.0)], []
     )
 
 
-def key(number: int) -> Key:
+def numbered_key(number: int) -> Key:
     return Key(id_bytes(number))
 
 
@@ -51,7 +51,7 @@ class LateReportsBench:
         return LeaseRenewed([])
 
 
-def play(scenario: Callable[[LateReportsBench], Coroutine[Any, Any, None]]) -> None:
+def play_late_reports(scenario: Callable[[LateReportsBench], Coroutine[Any, Any, None]]) -> None:
     async def whole() -> None:
         bench = LateReportsBench()
         task = asyncio.create_task(bench.late.run())
@@ -65,67 +65,67 @@ def play(scenario: Callable[[LateReportsBench], Coroutine[Any, Any, None]]) -> N
 
 def test_each_lender_is_told_of_its_own() -> None:
     async def scenario(bench: LateReportsBench) -> None:
-        bench.late.note_lent([key(1), key(2)], lend(ONE, b"loan one"))
-        bench.late.note_lent([key(3)], lend(TWO, b"loan two"))
+        bench.late.note_lent([numbered_key(1), numbered_key(2)], lend_from(ONE, b"loan one"))
+        bench.late.note_lent([numbered_key(3)], lend_from(TWO, b"loan two"))
         for number in (1, 3, 4):
-            bench.late.note_finished(key(number))
+            bench.late.note_finished(numbered_key(number))
         await asyncio.sleep(0.1)
-        assert [(ONE, b"loan one", [key(1)]), (TWO, b"loan two", [key(3)])] == bench.told
-        assert [key(1), key(3)] == bench.forgotten, "of the fourth nobody knows who lent it"
+        assert [(ONE, b"loan one", [numbered_key(1)]), (TWO, b"loan two", [numbered_key(3)])] == bench.told
+        assert [numbered_key(1), numbered_key(3)] == bench.forgotten, "of the fourth nobody knows who lent it"
 
-    play(scenario)
+    play_late_reports(scenario)
 
 
 def test_what_its_lender_knows_already_it_is_not_told_again() -> None:
     async def scenario(bench: LateReportsBench) -> None:
-        bench.late.note_lent([key(1)], lend(ONE, b"loan one"))
-        bench.late.forget(key(1))
-        bench.late.note_finished(key(1))
+        bench.late.note_lent([numbered_key(1)], lend_from(ONE, b"loan one"))
+        bench.late.forget(numbered_key(1))
+        bench.late.note_finished(numbered_key(1))
         await asyncio.sleep(0.1)
         assert [] == bench.told
 
-    play(scenario)
+    play_late_reports(scenario)
 
 
 def test_who_does_not_answer_is_asked_again_but_not_for_ever() -> None:
     async def scenario(bench: LateReportsBench) -> None:
-        bench.late.note_lent([key(1), key(2)], lend(ONE, b"loan one"))
+        bench.late.note_lent([numbered_key(1), numbered_key(2)], lend_from(ONE, b"loan one"))
         bench.fails = LATE_REPORT_TRIES - 1
-        bench.late.note_finished(key(1))
+        bench.late.note_finished(numbered_key(1))
         await asyncio.sleep(LATE_REPORT_TRIES * LATE_REPORT_RETRY_S)
-        assert [(ONE, b"loan one", [key(1)])] == bench.told
+        assert [(ONE, b"loan one", [numbered_key(1)])] == bench.told
         bench.told.clear()
         bench.fails = LATE_REPORT_TRIES
-        bench.late.note_finished(key(2))
+        bench.late.note_finished(numbered_key(2))
         await asyncio.sleep(10 * LATE_REPORT_TRIES * LATE_REPORT_RETRY_S)
         assert [] == bench.told
-        assert [key(1)] == bench.forgotten
+        assert [numbered_key(1)] == bench.forgotten
 
-    play(scenario)
+    play_late_reports(scenario)
 
 
 def test_a_silent_borrower_is_not_asked_per_loan_and_delays_no_other() -> None:
     async def scenario(bench: LateReportsBench) -> None:
         for number in range(1, 6):
-            bench.late.note_lent([key(number)], lend(ONE, b"loan %d" % number))
-        bench.late.note_lent([key(6)], lend(TWO, b"loan 6"))
+            bench.late.note_lent([numbered_key(number)], lend_from(ONE, b"loan %d" % number))
+        bench.late.note_lent([numbered_key(6)], lend_from(TWO, b"loan 6"))
         bench.fails = 1
         for number in range(1, 7):
-            bench.late.note_finished(key(number))
+            bench.late.note_finished(numbered_key(number))
         await asyncio.sleep(0.1)
-        assert [(TWO, b"loan 6", [key(6)])] == bench.told
+        assert [(TWO, b"loan 6", [numbered_key(6)])] == bench.told
         await asyncio.sleep(LATE_REPORT_RETRY_S)
-        assert {key(number) for number in range(1, 7)} == set(bench.forgotten)
+        assert {numbered_key(number) for number in range(1, 7)} == set(bench.forgotten)
 
-    play(scenario)
+    play_late_reports(scenario)
 
 
 def test_who_lent_what_is_not_remembered_without_bound() -> None:
     async def scenario(bench: LateReportsBench) -> None:
-        bench.late.note_lent([key(number) for number in range(LENT_MAX + 1)], lend(ONE, b"loan one"))
-        bench.late.note_finished(key(0))
-        bench.late.note_finished(key(LENT_MAX))
+        bench.late.note_lent([numbered_key(number) for number in range(LENT_MAX + 1)], lend_from(ONE, b"loan one"))
+        bench.late.note_finished(numbered_key(0))
+        bench.late.note_finished(numbered_key(LENT_MAX))
         await asyncio.sleep(0.1)
-        assert [(ONE, b"loan one", [key(LENT_MAX)])] == bench.told
+        assert [(ONE, b"loan one", [numbered_key(LENT_MAX)])] == bench.told
 
-    play(scenario)
+    play_late_reports(scenario)

@@ -53,7 +53,7 @@ async def make_leaf(tmp_path: Path) -> AsyncIterator[MakeLeaf]:
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Web]:
+async def slow_web() -> AsyncIterator[Web]:
     """A web whose pages take a while."""
     async with Web(SITES) as site:
         site.fallback = slow(tree(PAGES, SITES)(site), ANSWER_S)
@@ -106,7 +106,7 @@ async def stranger() -> AsyncIterator[LinkClient]:
         await client.close()
 
 
-def drawing(number: int) -> WorkRequest:
+def idle_request(number: int) -> WorkRequest:
     return WorkRequest(bytes([number]) * 20, GRANT_URLS_MAX, 0.0, "crawling", PeerState.IDLE, 0, 0, PeerCounters())
 
 
@@ -118,16 +118,16 @@ async def done(leaf: Leaf) -> None:
 
 @pytest.mark.parametrize("balance", ["off", "level"])
 async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
-    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, lines: Callable[[], dict[str, LoggedPage]], balance: str
+    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, lines: Callable[[], dict[str, LoggedPage]], balance: str
 ) -> None:
     weak = partial(make_peer, limits=WEAK)
     peers = await swarm(weak, "ab", balance=balance, update_s=0.5)
     leaf = await make_leaf("leaf", peers[0])
-    await peers[0].crawl([site.url("/0")])
+    await peers[0].crawl([slow_web.url("/0")])
     await finish(peers)
     await done(leaf)
-    assert site.numbered(PAGES) == set(site.fetched) == set(lines())
-    assert {1} == set(site.fetched.values())
+    assert slow_web.numbered(PAGES) == set(slow_web.fetched) == set(lines())
+    assert {1} == set(slow_web.fetched.values())
     assert leaf.counters.pages > PAGES // 6
     assert PAGES == leaf.counters.pages + sum(peer.counters.pages for peer in peers)
     assert 0 == sum(peer.balancing.loans.lender.urls for peer in peers)
@@ -138,12 +138,12 @@ async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
-    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, tmp_path: Path
+    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, tmp_path: Path
 ) -> None:
     weak = partial(make_peer, limits=WEAK)
     peers = await swarm(weak, "abc")
     leaf = await make_leaf("leaf", *peers)
-    await peers[0].crawl([site.url("/0")])
+    await peers[0].crawl([slow_web.url("/0")])
     await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrower.loans)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(leaf.borrower, "is_silent", lambda cell: True)
@@ -151,8 +151,8 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     home = next(peer for peer in peers if peer.contact.address == leaf.contact.address)
     before = leaf.counters.pages
     peers.remove(home)
-    unsafe = in_hand(site, home, leaf, peers)
-    quick = site.fallback
+    unsafe = in_hand(slow_web, home, leaf, peers)
+    quick = slow_web.fallback
 
     async def page(request: web.BaseRequest) -> web.StreamResponse:
         """Slow until the leaf has had its part: else the others may be through before it has found one of them."""
@@ -161,31 +161,31 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
         answer = quick(request)
         return answer if isinstance(answer, web.StreamResponse) else await answer
 
-    site.fallback = page
+    slow_web.fallback = page
     await crash(home)
     await finish(peers)
     await done(leaf)
-    assert site.numbered(PAGES) == set(site.fetched) == {line.url for line in page_lines(tmp_path)}
-    assert site.repeated <= unsafe
+    assert slow_web.numbered(PAGES) == set(slow_web.fetched) == {line.url for line in page_lines(tmp_path)}
+    assert slow_web.repeated <= unsafe
     assert leaf.counters.pages > before + PAGES // 20
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 async def test_a_killed_leaf_loses_no_work_and_comes_back_on_its_directory(
-    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, tmp_path: Path
+    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, tmp_path: Path
 ) -> None:
     peers = await swarm(partial(make_peer, limits=WEAK), "ab")
     leaf = await make_leaf("leaf", *peers)
-    await peers[0].crawl([site.url("/0")])
+    await peers[0].crawl([slow_web.url("/0")])
     await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrower.loans)
-    unsafe = lent(site, leaf, peers)
+    unsafe = lent(slow_web, leaf, peers)
     await crash_leaf(leaf)
     again = await make_leaf("leaf", *peers)
     assert leaf.contact.id == again.contact.id
     await finish(peers)
     await done(again)
-    assert site.numbered(PAGES) == set(site.fetched) == {line.url for line in page_lines(tmp_path)}
-    assert site.repeated <= unsafe
+    assert slow_web.numbered(PAGES) == set(slow_web.fetched) == {line.url for line in page_lines(tmp_path)}
+    assert slow_web.repeated <= unsafe
 
 
 async def test_a_leaf_whose_bootstrap_peer_is_gone_finds_those_it_knew(
@@ -204,13 +204,13 @@ async def test_a_leaf_whose_bootstrap_peer_is_gone_finds_those_it_knew(
         await make_leaf("other", peers[0])
 
 
-async def test_what_the_swarm_does_a_leaf_does_too(make_peer: MakePeer, make_leaf: MakeLeaf, site: Web) -> None:
+async def test_what_the_swarm_does_a_leaf_does_too(make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web) -> None:
     peer = await make_peer("a", limits=WEAK, scope="host")
     leaf = await make_leaf("leaf", peer)
     await until(lambda: leaf.state == "idle")
     await peer.state_gossip.order("pause")
     await until(lambda: leaf.state == "paused")
-    await peer.crawl([site.url("/0", site=n) for n in range(SITES)])
+    await peer.crawl([slow_web.url("/0", site=n) for n in range(SITES)])
     async with asyncio.timeout(60):
         while {"paused", "leaf: paused"} != {row.state_text for row in (await peer.census()).rows}:
             await asyncio.sleep(0.01)  # It says so when it next asks.
@@ -220,7 +220,7 @@ async def test_what_the_swarm_does_a_leaf_does_too(make_peer: MakePeer, make_lea
     assert leaf.counters.pages > 0
     assert not leaf.counters.failed, "a page was out of scope for a leaf that had not heard of its seed"
     # There is more to do.
-    await peer.crawl([site.url(f"/{PAGES}", site=n) for n in range(SITES)])
+    await peer.crawl([slow_web.url(f"/{PAGES}", site=n) for n in range(SITES)])
     await until(lambda: not leaf.ended)
     await until(lambda: leaf.ended)
     await peer.state_gossip.order("stop")
@@ -270,7 +270,7 @@ async def test_a_leaf_is_refused_where_only_the_owner_of_a_page_may_fetch_it(
         await make_leaf("leaf", peer)
     async with stranger() as client:
         with pytest.raises(RemoteError, match="has no leaves"):
-            await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)
+            await client.ask(peer.contact.address, idle_request(1), WorkGrant, 10)
 
 
 async def test_a_directory_with_pages_of_a_full_peer_is_no_leafs(make_peer: MakePeer, make_leaf: MakeLeaf) -> None:
@@ -291,16 +291,16 @@ async def test_leaves_and_their_loans_are_bounded_and_silent_leaves_lose_theirs(
         lending = peer.balancing.loans.lender
         sites: list[str] = []
         for _ in range(SITES):
-            drawn = await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)
+            drawn = await client.ask(peer.contact.address, idle_request(1), WorkGrant, 10)
             sites += [lend.clock.site for lend in drawn.loans]
         assert len(sites) == len(set(sites)) == len(lending.loans()) <= LOANS_MAX
         # Half of what is ready is not the leaf's to have.
         assert 0 < lending.urls <= 20 * SITES
         assert all(len(loan.entries) <= peer.job.block_urls for loan in lending.loans())
         for number in range(2, LEAVES_MAX + 1):
-            await client.ask(peer.contact.address, drawing(number), WorkGrant, 10)
+            await client.ask(peer.contact.address, idle_request(number), WorkGrant, 10)
         with pytest.raises(RemoteError, match="leaves already"):
-            await client.ask(peer.contact.address, drawing(LEAVES_MAX + 1), WorkGrant, 10)
+            await client.ask(peer.contact.address, idle_request(LEAVES_MAX + 1), WorkGrant, 10)
         assert LEAVES_MAX + 1 == len((await peer.census()).rows)
         await until(lambda: not lending.loans())
         assert sum(lending.lost.values()) >= len(sites)
@@ -313,22 +313,22 @@ async def test_a_leaf_has_one_loan_per_site_and_none_from_a_paused_peer(make_pee
         peer.components.crawler.hooks.may_start = lambda: False
         await peer.crawl([f"http://127.0.0.{n % SITES + 2}:9/{n}" for n in range(40 * SITES)])
         peer.components.crawler.pause_reasons.add(PauseReason.DISK)
-        assert [] == (await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)).loans
+        assert [] == (await client.ask(peer.contact.address, idle_request(1), WorkGrant, 10)).loans
         peer.components.crawler.pause_reasons.discard(PauseReason.DISK)
         sites: list[str] = []
         for _ in range(SITES):
-            drawn = await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)
+            drawn = await client.ask(peer.contact.address, idle_request(1), WorkGrant, 10)
             sites += [lend.clock.site for lend in drawn.loans]
         assert len(sites) == len(set(sites)) > 0
 
 
 async def test_what_a_leaf_did_is_counted_when_it_has_left(
-    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, monkeypatch: pytest.MonkeyPatch
+    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leaf_host, "LEAF_FORGOTTEN_S", 0.5)
     peer = await make_peer("a", limits=WEAK)
     leaf = await make_leaf("leaf", peer)
-    await peer.crawl([site.url("/0")])
+    await peer.crawl([slow_web.url("/0")])
     await until(lambda: leaf.ended)
     await leaf.finish()
     await leaf.__aexit__(None, None, None)

@@ -12,13 +12,13 @@ BITS = 16
 CELL = Cell(0x8000)
 
 
-def at(distance: int, host: str = "10.0.0.1") -> Contact:
+def contact_at(distance: int, host: str = "10.0.0.1") -> Contact:
     """Return a contact so far from the cell."""
     return Contact(id_bytes(anchor(CELL, BITS) ^ distance), host, 4160)
 
 
-HOME, NEARER, NEAREST = at(1 << 100), at(1 << 90, "10.0.0.2"), at(1 << 80, "10.0.0.3")
-FARTHER = at(1 << 110, "10.0.0.4")
+HOME, NEARER, NEAREST = contact_at(1 << 100), contact_at(1 << 90, "10.0.0.2"), contact_at(1 << 80, "10.0.0.3")
+FARTHER = contact_at(1 << 110, "10.0.0.4")
 
 
 def owner_after(*said: Contact, suspects: Contact | None = None, wait_s: float = 0.0) -> Contact:
@@ -46,8 +46,8 @@ def owner_after(*said: Contact, suspects: Contact | None = None, wait_s: float =
         # Whoever was nearest may be somebody else now, at the same address.
         ([NEAREST, NEARER], NEARER),
         ([FARTHER], FARTHER),
-        ([at(1, "224.0.0.1")], HOME),
-        ([NEARER, at(1, "0.0.0.0")], NEARER),
+        ([contact_at(1, "224.0.0.1")], HOME),
+        ([NEARER, contact_at(1, "0.0.0.0")], NEARER),
     ],
 )
 def test_a_leaf_believes_what_it_was_told_last(said: list[Contact], expected: Contact) -> None:

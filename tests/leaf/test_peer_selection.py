@@ -17,11 +17,11 @@ from tests.support.contacts import contact
 BOOTSTRAP = [("one.example", 4160), contact(2).address]
 
 
-def known(peers: FullPeers) -> set[tuple[str, int]]:
+def known_addresses(peers: FullPeers) -> set[tuple[str, int]]:
     return set(peers._known)
 
 
-def asked(peers: FullPeers, count: int, now: float = 0.0) -> list[FullPeer]:
+def ask_in_vain(peers: FullPeers, count: int, now: float = 0.0) -> list[FullPeer]:
     """Ask so many, none of which has anything."""
     found = []
     for _ in range(count):
@@ -35,7 +35,7 @@ def asked(peers: FullPeers, count: int, now: float = 0.0) -> list[FullPeer]:
 def test_a_leaf_sweeps_over_all_before_it_becomes_patient() -> None:
     peers = FullPeers(BOOTSTRAP, Random(1))
     peers.learn([contact(3), contact(4)])
-    assert known(peers) == {peer.address for peer in asked(peers, 4)}
+    assert known_addresses(peers) == {peer.address for peer in ask_in_vain(peers, 4)}
     assert not peers.patient
     assert peers.next(0.0) is not None
     assert peers.patient
@@ -43,7 +43,7 @@ def test_a_leaf_sweeps_over_all_before_it_becomes_patient() -> None:
 
 def test_it_stays_with_whoever_gives_until_there_is_nothing() -> None:
     peers = FullPeers(BOOTSTRAP, Random(1))
-    asked(peers, 3)
+    ask_in_vain(peers, 3)
     lender = peers.next(0.0)
     assert lender is not None
     peers.note_lent(lender)
@@ -102,8 +102,8 @@ def test_no_more_are_known_than_may_be_and_the_lender_stays() -> None:
         peers.learn([contact(number) for number in range(start, start + 20)])
         assert len(peers) <= KNOWN_PEERS_MAX
     assert KNOWN_PEERS_MAX == len(peers)
-    assert lender.address in known(peers)
-    assert contact(249).address in known(peers)
+    assert lender.address in known_addresses(peers)
+    assert contact(249).address in known_addresses(peers)
 
 
 def test_who_failed_goes_first_when_there_is_no_room() -> None:
@@ -113,7 +113,7 @@ def test_who_failed_goes_first_when_there_is_no_room() -> None:
     assert dead is not None
     peers.note_failed(dead, 0.0)
     peers.learn([contact(200)])
-    assert dead.address not in known(peers)
+    assert dead.address not in known_addresses(peers)
     assert KNOWN_PEERS_MAX == len(peers)
 
 
@@ -126,18 +126,18 @@ def test_who_has_answered_stays_whoever_is_named_until_it_has_failed_often() -> 
         peers.note_failed(one, 0.0)
     for start in range(10, 250, 20):
         peers.learn([contact(number) for number in range(start, start + 20)])
-    assert one.address in known(peers)
+    assert one.address in known_addresses(peers)
     assert KNOWN_PEERS_MAX == len(peers)
     peers.note_failed(one, 0.0)
     peers.learn([contact(250)])
-    assert one.address not in known(peers)
+    assert one.address not in known_addresses(peers)
 
 
 def test_an_address_nothing_could_be_sent_to_is_not_taken_up() -> None:
     peers = FullPeers(BOOTSTRAP, Random(1))
     hosts = ("0.0.0.0", "224.0.0.1", "a.example", "255.255.255.255", "010.0.0.1")
     peers.learn([Contact(id_bytes(number), host, 4160) for number, host in enumerate(hosts, 1)])
-    assert set(BOOTSTRAP) == known(peers)
+    assert set(BOOTSTRAP) == known_addresses(peers)
 
 
 def test_one_peer_is_not_known_by_two_addresses_unless_the_first_fails() -> None:
@@ -146,10 +146,10 @@ def test_one_peer_is_not_known_by_two_addresses_unless_the_first_fails() -> None
     assert peer is not None
     peers.note_answered(peer, contact(1).id)
     peers.learn([contact(1)])
-    assert {BOOTSTRAP[0]} == known(peers)
+    assert {BOOTSTRAP[0]} == known_addresses(peers)
     peers.note_failed(peer, 0.0)
     peers.learn([contact(1)])
-    assert {BOOTSTRAP[0], contact(1).address} == known(peers)
+    assert {BOOTSTRAP[0], contact(1).address} == known_addresses(peers)
 
 
 def test_only_who_answered_or_was_named_and_did_not_fail_is_journaled() -> None:
@@ -169,7 +169,7 @@ def test_only_who_answered_or_was_named_and_did_not_fail_is_journaled() -> None:
 def test_a_name_is_not_journaled_and_who_has_answered_comes_first() -> None:
     name = "crawl-" + 70 * "a" + ".example"
     peers = FullPeers([(name, 4160), BOOTSTRAP[1]], Random(1))
-    first, second = asked(peers, 2)
+    first, second = ask_in_vain(peers, 2)
     peers.note_answered(first, contact(1).id)
     peers.note_answered(second, contact(2).id)
     peers.learn([contact(3)])

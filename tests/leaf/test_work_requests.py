@@ -82,7 +82,7 @@ class WorkRequestsBench:
         return [message for message in self.asked if isinstance(message, kind)]
 
 
-def play(
+def run_requester(
     bench: Callable[[], WorkRequestsBench],
     seconds: float = 1.0,
     then: Callable[[WorkRequestsBench], None] | None = None,
@@ -103,7 +103,7 @@ def play(
 
 
 def test_what_a_leaf_cannot_take_it_hands_back_at_once() -> None:
-    bench = play(WorkRequestsBench)
+    bench = run_requester(WorkRequestsBench)
     assert [lend.loan for lend in LENDS] == [lend.loan for lend in bench.taken]
     (report,) = bench.of(RenewLease)
     assert LEAF == report.borrower
@@ -111,7 +111,7 @@ def test_what_a_leaf_cannot_take_it_hands_back_at_once() -> None:
 
 
 def test_a_lender_is_reported_to_at_the_address_that_has_answered() -> None:
-    bench = play(WorkRequestsBench)
+    bench = run_requester(WorkRequestsBench)
     assert {Contact(HOME.id, "one.example", 4160)} == {lend.lender for lend in bench.taken} | {bench.drawing.home}
 
 
@@ -121,7 +121,7 @@ def test_the_job_is_asked_for_first_and_again_when_it_has_more_seeds() -> None:
         assert 1 == len(bench.of(Hello))
         bench.job = Job(name="ours", seeds=("http://a.example/", "http://b.example/"))
 
-    bench = play(WorkRequestsBench, then=more, seconds=3.0)
+    bench = run_requester(WorkRequestsBench, then=more, seconds=3.0)
     assert 2 == len(bench.of(Hello))
     assert ["1 seeds", "crawling"] == bench.heard[:2]
     assert "2 seeds" in bench.heard
@@ -136,7 +136,7 @@ def test_a_full_peer_whose_seeds_exceed_the_joint_limit_is_left_alone() -> None:
     def too_many(seeds: Sequence[str]) -> None:
         raise ConfigError("a job has at most 10000 seeds")
 
-    bench = play(made, seconds=5.0)
+    bench = run_requester(made, seconds=5.0)
     assert [] == bench.of(WorkRequest)
     assert 1 < len(bench.of(Hello)) < 8
 
@@ -145,6 +145,6 @@ def test_nothing_is_drawn_of_another_swarm() -> None:
     def lost(bench: WorkRequestsBench) -> None:
         assert bench.drawing.is_lost
 
-    bench = play(lambda: WorkRequestsBench(Job(name="theirs")), seconds=5.0, then=lost)
+    bench = run_requester(lambda: WorkRequestsBench(Job(name="theirs")), seconds=5.0, then=lost)
     assert [] == bench.of(WorkRequest)
     assert 1 < len(bench.of(Hello)) < 8, "it is left alone for longer each time"

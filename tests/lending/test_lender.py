@@ -85,7 +85,7 @@ class LenderBench:
         return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(borrower, [one]))).active]
 
 
-def taken(bench: LenderBench) -> FrontierEntry | None:
+def fetch_next(bench: LenderBench) -> FrontierEntry | None:
     """Fetch the next page of our own, and be through with it."""
     now = bench.loop.time()
     entry = bench.frontier.next(now)
@@ -264,7 +264,7 @@ def test_a_full_peers_reports_on_recalled_or_earlier_loans_are_trusted(play: Pla
             assert [] == (await bench.lender.renew_lease(RenewLease(borrower, [report]))).active
         assert [DONE, PENDING if leaf else DONE] == [bench.store.state(first), bench.store.state(second)]
         await asyncio.sleep(BACKOFF_FIRST_S + 5.0)
-        left = {entry.key for _ in range(6) if (entry := taken(bench)) is not None}
+        left = {entry.key for _ in range(6) if (entry := fetch_next(bench)) is not None}
         assert (4 + leaf, first in left, second in left) == (len(left), False, leaf)
 
     play(0.0, scenario)

@@ -18,7 +18,7 @@ LEAF, OTHER = leaf_contact(id_bytes(8)), leaf_contact(id_bytes(9))
 CLOCK = SiteRecord(SITE, 0.0, 0.0)
 
 
-def key_of(lend: Lend, number: int) -> Key:
+def lent_key(lend: Lend, number: int) -> Key:
     return url_key(site_hash(SITE), lend.pending[number].url)
 
 
@@ -27,7 +27,7 @@ async def given(bench: LenderBench, count: int) -> Lend:
     return lend
 
 
-async def say(bench: LenderBench, lend: Lend, borrower: Contact = LEAF, **said: object) -> list[bytes]:
+async def report_loan(bench: LenderBench, lend: Lend, borrower: Contact = LEAF, **said: object) -> list[bytes]:
     """Report of a loan; return which go on."""
     fields: dict[str, object] = {"done": [], "returned": [], "over": False} | said
     answer = await bench.lender.renew_lease(RenewLease(borrower, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
@@ -44,11 +44,11 @@ def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> Non
 
         bench.lender._spawn = spawn
         lend = await given(bench, 3)
-        assert [lend.loan] == await say(bench, lend)
+        assert [lend.loan] == await report_loan(bench, lend)
         bench.lender.recall_all()
         assert [] == calls, "nothing can be sent to a leaf"
-        assert [] == await say(bench, lend)
-        assert [] == await say(bench, lend, over=True)
+        assert [] == await report_loan(bench, lend)
+        assert [] == await report_loan(bench, lend, over=True)
         assert 0 == bench.lender.urls
 
     play(1.0, scenario)
@@ -57,13 +57,13 @@ def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> Non
 def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 3)
-        first, second, third = (key_of(lend, number) for number in range(3))
-        await say(bench, lend, returned=[ReturnedUrl(first, 0, 5.0)], over=True)
+        first, second, third = (lent_key(lend, number) for number in range(3))
+        await report_loan(bench, lend, returned=[ReturnedUrl(first, 0, 5.0)], over=True)
         assert PENDING == bench.store.state(first)
-        await say(bench, lend, OTHER, done=[first])
+        await report_loan(bench, lend, OTHER, done=[first])
         assert PENDING == bench.store.state(first), "it was not lent to that one"
-        await say(bench, lend, done=[first])
-        await say(bench, lend, done=[second])
+        await report_loan(bench, lend, done=[first])
+        await report_loan(bench, lend, done=[second])
         assert [DONE, DONE, PENDING] == [bench.store.state(key) for key in (first, second, third)]
         # Neither is crawled any more.
         left = {entry.key for entry in iter(lambda: bench.frontier.next(bench.loop.time() + 1000.0), None)}
@@ -76,9 +76,9 @@ def test_a_leaf_is_not_believed_what_it_was_never_lent(play: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 2)
         keys = [url_key(site_hash(SITE), f"http://{SITE}/{number}") for number in range(6)]
-        await say(bench, lend, done=keys, over=True)
-        await say(bench, lend, done=keys)
-        assert {key_of(lend, 0), key_of(lend, 1)} == {key for key in keys if bench.store.state(key) == DONE}
+        await report_loan(bench, lend, done=keys, over=True)
+        await report_loan(bench, lend, done=keys)
+        assert {lent_key(lend, 0), lent_key(lend, 1)} == {key for key in keys if bench.store.state(key) == DONE}
 
     play(1.0, scenario)
 
@@ -122,7 +122,7 @@ def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play: Play
         lend = await given(bench, 3)
         assert bench.lender.may_lend_to(LEAF)
         if says_so:
-            await say(bench, lend, over=True)
+            await report_loan(bench, lend, over=True)
         else:
             await lost(bench)
         assert not bench.lender.may_lend_to(LEAF)
@@ -138,8 +138,8 @@ def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play: Play
 def test_a_leaf_that_has_done_some_may_draw_of_that_site_at_once(play: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 3)
-        await say(bench, lend, done=[key_of(lend, 0)])
-        await say(bench, lend, over=True)
+        await report_loan(bench, lend, done=[lent_key(lend, 0)])
+        await report_loan(bench, lend, over=True)
         assert bench.lender.may_lend_to(LEAF)
         assert [(SITE, 5)] == bench.lender.sites_with_spare_connections()
 

@@ -24,7 +24,7 @@ def peer_id(of: LinkServer | Credentials) -> bytes:
     return one.peer_key.id
 
 
-def said(caplog: pytest.LogCaptureFixture, who: Credentials) -> list[str]:
+def blame_logged(caplog: pytest.LogCaptureFixture, who: Credentials) -> list[str]:
     """Return what the log says of this member, without reasons."""
     by = f" from={peer_id(who).hex()[:8]}@127.0.0.1 why="
     return [line.partition(by)[0] for line in caplog.messages if by in line]
@@ -49,13 +49,13 @@ async def test_the_log_names_a_misbehaving_peer_and_its_ban_in_few_lines(
         await client.open()
         with pytest.raises(BrokenError):
             await talk_nonsense(client._connection((*address, None)))
-        assert ["link.malformed", "link.banned"] == said(caplog, fool)
+        assert ["link.malformed", "link.banned"] == blame_logged(caplog, fool)
         for _ in range(5):
             with pytest.raises(RemoteError):
                 await client.ask(address, Hello(1), Ok, 5)
         await client.close()
         assert MISBEHAVIORS_MAX <= server.malformed < MANY
-        assert ["link.malformed", "link.banned"] == said(caplog, fool)
+        assert ["link.malformed", "link.banned"] == blame_logged(caplog, fool)
         assert await is_answered(address, tmp_path)
 
 
@@ -69,7 +69,7 @@ async def test_the_log_names_who_opens_connection_upon_connection_in_one_line(
             await client.open()
             stack.push_async_callback(client.close)
             assert Ok() == await client.ask(address, Hello(1), Ok, 10)
-        assert ["link.crowded"] == said(caplog, greedy)
+        assert ["link.crowded"] == blame_logged(caplog, greedy)
 
 
 async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while(
@@ -98,7 +98,7 @@ async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while
         now = asyncio.get_running_loop().time()
         assert client._peer_score.banned_until(peer_id(server), now) is not None
         assert server._credentials is not None
-        assert ["link.banned"] == said(caplog, server._credentials)
+        assert ["link.banned"] == blame_logged(caplog, server._credentials)
 
 
 async def test_who_is_banned_keeps_no_connection_wherever_its_faults_came(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
 ANNE, BERT, CARL = (PeerKey(bytes((number,)) * 32) for number in range(3))
 
 
-def peer(key: PeerKey, *keys: SwarmKey, first: int = 0) -> Sealing:
+def sealing_of(key: PeerKey, *keys: SwarmKey, first: int = 0) -> Sealing:
     return Sealing(key, keys or (KEY,), first)
 
 
 def acquainted() -> tuple[Sealing, Sealing]:
     """Return Anne and Bert, each of whom has heard of the other."""
-    anne, bert = peer(ANNE), peer(BERT)
+    anne, bert = sealing_of(ANNE), sealing_of(BERT)
     assert bert.open(sealed(anne, b"hello", None)) is not None
     assert anne.open(sealed(bert, b"hello", ANNE.id)) is not None
     return anne, bert
@@ -38,14 +38,14 @@ def sealed(by: Sealing, said: bytes, to: bytes | None, *, again: bool = False) -
 
 def disguised(key: PeerKey, other: PeerKey) -> Sealing:
     """Return a member that begins its datagrams as another does, with numbers as large as there are."""
-    forger = peer(PeerKey(key.seed), first=2**63)
+    forger = sealing_of(PeerKey(key.seed), first=2**63)
     forger.peer_key.public, forger.peer_key.id = other.public, other.id
     forger._paired_as = forger._paired_as[:1] + other.public
     return forger
 
 
 def test_a_greeting_proves_no_sender_and_its_answer_does() -> None:
-    anne, bert = peer(ANNE), peer(BERT)
+    anne, bert = sealing_of(ANNE), sealing_of(BERT)
     assert bert.open(sealed(anne, b"who is there?", None)) == OpenedDatagram(b"who is there?", ANNE.id, False)
     assert bert.knows(ANNE.id)
     assert not anne.knows(BERT.id)
@@ -54,14 +54,14 @@ def test_a_greeting_proves_no_sender_and_its_answer_does() -> None:
 
 
 def test_a_first_contact_is_for_one_only() -> None:
-    anne, bert, carl = peer(ANNE), peer(BERT), peer(CARL)
+    anne, bert, carl = sealing_of(ANNE), sealing_of(BERT), sealing_of(CARL)
     datagram = sealed(anne, b"Bert?", BERT.id)
     assert carl.open(datagram) is None
     assert bert.open(datagram) == OpenedDatagram(b"Bert?", ANNE.id, False)
 
 
 def test_what_must_be_proven_is_not_said_to_whom_one_does_not_know() -> None:
-    anne, bert = peer(ANNE), peer(BERT)
+    anne, bert = sealing_of(ANNE), sealing_of(BERT)
     assert anne.seal(b"goodbye", BERT.id, proven=True) is None
     anne, bert = acquainted()
     goodbye = anne.seal(b"goodbye", BERT.id, proven=True)
@@ -99,7 +99,7 @@ def test_what_comes_again_is_not_decrypted_again() -> None:
 
 def test_what_was_for_one_peer_is_nothing_to_another() -> None:
     anne, bert = acquainted()
-    carl = peer(CARL)
+    carl = sealing_of(CARL)
     assert carl.open(sealed(anne, b"hello", None)) is not None
     datagram = sealed(anne, b"for Bert", BERT.id)
     assert carl.open(datagram) is None
@@ -139,9 +139,9 @@ def test_a_member_that_takes_anothers_name_cannot_shut_it_out() -> None:
 
 
 def test_a_public_key_with_which_no_secret_can_be_shared_is_refused() -> None:
-    bert = peer(BERT)
+    bert = sealing_of(BERT)
     for public in (bytes(32), (1).to_bytes(32, "little"), (2**255 - 20).to_bytes(32, "little")):
-        forger = peer(ANNE)
+        forger = sealing_of(ANNE)
         forger.peer_key = PeerKey(ANNE.seed)
         forger.peer_key.public = public
         greeting = forger.seal(b"hello", None)
@@ -160,8 +160,8 @@ def test_nonces_of_a_pair_never_meet() -> None:
 
 def test_those_beyond_the_bound_are_forgotten_and_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sealing, "CORRESPONDENTS_MAX", 2)
-    bert = peer(BERT)
-    others = [peer(PeerKey(bytes((9, number)) * 16)) for number in range(4)]
+    bert = sealing_of(BERT)
+    others = [sealing_of(PeerKey(bytes((9, number)) * 16)) for number in range(4)]
     for other in others:
         assert bert.open(sealed(other, b"hello", None)) is not None
     assert [bert.knows(other.peer_key.id) for other in others] == [False, False, True, True]
@@ -178,7 +178,7 @@ def test_with_two_keys_each_is_answered_by_the_one_it_speaks() -> None:
     opened = bert.open(sealed(anne, b"by the new one", BERT.id, again=True))
     assert opened is not None
     assert sealed(bert, b"so do I", ANNE.id)[:LABEL_BYTES] == NEW.label
-    carl = peer(CARL, NEW)
+    carl = sealing_of(CARL, NEW)
     assert anne.open(sealed(carl, b"hello", None)) is not None
     assert carl.open(sealed(anne, b"hello", CARL.id)) is not None
     anne.use_keys((NEW,))
@@ -190,7 +190,7 @@ def test_a_run_begins_above_all_numbers_of_the_one_before() -> None:
     anne, bert = acquainted()
     for number in range(1000):
         assert bert.open(sealed(anne, bytes(8), BERT.id)) is not None, number
-    again = peer(ANNE, first=sealing.NUMBERS_PER_SECOND)
+    again = sealing_of(ANNE, first=sealing.NUMBERS_PER_SECOND)
     assert bert.open(sealed(again, b"back", None)) is not None
     assert again.open(sealed(bert, b"welcome", ANNE.id)) is not None
     assert bert.open(sealed(again, b"thanks", BERT.id)) == OpenedDatagram(b"thanks", ANNE.id, True)
@@ -200,7 +200,7 @@ def test_the_beginnings_of_datagrams_cost_one_shared_secret_each(monkeypatch: py
     """Who has seen one go by can repeat its beginning as often as it likes, to peers that do not know the sender."""
     anne, bert = acquainted()
     seen = [sealed(anne, bytes(50), BERT.id), sealed(bert, bytes(50), ANNE.id)]
-    carl = peer(CARL)
+    carl = sealing_of(CARL)
     asked: list[bytes] = []
     shared_with = PeerKey.shared_with
 
@@ -217,7 +217,7 @@ def test_the_beginnings_of_datagrams_cost_one_shared_secret_each(monkeypatch: py
     assert carl.open(sealed(anne, b"hello", None)) == OpenedDatagram(b"hello", ANNE.id, False)
     monkeypatch.setattr(sealing, "UNPROVEN_MAX", 3)
     for number in range(10):
-        forger = peer(PeerKey.generate())
+        forger = sealing_of(PeerKey.generate())
         assert carl.open(sealed(forger, b"x", None)[:BODY_AT] + bytes(99)) is None, number
     assert len(carl._unproven) == 3
 
@@ -226,7 +226,7 @@ def test_a_pair_has_another_key_in_each_swarm() -> None:
     """Else who was in one swarm with two peers could read on when they are in another."""
     said = []
     for key in (KEY, NEW):
-        anne, bert = peer(ANNE, key), peer(BERT, key)
+        anne, bert = sealing_of(ANNE, key), sealing_of(BERT, key)
         assert anne.open(sealed(bert, b"hello", None)) is not None
         said.append(sealed(anne, bytes(32), BERT.id)[BODY_AT:-16])
     assert said[0] != said[1]

@@ -14,7 +14,7 @@ LABELS = (b"abcd", b"efgh")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this filter")
 
 
-def after(*rates: float) -> list[int]:
+def sampled_after(*rates: float) -> list[int]:
     """Return what one in how many is let through after each second of so many strangers looked at."""
     flood, strangers, found = FloodSampler(), 0.0, []
     flood.sample(0, 0.0)
@@ -46,7 +46,7 @@ def after(*rates: float) -> list[int]:
     ids=["as many as may", "one more", "ten times", "no end", "it is over", "calm enough"],
 )
 def test_no_more_are_looked_at_than_may(rates: list[float], shares: list[int]) -> None:
-    assert after(*rates) == shares
+    assert sampled_after(*rates) == shares
 
 
 def test_a_steady_flood_is_let_through_in_one_share() -> None:

@@ -20,14 +20,14 @@ def ask_all(found: Lookup) -> list[int]:
     return asked
 
 
-def result(found: Lookup) -> list[int]:
+def found_numbers(found: Lookup) -> list[int]:
     return [peer.number for peer in found.result()]
 
 
 def test_alone_we_are_the_nearest() -> None:
     found = lookup([])
     assert found.finished
-    assert result(found) == [99]
+    assert found_numbers(found) == [99]
 
 
 def test_the_alpha_nearest_are_asked_first() -> None:
@@ -41,7 +41,7 @@ def test_an_answer_is_followed_at_once_without_waiting_for_the_others() -> None:
     assert ask_all(found) == [1]
     found.answered(contact(1), [])
     assert found.finished
-    assert result(found) == [1]
+    assert found_numbers(found) == [1]
 
 
 def test_a_slow_peer_lets_another_be_asked_but_may_still_answer() -> None:
@@ -53,7 +53,7 @@ def test_a_slow_peer_lets_another_be_asked_but_may_still_answer() -> None:
     assert not found.finished, "1 may still answer"
     found.answered(contact(1), [])
     assert found.finished
-    assert result(found) == [1]
+    assert found_numbers(found) == [1]
 
 
 def test_a_peer_that_failed_is_never_returned() -> None:
@@ -62,7 +62,7 @@ def test_a_peer_that_failed_is_never_returned() -> None:
     found.answered(contact(2), contacts(1))
     found.failed(contact(1))
     assert found.finished
-    assert result(found) == [2]
+    assert found_numbers(found) == [2]
 
 
 def test_it_ends_when_the_nearest_count_that_can_be_reached_have_answered() -> None:
@@ -73,7 +73,7 @@ def test_it_ends_when_the_nearest_count_that_can_be_reached_have_answered() -> N
     assert not found.finished
     found.failed(contact(2))
     assert found.finished
-    assert result(found) == [1, 3]
+    assert found_numbers(found) == [1, 3]
 
 
 def test_all_failed_leaves_ourselves() -> None:
@@ -81,7 +81,7 @@ def test_all_failed_leaves_ourselves() -> None:
     for number in ask_all(found):
         found.failed(contact(number))
     assert found.finished
-    assert result(found) == [99]
+    assert found_numbers(found) == [99]
 
 
 def test_we_are_in_the_result_where_we_belong_and_never_asked() -> None:
@@ -90,7 +90,7 @@ def test_we_are_in_the_result_where_we_belong_and_never_asked() -> None:
     for number in (1, 3):
         found.answered(contact(number), contacts(2))
     assert found.finished
-    assert result(found) == [1, 2, 3]
+    assert found_numbers(found) == [1, 2, 3]
 
 
 def test_nobody_is_asked_twice() -> None:
@@ -111,4 +111,4 @@ def test_made_up_contacts_end_with_the_questions_allowed() -> None:
         for number in latest:
             found.failed(contact(number))
     assert len(asked) == 50
-    assert result(found) == [99]
+    assert found_numbers(found) == [99]

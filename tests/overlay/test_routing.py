@@ -8,14 +8,10 @@ from kademlia.node import Node
 from kademlia.routing import KBucket, RoutingTable
 
 from kadcrawl.keys import firstdiff, id_bytes
-from kadcrawl.link.wire.messages import Contact
-from kadcrawl.overlay.routing import Bucket, LiveRoutingTable, Neighbor
+from kadcrawl.overlay.routing import Bucket, LiveRoutingTable
+from tests.support.contacts import neighbor
 
 K = 20
-
-
-def neighbor(number: int, port: int = 1) -> Neighbor:
-    return Neighbor(Contact(id_bytes(number), "10.0.0.1", port))
 
 
 def filled_tables(random: Random, peers: int) -> tuple[LiveRoutingTable, RoutingTable]:

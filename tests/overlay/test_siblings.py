@@ -3,14 +3,9 @@
 from itertools import pairwise
 from random import Random
 
-from kadcrawl.keys import firstdiff, id_bytes
-from kadcrawl.link.wire.messages import Contact
-from kadcrawl.overlay.routing import Neighbor
+from kadcrawl.keys import firstdiff
 from kadcrawl.overlay.siblings import Siblings, TrickleTimer
-
-
-def neighbor(number: int) -> Neighbor:
-    return Neighbor(Contact(id_bytes(number), "10.0.0.1", 1))
+from tests.support.contacts import neighbor
 
 
 def test_the_nearest_are_siblings_nearest_first() -> None:

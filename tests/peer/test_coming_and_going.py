@@ -43,11 +43,11 @@ Lines = Callable[[], dict[str, LoggedPage]]
 SITES = 8
 
 
-def config(directory: Path) -> Config:
+def loopback_config(directory: Path) -> Config:
     return Config(data=directory, port=0, allow_networks=("127.0.0.0/8",), limits=QUICK)
 
 
-def opened(peer: Peer, cell: Cell) -> bool:
+def has_opened(peer: Peer, cell: Cell) -> bool:
     """Return whether the peer may crawl the cell."""
     return peer.components.frontier.is_open(cell)
 
@@ -55,7 +55,7 @@ def opened(peer: Peer, cell: Cell) -> bool:
 async def test_a_peer_that_comes_back_is_where_it_was(tmp_path: Path) -> None:
     ports = set()
     for _ in range(2):
-        async with Peer(config(tmp_path)) as peer:
+        async with Peer(loopback_config(tmp_path)) as peer:
             ports.add(peer.contact.port)
     assert len(ports) == 1
 
@@ -64,11 +64,11 @@ async def test_a_peer_back_elsewhere_is_found_while_its_old_address_is_suspect(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
     first = await make_peer("a")
-    async with Peer(config(tmp_path / "b")) as second:
+    async with Peer(loopback_config(tmp_path / "b")) as second:
         await second.join([first.contact.address])
         await until(lambda: first.overlay.contacts() == [second.contact])
         old = second.contact
-    async with Peer(replace(config(tmp_path / "b"), host="127.0.0.9")) as second:
+    async with Peer(replace(loopback_config(tmp_path / "b"), host="127.0.0.9")) as second:
         assert second.contact != old
         await second.join([first.contact.address])
         await until(lambda: first.overlay.contacts() == [second.contact])
@@ -102,7 +102,7 @@ async def test_a_seed_added_while_a_peer_joins_loses_nothing(
             return welcome
 
         monkeypatch.setattr(bootstrap_module, "hello", slow)
-        async with Peer(config(tmp_path / "b")) as second:
+        async with Peer(loopback_config(tmp_path / "b")) as second:
             await second.join([first.contact.address])
             await until(lambda: first.ended and second.ended)
             assert first.job.seeds == second.job.seeds
@@ -122,7 +122,7 @@ async def test_a_pause_while_a_peer_joins_reaches_it(
         return welcome
 
     monkeypatch.setattr(bootstrap_module, "hello", slow)
-    async with Peer(config(tmp_path / "b")) as second:
+    async with Peer(loopback_config(tmp_path / "b")) as second:
         await second.join([first.contact.address])
         assert second.state == "paused"
 
@@ -148,19 +148,19 @@ async def test_a_returning_peer_gives_up_what_others_own_by_now(make_peer: MakeP
     async with Web(SITES) as site:
         site.fallback = lambda request: html()
         urls = [site.url(f"/{n}", site=n % SITES) for n in range(64)]
-        async with Peer(config(tmp_path / "old"), JOB) as alone:
+        async with Peer(loopback_config(tmp_path / "old"), JOB) as alone:
             await alone.begin(paused=True)
             await alone.crawl(urls)
         first = await make_peer("a")
         first.obey(first.state_gossip.say("pause"))
         second = await make_peer("b", join=first)
-        async with Peer(config(tmp_path / "old"), JOB) as back:
+        async with Peer(loopback_config(tmp_path / "old"), JOB) as back:
             await back.join([first.contact.address])
             peers = [first, second, back]
             cells = list(back.store.cells)
-            await until(lambda: all([opened(peer, cell) for peer in peers].count(True) == 1 for cell in cells))
+            await until(lambda: all([has_opened(peer, cell) for peer in peers].count(True) == 1 for cell in cells))
             assert [peer.overlay.owns(cell) for cell in cells for peer in peers] == [
-                opened(peer, cell) for cell in cells for peer in peers
+                has_opened(peer, cell) for cell in cells for peer in peers
             ]
             assert sum(row.pending for row in (await first.census()).rows) == 64
             await first.state_gossip.order("resume")
@@ -180,7 +180,7 @@ async def test_what_lies_with_the_wrong_peer_reaches_its_owner(make_peer: MakePe
     place = first.components.partitioner.locate(owned)
     first.components.intake.accept_offered(Link(owned, 0, 0), place, first.clock.now())
     assert (1, 0) == (first.store.pending, second.store.pending)
-    await until(lambda: opened(second, place.cell))
+    await until(lambda: has_opened(second, place.cell))
     assert (1, 1) == (first.store.pending, second.store.pending)
     assert (0, 1) == (first.row().pending, second.row().pending)
     await until(lambda: place.cell in first.cells.holdings.backed)
@@ -264,7 +264,7 @@ async def test_a_leaving_peer_takes_links_until_its_goodbye_and_then_redirects(m
 
 async def test_seeds_that_are_no_urls_are_passed_over(tmp_path: Path) -> None:
     for _ in range(2):
-        async with Peer(config(tmp_path), JOB) as peer:
+        async with Peer(loopback_config(tmp_path), JOB) as peer:
             await peer.begin()
             peer._wave_answers.respond(NewSeeds(["garbage", "HTTP://Upper.example/", "http://127.0.0.2/"]))
             assert peer.job.seeds == ("http://127.0.0.2/",)

@@ -43,7 +43,7 @@ class Disk:
         sync_files(fds)
 
 
-def config(directory: Path) -> Config:
+def reserve_config(directory: Path) -> Config:
     limits = replace(QUICK, disk_reserve_bytes=RESERVE)
     return Config(data=directory, port=0, allow_networks=("127.0.0.0/8",), limits=limits)
 
@@ -58,7 +58,7 @@ def _quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_with_little_disk_left_a_peer_pauses_and_says_so(tmp_path: Path) -> None:
     disk = Disk()
     disk.free = RESERVE - 1
-    async with Web() as site, Peer(config(tmp_path), JOB, disk.environment) as peer:
+    async with Web() as site, Peer(reserve_config(tmp_path), JOB, disk.environment) as peer:
         site.fallback = tree(10)(site)
         await peer.begin()
         await until(lambda: peer.state == "paused: disk full")
@@ -73,7 +73,7 @@ async def test_with_little_disk_left_a_peer_pauses_and_says_so(tmp_path: Path) -
 
 async def test_a_disk_that_fills_up_in_mid_crawl_costs_nothing_but_time(tmp_path: Path) -> None:
     disk = Disk()
-    async with Web(4) as site, Peer(config(tmp_path), replace(JOB, delay_s=0.02), disk.environment) as peer:
+    async with Web(4) as site, Peer(reserve_config(tmp_path), replace(JOB, delay_s=0.02), disk.environment) as peer:
         site.fallback = tree(100, 4)(site)
         await peer.crawl([site.url("/0")])
         await until(lambda: len(site.fetched) >= 20)
@@ -89,7 +89,7 @@ async def test_a_disk_that_fills_up_in_mid_crawl_costs_nothing_but_time(tmp_path
 async def test_a_reserve_of_nothing_asks_for_nothing(tmp_path: Path) -> None:
     disk = Disk()
     disk.free = 0
-    none = replace(config(tmp_path), limits=replace(QUICK, disk_reserve_bytes=0))
+    none = replace(reserve_config(tmp_path), limits=replace(QUICK, disk_reserve_bytes=0))
     async with Web() as site, Peer(none, JOB, disk.environment) as peer:
         site.fallback = tree(10)(site)
         await peer.crawl([site.url("/0")])
@@ -110,7 +110,7 @@ async def test_a_warc_without_room_is_a_full_disk(tmp_path: Path, monkeypatch: p
     async with Web() as site:
         site.fallback = tree(10)(site)
         with pytest.raises(DiskFullError, match="WARC"):  # noqa: PT012
-            async with Peer(config(tmp_path), JOB) as peer:
+            async with Peer(reserve_config(tmp_path), JOB) as peer:
                 monkeypatch.setattr("kadcrawl.crawl.output.warc.WarcWriter.write", full)
                 await peer.crawl([site.url("/0")])
                 await peer.wait_done()
@@ -127,7 +127,7 @@ async def test_the_command_waits_for_room_and_finds_its_swarm_by_those_it_knew(
         lives: list[Peer] = []
 
         def make() -> Peer:
-            lives.append(Peer(replace(config(tmp_path / "c"), exit_when_done=True), None, disk.environment))
+            lives.append(Peer(replace(reserve_config(tmp_path / "c"), exit_when_done=True), None, disk.environment))
             return lives[-1]
 
         bootstrap = [peers[0].contact.address]
@@ -155,7 +155,7 @@ async def test_what_no_room_can_cure_ends_the_command(tmp_path: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     with pytest.raises(StorageError, match="Input/output"):
-        await live(lambda: Peer(config(tmp_path), JOB, Environment(sync=broken)), Peer.begin, "start")
+        await live(lambda: Peer(reserve_config(tmp_path), JOB, Environment(sync=broken)), Peer.begin, "start")
 
 
 async def test_returning_peers_become_one_swarm_again_and_only_one_begins(
@@ -177,7 +177,7 @@ async def test_returning_peers_become_one_swarm_again_and_only_one_begins(
         for peer in peers:
             await peer.__aexit__(None, None, None)
         begun.clear()
-        back = [await stack.enter_async_context(Peer(config(tmp_path / name))) for name in "abc"]
+        back = [await stack.enter_async_context(Peer(reserve_config(tmp_path / name))) for name in "abc"]
         await asyncio.gather(*(come_back(peer, briefly_away=True) for peer in back))
         await until(lambda: all(len(peer.overlay.contacts()) == 2 for peer in back))
         assert len((await back[0].census()).rows) == 3

@@ -19,7 +19,7 @@ KEY = SwarmKey(b"k" * 32)
 COURSE = 77
 
 
-async def met(make_peer: MakePeer) -> tuple[DatagramProtocol, Peer, Peer]:
+async def acquainted_peers(make_peer: MakePeer) -> tuple[DatagramProtocol, Peer, Peer]:
     """Return two peers that know each other, and before them the socket of the first."""
     first = await make_peer("a", key=KEY)
     second = await make_peer("b", key=KEY, join=first)
@@ -27,7 +27,7 @@ async def met(make_peer: MakePeer) -> tuple[DatagramProtocol, Peer, Peer]:
     return first.overlay._socket, first, second
 
 
-def key_of(peer: Peer) -> PeerKey:
+def peer_key_of(peer: Peer) -> PeerKey:
     assert peer.credentials is not None
     return peer.credentials.peer_key
 
@@ -40,7 +40,7 @@ def forger(absent: PeerKey) -> Sealing:
 
 
 def make_first_contact(to: Peer, absent: Peer, message: Message, address: tuple[str, int] | None = None) -> None:
-    datagram = forger(key_of(absent)).seal(encode(1, message), to.contact.id)
+    datagram = forger(peer_key_of(absent)).seal(encode(1, message), to.contact.id)
     assert datagram is not None
     before = to.overlay.counters.non_members
     to.overlay._socket.datagram_received(datagram, address or absent.contact.address)
@@ -48,14 +48,14 @@ def make_first_contact(to: Peer, absent: Peer, message: Message, address: tuple[
 
 
 async def test_no_first_contact_says_goodbye_for_another(make_peer: MakePeer) -> None:
-    _, first, second = await met(make_peer)
+    _, first, second = await acquainted_peers(make_peer)
     make_first_contact(first, second, Leave(second.contact.id))
     assert [second.contact] == first.overlay.contacts()
 
 
 async def test_no_first_contact_is_a_heartbeat_of_another(make_peer: MakePeer) -> None:
     """Else who is gone could be kept in all tables."""
-    _, first, second = await met(make_peer)
+    _, first, second = await acquainted_peers(make_peer)
     pulse = first.overlay._membership.liveness._members[second.contact.id]
     pulse.heard_at = -1e9
     make_first_contact(first, second, Ping(second.contact.id, 0))
@@ -65,7 +65,7 @@ async def test_no_first_contact_is_a_heartbeat_of_another(make_peer: MakePeer) -
 async def test_no_first_contact_tells_the_swarm_state_of_another(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    protocol, first, second = await met(make_peer)
+    protocol, first, second = await acquainted_peers(make_peer)
     told: list[int] = []
     monkeypatch.setattr(protocol, "_on_state_fingerprint", lambda contact, course: told.append(course))
     make_first_contact(first, second, Ping(second.contact.id, 0, COURSE))
@@ -73,8 +73,8 @@ async def test_no_first_contact_tells_the_swarm_state_of_another(
 
 
 async def test_first_contacts_in_the_name_of_a_third_get_nobody_banned(make_peer: MakePeer) -> None:
-    protocol, first, second = await met(make_peer)
-    liar, before = forger(key_of(second)), protocol.counters.malformed
+    protocol, first, second = await acquainted_peers(make_peer)
+    liar, before = forger(peer_key_of(second)), protocol.counters.malformed
     for _ in range(3 * int(MISBEHAVIORS_MAX)):
         datagram = liar.seal(encode(1, Ping(bytes(20), 0)), first.contact.id)
         protocol.datagram_received(datagram or b"", ("127.0.0.1", 9))
@@ -114,7 +114,7 @@ async def test_a_first_contact_brings_its_named_peer_a_few_times_its_bytes(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, asked: type[Message]
 ) -> None:
     """It may come from anywhere, whatever address it bears."""
-    protocol, first, _ = await met(make_peer)
+    protocol, first, _ = await acquainted_peers(make_peer)
     contacts = [Contact(bytes((number,)) * 20, f"192.168.100.{number}", 65_000) for number in range(100, 120)]
     monkeypatch.setattr(first.overlay._membership, "nearest", lambda target, count, exclude=None: contacts)
     victim, sent = ("127.0.0.9", 9), 0

@@ -28,7 +28,7 @@ from tests.support.web import Web, html, tree
 Lines = Callable[[], dict[str, LoggedPage]]
 
 
-async def crawl(peer: Peer, *urls: str) -> None:
+async def crawl_and_drain(peer: Peer, *urls: str) -> None:
     await peer.crawl(urls)
     async with asyncio.timeout(30):
         await peer.wait_done()
@@ -39,7 +39,7 @@ async def test_every_reachable_page_is_fetched_once_and_none_else(make_peer: Mak
     async with Web() as site:
         site.fallback = tree(100)(site)
         peer = await make_peer()
-        await crawl(peer, site.url("/0"))
+        await crawl_and_drain(peer, site.url("/0"))
         assert {site.url(f"/{n}"): 1 for n in range(100)} == dict(site.fetched)
         assert set(site.fetched) == set(lines())
         totals = peer.counters
@@ -82,7 +82,7 @@ async def test_links_out_of_scope_are_counted_and_not_followed(make_peer: MakePe
         site.pages["/"] = lambda request: html("/here", site.url("/there", site=1))
         site.pages["/here"] = lambda request: html()
         peer = await make_peer(scope="host")
-        await crawl(peer, site.url())
+        await crawl_and_drain(peer, site.url())
         assert {site.url(), site.url("/here")} == set(site.fetched)
         assert peer.counters.links_seen == 2
 
@@ -90,7 +90,7 @@ async def test_links_out_of_scope_are_counted_and_not_followed(make_peer: MakePe
 async def test_depth_ends_where_the_job_says(make_peer: MakePeer) -> None:
     async with Web() as site:
         site.fallback = tree(100)(site)
-        await crawl(await make_peer(max_depth=2), site.url("/0"))
+        await crawl_and_drain(await make_peer(max_depth=2), site.url("/0"))
         assert {site.url(f"/{n}") for n in range(7)} == set(site.fetched)
 
 
@@ -100,7 +100,7 @@ async def test_a_redirect_is_recorded_and_its_target_is_a_url_of_its_own(make_pe
         site.pages["/old"] = lambda request: html(status=301, Location="/new")
         site.pages["/loop"] = lambda request: html(status=302, Location="/loop")
         site.pages["/new"] = lambda request: html()
-        await crawl(await make_peer(), site.url())
+        await crawl_and_drain(await make_peer(), site.url())
         assert {"/": 200, "/old": 301, "/loop": 302, "/new": 200} == {
             path: lines()[site.url(path)].status for path in ("/", "/old", "/loop", "/new")
         }
@@ -112,7 +112,7 @@ async def test_an_endless_redirect_ends_in_one_recorded_failure(make_peer: MakeP
     async with Web() as site:
         site.fallback = lambda request: html(status=302, Location=f"/{int(request.path[1:]) + 1}")
         peer = await make_peer()
-        await crawl(peer, site.url("/0"))
+        await crawl_and_drain(peer, site.url("/0"))
         assert len(lines()) == peer.config.limits.redirects_max + 1
         assert ["redirect_limit"] == [line.failed for line in lines().values() if line.failed]
 
@@ -121,7 +121,7 @@ async def test_what_is_not_html_is_recorded_but_not_parsed(make_peer: MakePeer, 
     async with Web() as site:
         site.pages["/"] = lambda request: html("/file")
         site.pages["/file"] = lambda request: web.Response(body=b'<a href="/no">', content_type="application/pdf")
-        await crawl(await make_peer(), site.url())
+        await crawl_and_drain(await make_peer(), site.url())
         line = lines()[site.url("/file")]
         assert ("application/pdf", 14, 0, None) == (
             line.fields["mime"],
@@ -136,7 +136,7 @@ async def test_robots_txt_is_asked_once_and_first_and_obeyed(make_peer: MakePeer
     async with Web() as site:
         site.fallback = tree(30)(site)
         site.pages["/robots.txt"] = lambda request: web.Response(text="User-agent: kadcrawl\nDisallow: /2")
-        await crawl(await make_peer(), site.url("/0"))
+        await crawl_and_drain(await make_peer(), site.url("/0"))
         urls = [url for _, url in site.requests]
         assert urls[0] == site.url("/robots.txt")
         assert urls.count(site.url("/robots.txt")) == 1
@@ -149,7 +149,7 @@ async def test_a_robots_txt_out_of_order_holds_the_site_until_it_can_be_had(make
     async with Web() as site:
         site.fallback = tree(5)(site)
         site.pages["/robots.txt"] = lambda request: web.Response(status=next(answers), text="")
-        await crawl(await make_peer(), site.url("/0"))
+        await crawl_and_drain(await make_peer(), site.url("/0"))
         assert [site.url("/robots.txt")] * 3 == [url for _, url in site.requests[:3]]
         assert len(site.fetched) == 5
 
@@ -157,7 +157,7 @@ async def test_a_robots_txt_out_of_order_holds_the_site_until_it_can_be_had(make
 async def test_a_site_without_its_robots_txt_is_given_up_and_the_crawl_ends(make_peer: MakePeer, lines: Lines) -> None:
     async with Web() as site:
         site.pages["/robots.txt"] = lambda request: web.Response(status=503)
-        await crawl(await make_peer(), site.url("/a"), site.url("/b"))
+        await crawl_and_drain(await make_peer(), site.url("/a"), site.url("/b"))
         assert not site.fetched
         assert {"robots_unreachable"} == {line.failed for line in lines().values()}
         assert len(lines()) == 2
@@ -166,7 +166,7 @@ async def test_a_site_without_its_robots_txt_is_given_up_and_the_crawl_ends(make
 async def test_a_site_where_nobody_listens_ends_in_one_recorded_failure(make_peer: MakePeer, lines: Lines) -> None:
     async with Web() as site:
         dead = site.url("/")
-    await crawl(await make_peer(), dead)
+    await crawl_and_drain(await make_peer(), dead)
     assert lines()[dead].failed == "connect"
 
 
@@ -176,7 +176,7 @@ async def test_a_passing_fault_is_retried_and_a_lasting_one_recorded_once(make_p
         site.pages["/"] = lambda request: html("/heals", "/stays", "/missing")
         for path in answers:
             site.pages[path] = lambda request: html(status=next(answers[request.path]))
-        await crawl(await make_peer(), site.url())
+        await crawl_and_drain(await make_peer(), site.url())
         assert {"/": 1, "/heals": 3, "/stays": 4, "/missing": 1} == {
             path: site.fetched[site.url(path)] for path in ("/", "/heals", "/stays", "/missing")
         }
@@ -193,7 +193,7 @@ async def test_retry_after_holds_the_whole_site(make_peer: MakePeer) -> None:
             html(status=next(busy), Retry_After="1") if site.fetched[site.url("/busy")] == 1 else html("/after")
         )
         site.pages["/after"] = lambda request: html()
-        await crawl(await make_peer(), site.url())
+        await crawl_and_drain(await make_peer(), site.url())
         times = [at for at, url in site.requests if url in (site.url("/busy"), site.url("/after"))]
         assert times[1] - times[0] >= 1.0
 
@@ -202,7 +202,7 @@ async def test_two_requests_to_a_site_are_its_delay_apart(make_peer: MakePeer) -
     async with Web(sites=2) as site:
         site.fallback = tree(12, sites=2)(site)
         site.pages["/robots.txt"] = lambda request: web.Response(text="User-agent: *\nCrawl-delay: 0.3")
-        await crawl(await make_peer(delay_s=0.1), site.url("/0"))
+        await crawl_and_drain(await make_peer(delay_s=0.1), site.url("/0"))
         for number in range(2):
             times = [at for at, url in site.requests if url.startswith(site.url("", site=number))]
             assert min(later - earlier for earlier, later in pairwise(times)) >= 0.3
@@ -212,7 +212,9 @@ async def test_two_requests_to_a_site_are_its_delay_apart(make_peer: MakePeer) -
 async def test_forbidden_addresses_are_refused_whatever_names_them(tmp_path: Path, lines: Lines) -> None:
     async with Web() as site:
         async with Peer(Config(data=tmp_path, port=0), Job(delay_s=0.0)) as peer:
-            await crawl(peer, site.url(), f"http://localhost:{site.port}/", f"http://[::ffff:127.0.0.2]:{site.port}/")
+            await crawl_and_drain(
+                peer, site.url(), f"http://localhost:{site.port}/", f"http://[::ffff:127.0.0.2]:{site.port}/"
+            )
         assert not site.requests
         assert ["address_refused"] * 3 == [line.failed for line in lines().values()]
 
@@ -222,7 +224,7 @@ async def test_what_is_fetched_is_in_the_warc_where_the_line_says(
 ) -> None:
     async with Web() as site:
         site.pages["/"] = lambda request: web.Response(text="found me", content_type="text/html")
-        await crawl(await make_peer(), site.url())
+        await crawl_and_drain(await make_peer(), site.url())
         fields = lines()[site.url()].fields
         with (tmp_path / "one" / fields["warc"]).open("rb") as file:
             file.seek(fields["offset"])
@@ -248,7 +250,7 @@ async def test_a_page_that_breaks_the_parser_costs_its_links_only(
     async with Web() as site:
         site.pages["/"] = lambda request: html("/bad", "/good")
         site.pages["/bad"] = site.pages["/good"] = lambda request: html("/")
-        await crawl(await make_peer(), site.url())
+        await crawl_and_drain(await make_peer(), site.url())
         assert {"/bad": "internal_error", "/good": None} == {
             path: lines()[site.url(path)].failed for path in ("/bad", "/good")
         }
@@ -260,7 +262,7 @@ async def test_compressed_pages_give_their_links(make_peer: MakePeer) -> None:
             body=gzip.compress(b'<a href="/inside">'), content_type="text/html", headers={"Content-Encoding": "gzip"}
         )
         site.pages["/inside"] = lambda request: html()
-        await crawl(await make_peer(), site.url())
+        await crawl_and_drain(await make_peer(), site.url())
         assert site.url("/inside") in site.fetched
 
 
@@ -282,7 +284,7 @@ async def test_a_finished_crawl_started_again_fetches_nothing(make_peer: MakePee
         config = Config(data=tmp_path / "again", port=0, allow_networks=("127.0.0.0/8",))
         for _ in range(2):
             async with Peer(config, Job(delay_s=0.0)) as peer:
-                await crawl(peer, site.url("/0"))
+                await crawl_and_drain(peer, site.url("/0"))
         assert set(site.fetched.values()) == {1}
         assert peer.counters.pages == 20
 
@@ -385,7 +387,7 @@ async def test_whatever_bytes_a_head_holds_the_url_ends_in_one_page_line(make_pe
         port = server.sockets[0].getsockname()[1]
         urls = {f"http://127.0.0.2:{port}/", *(f"http://127.0.0.2:{port}/{n}" for n in range(150))}
         peer = await make_peer(retries=0, scope="host")
-        await crawl(peer, *urls)
+        await crawl_and_drain(peer, *urls)
     assert urls <= set(lines())
     assert "internal_error" not in peer.counters.failed
 
@@ -405,7 +407,7 @@ async def test_a_bug_of_ours_costs_one_url(
             return line(entry, *rest)
 
         monkeypatch.setattr(outputs, "line", breaks)
-        await crawl(peer, site.url("/0"))
+        await crawl_and_drain(peer, site.url("/0"))
         assert {site.url("/19"): "internal_error"} == {url: one.failed for url, one in lines().items() if one.failed}
         assert (20, 20, 0, 0) == (
             len(lines()),
@@ -422,7 +424,7 @@ async def test_each_hop_of_a_redirected_robots_txt_waits_and_is_archived(make_pe
         site.pages["/a"] = lambda request: html(status=302, Location="/b")
         site.pages["/b"] = lambda request: web.Response(text="User-agent: *\nDisallow: /no")
         site.pages["/"] = lambda request: html("/no")
-        await crawl(await make_peer(delay_s=0.3), site.url("/"))
+        await crawl_and_drain(await make_peer(delay_s=0.3), site.url("/"))
         assert [site.url(path) for path in ("/robots.txt", "/a", "/b", "/")] == [url for _, url in site.requests]
         assert all(later - earlier >= 0.29 for (earlier, _), (later, _) in pairwise(site.requests))
         archived = b"".join(gzip.decompress(file.read_bytes()) for file in tmp_path.glob("one/warc/*"))
@@ -438,7 +440,7 @@ async def test_sites_whose_robots_txt_redirects_to_one_site_do_not_hurry_it(make
             if request.host == f"127.0.0.2:{site.port}"
             else html(status=301, Location=site.url("/robots.txt"))
         )
-        await crawl(await make_peer(delay_s=0.3), *(site.url("/0", site=n) for n in range(6)))
+        await crawl_and_drain(await make_peer(delay_s=0.3), *(site.url("/0", site=n) for n in range(6)))
         theirs = [at for at, url in site.requests if url.startswith(site.url(""))]
         assert all(later - earlier >= 0.29 for earlier, later in pairwise(theirs))
         assert len(theirs) == 2
@@ -449,7 +451,7 @@ async def test_a_site_many_robots_txt_redirect_to_is_asked_at_a_sites_pace(make_
         site.fallback = lambda request: html()
         site.pages["/robots.txt"] = lambda request: html(status=301, Location=site.url("/shared"))
         site.pages["/shared"] = lambda request: web.Response(text="")
-        await crawl(await make_peer(delay_s=0.3), *(site.url("/0", site=n) for n in range(1, 5)))
+        await crawl_and_drain(await make_peer(delay_s=0.3), *(site.url("/0", site=n) for n in range(1, 5)))
         theirs = [at for at, url in site.requests if url == site.url("/shared")]
         assert all(later - earlier >= 0.29 for earlier, later in pairwise(theirs))
         assert len(theirs) == 4
@@ -475,7 +477,7 @@ async def test_robots_txt_is_asked_once_per_origin_even_if_each_url_is_a_site(
             put_back(entry, now)
 
         monkeypatch.setattr(frontier, "put_back", counted)
-        await crawl(peer, *(site.url(f"/{n}") for n in range(60)))
+        await crawl_and_drain(peer, *(site.url(f"/{n}") for n in range(60)))
         assert len(site.fetched) == 60
         assert [site.url("/robots.txt")] == [url for _, url in site.requests if url not in site.fetched]
         assert len(returned) == len(set(returned)) == 60
@@ -491,7 +493,7 @@ async def test_what_the_job_excludes_after_a_restart_is_recorded_and_not_fetched
             peer.components.intake.accept(Link(site.url("/calendar/0"), 1, 0), place, peer.clock.now())
         async with Peer(config, Job(delay_s=0.0, exclude=("/calendar/",))) as peer:
             await peer.begin()
-            await crawl(peer, site.url("/"))
+            await crawl_and_drain(peer, site.url("/"))
         assert {site.url("/"): None, site.url("/end"): None, site.url("/calendar/0"): "exclude"} == {
             url: line.failed for url, line in lines().items()
         }
@@ -575,7 +577,7 @@ async def test_a_request_without_an_answer_is_no_page_but_uses_the_budget(make_p
         site.pages["/0"] = lambda request: html("/dead", "/missing", "/more")
         site.pages["/dead"] = break_off
         peer = await make_peer(retries=0, max_pages=3)
-        await crawl(peer, site.url("/0"))
+        await crawl_and_drain(peer, site.url("/0"))
         assert (2, 1, 3) == (peer.counters.pages, peer.counters.unanswered, peer.counters.done)
         assert {"http_404": 1, "disconnected": 1} == peer.counters.failed
         await peer.__aexit__(None, None, None)

@@ -1,7 +1,6 @@
 """Roles and records of a whole crawl: which links are followed, what is taken out, once, and by whose leave."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +18,7 @@ from kadcrawl.settings.page_rules import Field, RecordRule, Role, RoleRule
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.owned_sites import SITES, sites_of
 from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm
+from tests.support.records import records
 from tests.support.web import Web, html, slow
 
 Lines = Callable[[], dict[str, LoggedPage]]
@@ -30,7 +30,7 @@ LISTS, ITEMS = 5, 4
 WEAK = replace(QUICK, fetches_max=1)
 
 
-def shop(site: Web) -> None:
+def serve_shop(site: Web) -> None:
     """Lists that lead to the next one and to items; items that lead on to what is only found there."""
 
     def page(request: web.BaseRequest) -> web.StreamResponse:
@@ -44,15 +44,11 @@ def shop(site: Web) -> None:
     site.fallback = page
 
 
-def records(data: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for log in sorted(data.rglob("records.jsonl")) for line in log.read_text().splitlines()]
-
-
 async def test_links_of_lists_are_followed_and_items_become_records(
     make_peer: MakePeer, lines: Lines, tmp_path: Path
 ) -> None:
     async with Web() as site:
-        shop(site)
+        serve_shop(site)
         peer = await make_peer(roles=ROLES, records=RECORDS)
         await peer.crawl([site.url("/list/0")])
         await finish([peer])
@@ -109,7 +105,7 @@ async def test_no_more_is_kept_of_a_page_than_shows_that_it_is_too_large(
 @pytest.mark.parametrize("follow", [True, False])
 async def test_follow_says_otherwise_than_the_role(make_peer: MakePeer, lines: Lines, follow: bool) -> None:
     async with Web() as site:
-        shop(site)
+        serve_shop(site)
         other: Role = "detail_request" if follow else "next_link"
         peer = await make_peer(roles=(RoleRule(pattern="/item/", role=other, follow=follow),))
         await peer.crawl([site.url("/item/1")])
@@ -137,7 +133,7 @@ async def test_what_goes_wrong_with_a_page_costs_its_records_only(
 
 async def test_a_swarm_writes_each_record_once(make_peer: MakePeer, tmp_path: Path) -> None:
     async with Web(6) as site:
-        shop(site)
+        serve_shop(site)
         peers = await swarm(make_peer, "abc", roles=ROLES, records=RECORDS)
         await peers[0].crawl([site.url("/list/0", site=number) for number in range(6)])
         await finish(peers)
@@ -148,7 +144,7 @@ async def test_a_swarm_writes_each_record_once(make_peer: MakePeer, tmp_path: Pa
 @pytest.mark.parametrize("kind", ["leaf", "full peer"])
 async def test_whoever_is_lent_a_page_writes_its_records(make_peer: MakePeer, tmp_path: Path, kind: str) -> None:
     async with Web(SITES) as site:
-        shop(site)
+        serve_shop(site)
         site.fallback = slow(site.fallback, 0.02)
         owner = await make_peer("owner", limits=WEAK, roles=ROLES, records=RECORDS, block_urls=5, update_s=0.3)
         config = Config(data=tmp_path / "taker", port=0, allow_networks=("127.0.0.0/8",), limits=QUICK)

@@ -24,7 +24,7 @@ TRIES_S = 60.0
 """Longer than a peer waits before it tries somebody again that it knew."""
 
 
-def owns(peer: Peer, key: Key) -> bool:
+def owns_key(peer: Peer, key: Key) -> bool:
     return peer.store.cell_of(key) in peer.cells.holdings.owned
 
 
@@ -93,7 +93,7 @@ async def test_pages_fetched_for_other_owners_are_known_to_them_once_converged(
             assert await second.cells.settle(30)
             urls = [site.url(f"/{number}", site=number % SITES) for number in range(PAGES)]
             keys = [first.components.partitioner.locate(url).key for url in urls]
-            owned = [(peer, key) for peer in (first, second) for key in keys if owns(peer, key)]
+            owned = [(peer, key) for peer in (first, second) for key in keys if owns_key(peer, key)]
             assert PAGES == len(owned)
             assert all(peer.store.state(key) == DONE for peer, key in owned)
             await first.state_gossip.order("resume")

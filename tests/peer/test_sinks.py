@@ -16,11 +16,11 @@ from tests.support.web import Web, tree
 JOB = Job(delay_s=0.0, scope="any")
 
 
-def peer_of(path: Path, *sinks: str) -> Peer:
+def peer_with_sinks(path: Path, *sinks: str) -> Peer:
     return Peer(Config(data=path, port=0, allow_networks=("127.0.0.0/8",), limits=QUICK, sinks=sinks), JOB)
 
 
-async def crawl(peer: Peer, *urls: str) -> None:
+async def crawl_until_done(peer: Peer, *urls: str) -> None:
     await peer.crawl(urls)
     async with asyncio.timeout(60):
         await peer.wait_done()
@@ -34,8 +34,8 @@ async def test_a_sink_has_every_page_line_when_the_peer_ends(tmp_path: Path) -> 
     data = tmp_path / "one"
     async with Web() as site:
         site.fallback = tree(60)(site)
-        async with peer_of(data, f"sqlite:{tmp_path}/a.db", f"warc:{tmp_path}/archive") as peer:
-            await crawl(peer, site.url("/0"))
+        async with peer_with_sinks(data, f"sqlite:{tmp_path}/a.db", f"warc:{tmp_path}/archive") as peer:
+            await crawl_until_done(peer, site.url("/0"))
     assert len(expected(data)) == 60
     assert expected(data) == in_sqlite(tmp_path / "a.db")[0]["pages"]
     assert peer.deliveries.shortfalls == []
@@ -51,8 +51,8 @@ async def test_a_sink_that_is_down_in_the_middle_gets_everything_when_it_returns
     data, out, away = tmp_path / "one", tmp_path / "out", tmp_path / "away"
     async with Web() as site:
         site.fallback = tree(200)(site)
-        async with peer_of(data, f"sqlite:{out}/a.db") as peer:
-            await crawl(peer, site.url("/0"))
+        async with peer_with_sinks(data, f"sqlite:{out}/a.db") as peer:
+            await crawl_until_done(peer, site.url("/0"))
             async with asyncio.timeout(60):
                 while peer.row().lag:
                     await asyncio.sleep(0.01)
@@ -61,7 +61,7 @@ async def test_a_sink_that_is_down_in_the_middle_gets_everything_when_it_returns
             (each,) = peer.deliveries.each
             await each.work.close()
             site.fallback = tree(400)(site)
-            await crawl(peer, site.url("/200"))
+            await crawl_until_done(peer, site.url("/200"))
             async with asyncio.timeout(60):
                 while each.why is None:
                     await asyncio.sleep(0.01)
@@ -80,14 +80,14 @@ async def test_a_peer_that_is_broken_off_delivers_the_rest_when_it_runs_again(tm
         site.fallback = tree(60)(site)
 
         async def break_off() -> None:
-            async with peer_of(data, sink) as peer:
-                await crawl(peer, site.url("/0"))
+            async with peer_with_sinks(data, sink) as peer:
+                await crawl_until_done(peer, site.url("/0"))
                 raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
             await break_off()
         assert in_json_lines(tmp_path / "out")[0]["pages"] == {}  # Its parts wait to be larger.
-        async with peer_of(data, sink):
+        async with peer_with_sinks(data, sink):
             pass
     found, counts = in_json_lines(tmp_path / "out")
     assert expected(data) == found["pages"]
@@ -97,9 +97,9 @@ async def test_a_peer_that_is_broken_off_delivers_the_rest_when_it_runs_again(tm
 
 
 async def test_a_page_line_has_the_key_of_its_url(tmp_path: Path) -> None:
-    async with Web() as site, peer_of(tmp_path / "one") as peer:
+    async with Web() as site, peer_with_sinks(tmp_path / "one") as peer:
         site.fallback = tree(1)(site)
-        await crawl(peer, site.url("/0"))
+        await crawl_until_done(peer, site.url("/0"))
         await peer.drain()
         line = json.loads((tmp_path / "one/pages.jsonl").read_text())
         assert line["key"] == peer.components.partitioner.locate(line["url"]).key.hex()
@@ -107,6 +107,6 @@ async def test_a_page_line_has_the_key_of_its_url(tmp_path: Path) -> None:
 
 async def test_a_sink_that_cannot_be_is_said_before_anything_is_done(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no sink"):
-        async with peer_of(tmp_path / "one", "results.db"):
+        async with peer_with_sinks(tmp_path / "one", "results.db"):
             pass
     assert not (tmp_path / "one").exists()

@@ -22,7 +22,7 @@ def answer(body: str | bytes, content_type: str) -> Page:
     return lambda request: web.Response(body=content, content_type=content_type)
 
 
-def urlset(*urls: str) -> str:
+def dated_urlset(*urls: str) -> str:
     entries = "".join(
         f"<url><loc>{url}</loc><lastmod>2024-05-01</lastmod><changefreq>always</changefreq></url>" for url in urls
     )
@@ -41,15 +41,15 @@ def mapped(site: Web) -> set[str]:
         return web.Response(status=404)
 
     parts = "".join(f"<sitemap><loc>{site.url(path)}</loc></sitemap>" for path in ("/maps/1.xml.gz", "/maps/2.xml"))
-    packed = gzip.compress(urlset(site.url("/orphan/1"), site.url("/orphan/2"), site.url("/no/3")).encode())
-    other = urlset(site.url("/orphan/5", site=1), site.url("/orphan/4"))
+    packed = gzip.compress(dated_urlset(site.url("/orphan/1"), site.url("/orphan/2"), site.url("/no/3")).encode())
+    other = dated_urlset(site.url("/orphan/5", site=1), site.url("/orphan/4"))
     site.pages |= {
         "/robots.txt": robots,
         "/": lambda request: html(site.url("/", site=1), "/page"),
         "/page": lambda request: html(),
         "/maps/index": answer(f"<sitemapindex {SPACE}>{parts}</sitemapindex>", "application/xml"),
         "/maps/1.xml.gz": answer(packed, "application/octet-stream"),
-        "/maps/2.xml": answer(urlset(site.url("/orphan/4")), "text/xml"),
+        "/maps/2.xml": answer(dated_urlset(site.url("/orphan/4")), "text/xml"),
         "/orphan/1": lambda request: html("/orphan/1/child"),
         "/sitemap.xml": answer(other, "application/xml"),
     }
@@ -144,7 +144,7 @@ async def test_depth_counts_by_way_of_sitemaps(make_peer: MakePeer) -> None:
         )
 
 
-def shop(request: web.BaseRequest) -> web.StreamResponse:
+def shop_page(request: web.BaseRequest) -> web.StreamResponse:
     """Every page names the one without its query; each kind links to another item, sorted in other ways."""
     number = int(request.path[1:] or 0)
     onward = "".join(f'<a href="/{number + 1}?sort={sort}">x</a>' for sort in "abc") if number < 3 else ""
@@ -154,7 +154,7 @@ def shop(request: web.BaseRequest) -> web.StreamResponse:
 
 async def test_honored_canonical_links_lead_to_each_page_once_more_only(make_peer: MakePeer, lines: Lines) -> None:
     async with Web() as site:
-        site.fallback = shop
+        site.fallback = shop_page
         peer = await make_peer(canonical="honor")
         await peer.crawl([site.url()])
         await finish([peer])

@@ -284,13 +284,15 @@ async def test_each_url_lies_with_its_owner_and_two_backups_and_with_nobody_else
             chosen += [peer for peer in nearest(place, 3) if peer not in chosen][:1]
         expected[cell] = chosen
     await until(
-        lambda: all({peer.contact: cells[cell] for peer in expected[cell]} == held(peers, cell) for cell in cells)
+        lambda: all(
+            {peer.contact: cells[cell] for peer in expected[cell]} == digests_held(peers, cell) for cell in cells
+        )
     )
     for cell, (owner, *_) in expected.items():
         assert [peer is owner for peer in peers] == [peer.components.frontier.is_open(cell) for peer in peers]
 
 
-def held(peers: Sequence[Peer], cell: Cell) -> dict[Contact, CellDigest]:
+def digests_held(peers: Sequence[Peer], cell: Cell) -> dict[Contact, CellDigest]:
     """Return who holds what of a cell."""
     return {peer.contact: peer.store.cells[cell] for peer in peers if cell in peer.store.cells}
 

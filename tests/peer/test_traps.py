@@ -139,7 +139,7 @@ async def test_near_duplicates_are_found_by_simhash_if_the_job_asks_for_it(make_
 TEXT = " ".join(f"word{number * number % 997}" for number in range(2_000))
 
 
-def dated(day: str, *links: str) -> web.Response:
+def dated_page(day: str, *links: str) -> web.Response:
     """Return a page with these links whose long text differs from others in a word."""
     anchors = "".join(f'<a href="{link}">on</a>' for link in links)
     return web.Response(text=f"<p>Today is {day}.</p>{anchors}{TEXT}", content_type="text/html")
@@ -158,9 +158,9 @@ async def test_near_duplicates_leave_links_to_the_first_if_the_job_says_so(
     monkeypatch.setattr("kadcrawl.crawl.page_processor.simhash", counting)
     async with Web() as site:
         site.pages["/"] = lambda request: html("/one")
-        site.pages["/one"] = lambda request: dated("Monday", "/two", "/1")
-        site.pages["/two"] = lambda request: dated("Tuesday", "/three", "/2", "/1")
-        site.pages["/seed"] = lambda request: dated("Friday", "/4")
+        site.pages["/one"] = lambda request: dated_page("Monday", "/two", "/1")
+        site.pages["/two"] = lambda request: dated_page("Tuesday", "/three", "/2", "/1")
+        site.pages["/seed"] = lambda request: dated_page("Friday", "/4")
         site.fallback = lambda request: html()
         peer = await make_peer(twins="skip", simhash=simhash)
         await peer.crawl([site.url()])

@@ -37,14 +37,14 @@ URL = "http://a.example/"
 REPEATS = int(MISBEHAVIORS_MAX) + 5
 
 
-def lend(giver: Contact) -> Lend:
+def lend_one_url(giver: Contact) -> Lend:
     return Lend(giver, bytes(8), SiteRecord("a.example", 0.0, 0.0), 1, [PendingRecord(URL, 0, 0, 0, 0.0)], [])
 
 
 WRONG: list[tuple[Message, Misbehavior, str]] = [
     (CellsHeld(NOWHERE, []), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
     (FindMyCells(NOWHERE), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
-    (lend(NOWHERE), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
+    (lend_one_url(NOWHERE), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
     (Hello(WIRE_VERSION + 1), Misbehavior.VERSION, "use the same release"),
     (Rekey(LIAR.id, bytes(32)), Misbehavior.CLAIM, "only whoever runs a peer"),
     (FindMyCells(Contact(bytes(20), "127.0.0.1", 9)), Misbehavior.CLAIM, "in the name of another"),
@@ -85,7 +85,7 @@ async def test_who_names_itself_nowhere_again_and_again_is_banned(make_peer: Mak
     "question",
     [
         AssignReplica(HERE, 0, [CellSummary(7, 0, 0, bytes(16))]),
-        lend(HERE),
+        lend_one_url(HERE),
         Hello(WIRE_VERSION + 1),
     ],
     ids=["not the owner of a cell", "not the owner of a site", "another release"],

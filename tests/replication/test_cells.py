@@ -32,7 +32,7 @@ def accept(store: Store, site: str, number: int, depth: int = 0) -> FrontierEntr
     return store.accept(key_of(site, number), site, url_of(site, number), depth, 0)
 
 
-def opened(directory: Path) -> Store:
+def open_cells_store(directory: Path) -> Store:
     store = Store(directory, 0.0)
     store.begin(BITS)
     return store
@@ -44,7 +44,7 @@ def scanned(store: Store) -> dict[Cell, CellDigest]:
     return {cell: digest_records(cell_rows) for cell, cell_rows in groupby(rows, lambda row: cell_of(row[0], BITS))}
 
 
-def records(store: Store) -> dict[Key, tuple[object, ...]]:
+def rows_by_key(store: Store) -> dict[Key, tuple[object, ...]]:
     """All a change of which must be told: state, tries, due time and depth."""
     rows = store.journal._db.execute(
         "SELECT key, state, tries, due, depth FROM history LEFT JOIN frontier USING (key) ORDER BY key"
@@ -65,8 +65,8 @@ class Changes(RuleBasedStateMachine):
         self._open()
 
     def _open(self) -> None:
-        self.store = opened(Path(self._directory.name))
-        self.known = records(self.store)
+        self.store = open_cells_store(Path(self._directory.name))
+        self.known = rows_by_key(self.store)
         self.told: set[Key] = set()
         self.store.events.record_changed.append(self._changed)
 
@@ -116,14 +116,14 @@ class Changes(RuleBasedStateMachine):
     def forget_cell(self, cell: int, count: int) -> None:
         before = self.store.cells.get(Cell(cell), EMPTY).keys
         assert max(0, before - count) == self.store.forget_cell(Cell(cell), count)
-        self.known = records(self.store)  # Of this, nobody is told.
+        self.known = rows_by_key(self.store)  # Of this, nobody is told.
 
     @rule(key=keys)
     def forget(self, key: tuple[str, int]) -> None:
         self.store.forget(key_of(*key))
         assert self.store.state(key_of(*key)) is None
         assert self.store.entry(key_of(*key)) is None
-        self.known = records(self.store)
+        self.known = rows_by_key(self.store)
 
     @rule()
     def commit(self) -> None:
@@ -136,11 +136,11 @@ class Changes(RuleBasedStateMachine):
 
     @rule()
     def stop_and_start(self) -> None:
-        before = self.store.cells, self.store.pending, records(self.store)
+        before = self.store.cells, self.store.pending, rows_by_key(self.store)
         self._runner.run(self.store.journal.commit())
         self.store.close()
         self._open()
-        assert before == (self.store.cells, self.store.pending, records(self.store))
+        assert before == (self.store.cells, self.store.pending, rows_by_key(self.store))
 
     @invariant()
     def tallies_are_what_a_scan_gives(self) -> None:
@@ -156,7 +156,7 @@ class Changes(RuleBasedStateMachine):
 
     @invariant()
     def exactly_what_changed_is_told(self) -> None:
-        now = records(self.store)
+        now = rows_by_key(self.store)
         changed = {key for key in now.keys() | self.known.keys() if now.get(key) != self.known.get(key)}
         assert changed == self.told
         self.known, self.told = now, set()
@@ -167,22 +167,22 @@ TestChanges.settings = settings(max_examples=60, stateful_step_count=40, deadlin
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = opened(tmp_path)
+def cells_store(tmp_path: Path) -> Iterator[Store]:
+    store = open_cells_store(tmp_path)
     yield store
     store.close()
 
 
 @pytest.fixture
-def filled(store: Store) -> Store:
+def filled_store(cells_store: Store) -> Store:
     """A store with URLs in every cell, some of them DONE; site 0 is DONE as a whole."""
     for site in SITES:
         for number in range(5):
-            accept(store, site, number)
+            accept(cells_store, site, number)
             if number == 4 or site == SITES[0]:
-                store.learn_done(key_of(site, number))
-    assert 2**BITS == len(store.cells)
-    return store
+                cells_store.learn_done(key_of(site, number))
+    assert 2**BITS == len(cells_store.cells)
+    return cells_store
 
 
 EVERY_CELL = pytest.mark.parametrize("cell", [Cell(number) for number in range(2**BITS)])
@@ -195,114 +195,114 @@ def contents(store: Store, cell: Cell) -> list[tuple[Key, int]]:
 
 
 @EVERY_CELL
-def test_a_cell_is_read_in_key_order_and_in_bounded_steps(filled: Store, cell: Cell) -> None:
+def test_a_cell_is_read_in_key_order_and_in_bounded_steps(filled_store: Store, cell: Cell) -> None:
     found: list[tuple[Key, int]] = []
-    while rows := filled.scan.records(cell, found[-1][0] + b"\0" if found else b"", 3):
+    while rows := filled_store.scan.records(cell, found[-1][0] + b"\0" if found else b"", 3):
         assert len(rows) <= 3
         found += rows
-    assert contents(filled, cell) == found
+    assert contents(filled_store, cell) == found
 
 
 @EVERY_CELL
-def test_windows_of_a_cell_have_tallies_that_add_up(filled: Store, cell: Cell) -> None:
-    keys = [key for key, _ in contents(filled, cell)]
+def test_windows_of_a_cell_have_tallies_that_add_up(filled_store: Store, cell: Cell) -> None:
+    keys = [key for key, _ in contents(filled_store, cell)]
     middle, later = keys[len(keys) // 3], keys[len(keys) // 2]
     windows = [
-        filled.scan.digest_between(cell, b"", middle),
-        filled.scan.digest_between(cell, middle, later),
-        filled.scan.digest_between(cell, later, None),
+        filled_store.scan.digest_between(cell, b"", middle),
+        filled_store.scan.digest_between(cell, middle, later),
+        filled_store.scan.digest_between(cell, later, None),
     ]
     assert [keys.index(middle), keys.index(later) - keys.index(middle)] == [one.keys for one in windows[:2]]
-    assert EMPTY == filled.cells[cell].minus(windows[0]).minus(windows[1]).minus(windows[2])
+    assert EMPTY == filled_store.cells[cell].minus(windows[0]).minus(windows[1]).minus(windows[2])
 
 
 @EVERY_CELL
-def test_a_window_reaches_into_no_other_cell(filled: Store, cell: Cell) -> None:
-    assert filled.cells[cell] == filled.scan.digest_between(cell, bytes(20), b"\xff" * 20)
+def test_a_window_reaches_into_no_other_cell(filled_store: Store, cell: Cell) -> None:
+    assert filled_store.cells[cell] == filled_store.scan.digest_between(cell, bytes(20), b"\xff" * 20)
 
 
 @EVERY_CELL
-def test_the_first_and_the_last_key_of_a_cell_belong_to_it(store: Store, cell: Cell) -> None:
+def test_the_first_and_the_last_key_of_a_cell_belong_to_it(cells_store: Store, cell: Cell) -> None:
     ends = [Key(id_bytes(anchor(cell, BITS))), Key(id_bytes(anchor(Cell(cell + 1), BITS) - 1))]
     for key in ends:
-        store.learn_done(key)
-    assert [(key, DONE) for key in ends] == store.scan.records(cell, b"", 10)
-    assert {cell: digest_records((key, DONE) for key in ends)} == store.cells
-    assert store.cells[cell] == store.scan.digest_between(cell, b"", None)
-    assert 0 == store.forget_cell(cell, 2)
+        cells_store.learn_done(key)
+    assert [(key, DONE) for key in ends] == cells_store.scan.records(cell, b"", 10)
+    assert {cell: digest_records((key, DONE) for key in ends)} == cells_store.cells
+    assert cells_store.cells[cell] == cells_store.scan.digest_between(cell, b"", None)
+    assert 0 == cells_store.forget_cell(cell, 2)
 
 
-async def test_a_commit_journals_only_the_tallies_that_changed(filled: Store) -> None:
-    await filled.journal.commit()
-    filled.learn_done(key_of(SITES[1], 0))
+async def test_a_commit_journals_only_the_tallies_that_changed(filled_store: Store) -> None:
+    await filled_store.journal.commit()
+    filled_store.learn_done(key_of(SITES[1], 0))
     statements: list[str] = []
-    filled.journal._db.set_trace_callback(statements.append)
-    await filled.journal.commit()
+    filled_store.journal._db.set_trace_callback(statements.append)
+    await filled_store.journal.commit()
     assert 1 == sum("INTO cell " in statement for statement in statements)
 
 
-def test_an_empty_cell_has_nothing(store: Store) -> None:
+def test_an_empty_cell_has_nothing(cells_store: Store) -> None:
     assert ([], EMPTY, [], 0) == (
-        store.scan.records(Cell(1), b"", 10),
-        store.scan.digest_between(Cell(1), b"", None),
-        store.pending_sites(Cell(1), b"", 10),
-        store.forget_cell(Cell(1), 10),
+        cells_store.scan.records(Cell(1), b"", 10),
+        cells_store.scan.digest_between(Cell(1), b"", None),
+        cells_store.pending_sites(Cell(1), b"", 10),
+        cells_store.forget_cell(Cell(1), 10),
     )
 
 
 @pytest.mark.parametrize("count", [1, 2, 100])
-def test_the_sites_of_all_cells_are_those_with_pending_urls(filled: Store, count: int) -> None:
+def test_the_sites_of_all_cells_are_those_with_pending_urls(filled_store: Store, count: int) -> None:
     found: list[tuple[bytes, str]] = []
-    for cell in sorted(filled.cells):
+    for cell in sorted(filled_store.cells):
         after = b""
-        while sites := filled.pending_sites(cell, after, count):
+        while sites := filled_store.pending_sites(cell, after, count):
             assert len(sites) <= count
             found += sites
             after = sites[-1][0]
     assert sorted((site_hash(site), site) for site in SITES[1:]) == found
 
 
-def test_a_cell_is_forgotten_in_bounded_steps_and_the_others_stay(filled: Store) -> None:
+def test_a_cell_is_forgotten_in_bounded_steps_and_the_others_stay(filled_store: Store) -> None:
     cell = cell_of(key_of(SITES[1], 0), BITS)
-    others = {other: tally for other, tally in filled.cells.items() if other != cell}
-    left = [filled.cells[cell].keys]
+    others = {other: tally for other, tally in filled_store.cells.items() if other != cell}
+    left = [filled_store.cells[cell].keys]
     while left[-1]:
-        left.append(filled.forget_cell(cell, 4))
+        left.append(filled_store.forget_cell(cell, 4))
         assert max(0, left[-2] - 4) == left[-1]
-    assert others == filled.cells == scanned(filled)
+    assert others == filled_store.cells == scanned(filled_store)
     assert (None, None, []) == (
-        filled.state(key_of(SITES[1], 0)),
-        filled.entry(key_of(SITES[1], 0)),
-        filled.window(SITES[1], 10),
+        filled_store.state(key_of(SITES[1], 0)),
+        filled_store.entry(key_of(SITES[1], 0)),
+        filled_store.window(SITES[1], 10),
     )
 
 
-def test_a_forgotten_url_may_come_again(filled: Store) -> None:
+def test_a_forgotten_url_may_come_again(filled_store: Store) -> None:
     cell = cell_of(key_of(SITES[1], 0), BITS)
-    filled.forget_cell(cell, 1000)
-    assert accept(filled, SITES[1], 0) is not None
-    assert 1 == filled.cells[cell].pending
+    filled_store.forget_cell(cell, 1000)
+    assert accept(filled_store, SITES[1], 0) is not None
+    assert 1 == filled_store.cells[cell].pending
 
 
-def test_a_site_is_told_when_its_clock_is_journaled(store: Store) -> None:
+def test_a_site_is_told_when_its_clock_is_journaled(cells_store: Store) -> None:
     told: list[str] = []
-    store.events.site_changed.append(told.append)
-    store.sites.set_clock("a.example", 100.0, 2.0)
-    assert (["a.example"], (100.0, 2.0)) == (told, store.sites.clock("a.example"))
+    cells_store.events.site_changed.append(told.append)
+    cells_store.sites.set_clock("a.example", 100.0, 2.0)
+    assert (["a.example"], (100.0, 2.0)) == (told, cells_store.sites.clock("a.example"))
 
 
-def test_the_retry_state_with_more_tries_wins(store: Store) -> None:
+def test_the_retry_state_with_more_tries_wins(cells_store: Store) -> None:
     key = key_of(SITES[0], 0)
-    accept(store, SITES[0], 0)
+    accept(cells_store, SITES[0], 0)
     assert [True, False, False, True] == [
-        store.merge_tries(key, *state) for state in ((2, 50.0), (1, 90.0), (2, 90.0), (3, 10.0))
+        cells_store.merge_tries(key, *state) for state in ((2, 50.0), (1, 90.0), (2, 90.0), (3, 10.0))
     ]
-    entry = store.entry(key)
+    entry = cells_store.entry(key)
     assert entry is not None
     assert (3, 10.0) == (entry.tries, entry.due)
 
 
-def test_a_retry_state_of_what_is_done_or_unknown_changes_nothing(store: Store) -> None:
-    store.learn_done(key_of(SITES[0], 0))
-    assert not store.merge_tries(key_of(SITES[0], 0), 5, 0.0)
-    assert not store.merge_tries(key_of(SITES[0], 1), 5, 0.0)
+def test_a_retry_state_of_what_is_done_or_unknown_changes_nothing(cells_store: Store) -> None:
+    cells_store.learn_done(key_of(SITES[0], 0))
+    assert not cells_store.merge_tries(key_of(SITES[0], 0), 5, 0.0)
+    assert not cells_store.merge_tries(key_of(SITES[0], 1), 5, 0.0)

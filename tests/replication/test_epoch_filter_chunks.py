@@ -146,7 +146,7 @@ class Backup:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def store_with_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", PART)
     store = Store(tmp_path, 0.0, lambda fds: None)
     store.begin(16, Period(HOUR, 3), lambda: 1_000 * HOUR)
@@ -160,7 +160,7 @@ def no_batch(keys: Sequence[Key], sites: Sequence[str]) -> Batch:
     raise AssertionError("only slices travel")
 
 
-def deliver(store: Store, backup: Backup) -> Replicator:
+def deliver_epochs(store: Store, backup: Backup) -> Replicator:
     """Send the slice of a cell; return when all has been delivered."""
 
     async def play() -> Replicator:
@@ -182,40 +182,40 @@ def deliver(store: Store, backup: Backup) -> Replicator:
         return loop.run_until_complete(play())
 
 
-def test_a_large_epoch_filter_arrives_although_the_receiver_starts_anew(store: Store) -> None:
+def test_a_large_epoch_filter_arrives_although_the_receiver_starts_anew(store_with_keys: Store) -> None:
     backup = Backup()
 
     def down() -> None:
         raise RemoteError(A, "does not answer")
 
     backup.upset = [lambda: None, down, lambda: None, backup.restart]
-    copies = deliver(store, backup)
-    assert store.expiring_filters is not None
-    assert [store.expiring_filters.encoded(CELL, 1_000)] == backup.whole
+    copies = deliver_epochs(store_with_keys, backup)
+    assert store_with_keys.expiring_filters is not None
+    assert [store_with_keys.expiring_filters.encoded(CELL, 1_000)] == backup.whole
     assert [0, PART, PART, 2 * PART, 0, PART, 2 * PART] == [message.offset for message in backup.told]
     assert 0 == copies.unacknowledged
 
 
-def test_a_backup_that_never_has_enough_does_not_hold_up_its_stream(store: Store) -> None:
+def test_a_backup_that_never_has_enough_does_not_hold_up_its_stream(store_with_keys: Store) -> None:
     backup = Backup()
     backup.upset = [backup.restart] * 100
-    copies = deliver(store, backup)
+    copies = deliver_epochs(store_with_keys, backup)
     assert [] == backup.whole
     assert SENT_MAX * 3 == len(backup.told)
     assert 0 == copies.unacknowledged
 
 
-def test_who_is_busy_with_another_epoch_filter_is_asked_again_later(store: Store) -> None:
+def test_who_is_busy_with_another_epoch_filter_is_asked_again_later(store_with_keys: Store) -> None:
     backup = Backup()
     backup.incoming.take(sent(b"other"), 0, bytes(PART), 0.0)
-    deliver(store, backup)
+    deliver_epochs(store_with_keys, backup)
     assert 1 == len(backup.told)
 
 
-def test_keys_done_in_transit_of_an_epoch_filter_come_with_it_or_after(store: Store) -> None:
+def test_keys_done_in_transit_of_an_epoch_filter_come_with_it_or_after(store_with_keys: Store) -> None:
     backup = Backup()
-    backup.upset = [lambda number=number: store.learn_done(key(number)) for number in (700, 701)]  # type: ignore[misc]
-    deliver(store, backup)
+    backup.upset = [lambda number=number: store_with_keys.learn_done(key(number)) for number in (700, 701)]  # type: ignore[misc]
+    deliver_epochs(store_with_keys, backup)
     assert 701 not in [told.label.keys for told in backup.whole], "its name is that of its beginning"
     assert [700] == [told.label.keys for told in backup.whole]
-    assert store.state(key(701)) == DONE
+    assert store_with_keys.state(key(701)) == DONE

@@ -81,13 +81,13 @@ class FilterSide:
             if self.meanwhile:
                 self.meanwhile.pop(0)()
             committed = self.other.store.journal.durable
-            self.other.store.journal.durable = lambda: _done(committed())  # type: ignore[method-assign]
+            self.other.store.journal.durable = lambda: _resolved(committed())  # type: ignore[method-assign]
             answer = await self.other.exchange.part(unpack(pack(message), GetFilterPart, bytes_max))
         return unpack(pack(answer), expected, bytes_max)
 
     async def reconcile(self, *, push: bool = True) -> None:
         committed = self.store.journal.durable
-        self.store.journal.durable = lambda: _done(committed())  # type: ignore[method-assign]
+        self.store.journal.durable = lambda: _resolved(committed())  # type: ignore[method-assign]
         await self.exchange.reconcile(self.other.contact, CELL, push=push)
 
     def deliver_large(self) -> None:
@@ -109,7 +109,7 @@ class FilterSide:
         )
 
 
-def _done(future: Any) -> Any:
+def _resolved(future: Any) -> Any:
     if not future.done():
         future.set_result(None)
     return future
@@ -123,7 +123,7 @@ Sides = Callable[..., tuple[FilterSide, FilterSide]]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Sides]:
+def make_sides(tmp_path: Path) -> Iterator[Sides]:
     made: list[FilterSide] = []
 
     def sides(*, grains: int = 3, keeps: bool = True) -> tuple[FilterSide, FilterSide]:
@@ -138,8 +138,8 @@ def make(tmp_path: Path) -> Iterator[Sides]:
         side.store.close()
 
 
-async def test_both_come_to_know_what_either_knew(make: Sides) -> None:
-    one, other = make()
+async def test_both_come_to_know_what_either_knew(make_sides: Sides) -> None:
+    one, other = make_sides()
     one.finish(1, 2)
     other.finish(2, 3)
     for side in (one, other):
@@ -153,8 +153,8 @@ async def test_both_come_to_know_what_either_knew(make: Sides) -> None:
     assert one.store.cells == other.store.cells
 
 
-async def test_who_is_no_backup_is_asked_and_told_nothing(make: Sides) -> None:
-    one, other = make()
+async def test_who_is_no_backup_is_asked_and_told_nothing(make_sides: Sides) -> None:
+    one, other = make_sides()
     one.finish(1)
     other.finish(2)
     await one.reconcile(push=False)
@@ -162,8 +162,8 @@ async def test_who_is_no_backup_is_asked_and_told_nothing(make: Sides) -> None:
     assert one.store.state(key(2)) == DONE
 
 
-async def test_what_is_alike_does_not_travel(make: Sides) -> None:
-    one, other = make()
+async def test_what_is_alike_does_not_travel(make_sides: Sides) -> None:
+    one, other = make_sides()
     for side in (one, other):
         side.finish(1, 2)
         side.now += HOUR
@@ -174,8 +174,8 @@ async def test_what_is_alike_does_not_travel(make: Sides) -> None:
     assert [1_001] == one.put
 
 
-async def test_a_backup_that_has_nothing_gets_all(make: Sides) -> None:
-    one, other = make()
+async def test_a_backup_that_has_nothing_gets_all(make_sides: Sides) -> None:
+    one, other = make_sides()
     one.finish(1)
     one.now += HOUR
     one.finish(2)
@@ -185,9 +185,9 @@ async def test_a_backup_that_has_nothing_gets_all(make: Sides) -> None:
     assert one.store.cells == other.store.cells
 
 
-async def test_more_than_a_message_travels_in_several(make: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_than_a_message_travels_in_several(make_sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 110)
-    one, other = make(grains=10)
+    one, other = make_sides(grains=10)
     for number in range(5):
         other.finish(number, number + 10)
         one.now = other.now = other.now + HOUR
@@ -197,8 +197,10 @@ async def test_more_than_a_message_travels_in_several(make: Sides, monkeypatch: 
     assert [] == one.put
 
 
-async def test_a_stream_takes_as_many_cells_as_go_into_a_message(make: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, _ = make(grains=10)
+async def test_a_stream_takes_as_many_cells_as_go_into_a_message(
+    make_sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = make_sides(grains=10)
     cells = [Cell(0), Cell(1), Cell(2)]
     for hour in range(2):
         for cell in cells:
@@ -236,9 +238,9 @@ async def test_a_stream_takes_as_many_cells_as_go_into_a_message(make: Sides, mo
 
 
 async def test_an_epoch_filter_beyond_a_message_travels_in_parts_and_is_the_same(
-    make: Sides, monkeypatch: pytest.MonkeyPatch
+    make_sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = make()
+    one, other = make_sides()
     other.finish(*range(700))
     monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
     one.meanwhile = [lambda: None, _fails, lambda: None, _fails]
@@ -252,8 +254,8 @@ async def test_an_epoch_filter_beyond_a_message_travels_in_parts_and_is_the_same
     assert [] == one.put
 
 
-async def test_after_three_failures_the_sync_begins_anew(make: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = make()
+async def test_after_three_failures_the_sync_begins_anew(make_sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = make_sides()
     other.finish(*range(700))
     monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
     one.meanwhile = [lambda: None, _fails, _fails, _fails]
@@ -263,9 +265,9 @@ async def test_after_three_failures_the_sync_begins_anew(make: Sides, monkeypatc
 
 
 async def test_an_epoch_filter_that_grows_in_transit_keeps_its_beginning(
-    make: Sides, monkeypatch: pytest.MonkeyPatch
+    make_sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = make()
+    one, other = make_sides()
     other.finish(*range(500))
     monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
     one.meanwhile = [lambda number=number: other.finish(number) for number in range(500, 503)]  # type: ignore[misc]
@@ -281,9 +283,9 @@ async def test_an_epoch_filter_that_grows_in_transit_keeps_its_beginning(
 
 
 async def test_an_epoch_filter_that_grows_too_large_in_transit_comes_later(
-    make: Sides, monkeypatch: pytest.MonkeyPatch
+    make_sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = make()
+    one, other = make_sides()
     other.finish(*range(1_000))
     monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
     one.meanwhile = [lambda: None, lambda: other.finish(*range(1_000, 1_100))]
@@ -294,9 +296,9 @@ async def test_an_epoch_filter_that_grows_too_large_in_transit_comes_later(
 
 
 async def test_epoch_filters_beyond_one_exchange_wait_for_the_next(
-    make: Sides, monkeypatch: pytest.MonkeyPatch
+    make_sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = make()
+    one, other = make_sides()
     other.finish(*range(300))
     one.now = other.now = other.now + HOUR
     other.finish(*range(300, 600))
@@ -340,9 +342,9 @@ LABEL = EpochFilterLabel(1_000, 5, bytes(16))
     ids=["none", "empty", "too large", "a drop", "too much", "another size", "another grain", "rubbish"],
 )
 async def test_who_lies_about_parts_costs_a_known_number_of_messages(
-    part: Callable[[int], GotFilterPart], asked: int, make: Sides, monkeypatch: pytest.MonkeyPatch
+    part: Callable[[int], GotFilterPart], asked: int, make_sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, _ = make()
+    one, _ = make_sides()
     monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 100)
     dead, far = 1_000 - 3, 1_000 + 4
     liar = Liar(
@@ -358,8 +360,8 @@ async def test_who_lies_about_parts_costs_a_known_number_of_messages(
     assert {} == one.store.cells
 
 
-async def test_who_goes_on_for_ever_is_not_listened_to_for_ever(make: Sides) -> None:
-    one, _ = make(grains=3)
+async def test_who_goes_on_for_ever_is_not_listened_to_for_ever(make_sides: Sides) -> None:
+    one, _ = make_sides(grains=3)
     liar = Liar(
         one,
         lambda message: (
@@ -372,8 +374,8 @@ async def test_who_goes_on_for_ever_is_not_listened_to_for_ever(make: Sides) -> 
     assert 2 * 3 + 1 + 2 * 3 == liar.asked, "and each slice there can be is asked for once"
 
 
-async def test_a_job_that_keeps_keys_asks_nothing_and_has_none(make: Sides) -> None:
-    one, other = make(keeps=False)
+async def test_a_job_that_keeps_keys_asks_nothing_and_has_none(make_sides: Sides) -> None:
+    one, other = make_sides(keeps=False)
     one.finish(1)
     await one.reconcile()
     assert ([], GotEpochFilters([], [], None)) == (
@@ -382,6 +384,6 @@ async def test_a_job_that_keeps_keys_asks_nothing_and_has_none(make: Sides) -> N
     )
 
 
-async def test_a_cell_that_is_none_is_refused(make: Sides) -> None:
+async def test_a_cell_that_is_none_is_refused(make_sides: Sides) -> None:
     with pytest.raises(NoSuchCellError):
-        await make()[0].exchange.answer(GetEpochFilters(2**17, -1, []))
+        await make_sides()[0].exchange.answer(GetEpochFilters(2**17, -1, []))

@@ -122,7 +122,7 @@ def bench(tmp_path: Path) -> Iterator[HolderBench]:
     bench.store.close()
 
 
-def run(bench: HolderBench, scenario: Callable[[], Awaitable[None]]) -> None:
+def run_with_holder_side(bench: HolderBench, scenario: Callable[[], Awaitable[None]]) -> None:
     async def play() -> None:
         telling = asyncio.create_task(bench.holder_side.run())
         try:
@@ -152,7 +152,7 @@ def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: Hold
         await asyncio.sleep(60.0)
         assert (told, 0) == (len(bench.client.haves), bench.holder_side.unnotified)
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: HolderBench) -> None:
@@ -167,7 +167,7 @@ def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: HolderBenc
         await asyncio.sleep(60.0)
         assert [(NEAREST.address, [bench.held()])] == [(address, have.cells) for address, have in bench.client.haves]
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 @pytest.mark.parametrize("records", [0, 3])
@@ -190,7 +190,7 @@ def test_a_displaced_backup_says_so_until_the_owner_knows_it(bench: HolderBench,
         await asyncio.sleep(60.0)
         assert (told, 0) == (len(bench.client.haves), bench.holder_side.unnotified)
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: HolderBench) -> None:
@@ -203,7 +203,7 @@ def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: H
             bench.holder_side.backed([CELL], NEAREST)
         assert [NEAREST.address] == [address for address, _ in bench.client.haves]
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_cell_owned_here_is_synced_not_told(bench: HolderBench) -> None:
@@ -213,7 +213,7 @@ def test_a_cell_owned_here_is_synced_not_told(bench: HolderBench) -> None:
         bench.holder_side.notify_of_strays()
         await asyncio.sleep(1.0)
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
     assert ([CELL], []) == (bench.owned, bench.client.haves)
 
 
@@ -228,7 +228,7 @@ def test_an_owner_that_does_not_answer_is_told_again(bench: HolderBench) -> None
         await asyncio.sleep(2.0)
         assert bench.client.haves
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_what_is_not_here_any_more_is_not_told(bench: HolderBench) -> None:
@@ -238,7 +238,7 @@ def test_what_is_not_here_any_more_is_not_told(bench: HolderBench) -> None:
         await asyncio.sleep(1.0)
         assert 0 == bench.holder_side.unnotified
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
     assert [] == bench.client.haves
 
 
@@ -260,7 +260,7 @@ def test_news_that_come_while_the_owner_is_told_are_told_too(bench: HolderBench)
         await asyncio.sleep(6.0)
         assert [bench.held()] == bench.client.haves[-1][1].cells
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_keep_does_not_silence_news(bench: HolderBench) -> None:
@@ -272,7 +272,7 @@ def test_a_keep_does_not_silence_news(bench: HolderBench) -> None:
         await asyncio.sleep(1.0)
         assert bench.client.haves
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 # --- answering -------------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_who_is_farther_is_told_of_the_rival(bench: HolderBench) -> None:
         assert NEAR == bench.asked_by(FAR).rival
         assert bench.holdings.is_open(CELL)
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_an_owner_asked_by_a_nearer_one_stops_and_tells_its_clocks(bench: HolderBench) -> None:
@@ -306,7 +306,7 @@ def test_an_owner_asked_by_a_nearer_one_stops_and_tells_its_clocks(bench: Holder
         assert CELL not in bench.holdings.owned
         assert not bench.asked_by(NEAR).released, "only once: its clocks are not known here any more"
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: HolderBench) -> None:
@@ -321,7 +321,7 @@ def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: Hol
         second = bench.asked_by(NEAR)
         assert (False, True) == (second.releasing, second.released)
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_cell_given_up_with_open_requests_is_released_after_them(bench: HolderBench) -> None:
@@ -335,7 +335,7 @@ def test_a_cell_given_up_with_open_requests_is_released_after_them(bench: Holder
         bench.crawl.busy = False
         assert not bench.asked_by(NEAR).releasing
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 @pytest.mark.parametrize("owned", [True, False])
@@ -348,7 +348,7 @@ def test_pages_in_hand_are_named_to_who_takes_the_cell(bench: HolderBench, owned
         bench.crawl.unfinished = [bytes(20), bytes(19) + b"x"]
         assert bench.crawl.unfinished == bench.asked_by(NEAR).in_progress
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_cell_being_released_for_a_lost_peer_goes_to_the_next_at_once(bench: HolderBench) -> None:
@@ -362,7 +362,7 @@ def test_a_cell_being_released_for_a_lost_peer_goes_to_the_next_at_once(bench: H
         await asyncio.sleep(2 * NOTIFY_S)
         assert [NEAR.address] == [address for address, _ in bench.client.haves]
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: HolderBench) -> None:
@@ -373,7 +373,7 @@ def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: Holde
         answer = bench.asked_by(NEAR)
         assert (False, True) == (answer.released, answer.clocks_incomplete)
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_who_leaves_is_nobodys_rival(bench: HolderBench) -> None:
@@ -382,7 +382,7 @@ def test_who_leaves_is_nobodys_rival(bench: HolderBench) -> None:
         bench.holder_side.begin_leaving()
         assert bench.asked_by(FAR).rival is None
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench: HolderBench) -> None:
@@ -396,7 +396,7 @@ def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench:
         answer = bench.asked_by(NEAREST)
         assert (False, bench.crawl.told) == (answer.released, answer.sites)
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: HolderBench) -> None:
@@ -415,7 +415,7 @@ def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: Hold
         await asyncio.sleep(1.0)
         assert 0 == bench.held().keys
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 @pytest.mark.parametrize("claimed_sender", [NEAR, FAR])
@@ -431,7 +431,7 @@ def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: HolderBe
         await asyncio.sleep(1.0)
         assert 0 == bench.held().keys
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_second_claimant_hears_of_the_first(bench: HolderBench) -> None:
@@ -443,7 +443,7 @@ def test_a_second_claimant_hears_of_the_first(bench: HolderBench) -> None:
         assert bench.asked_by(NEAR).released
         assert NEAR in bench.asked_by(NEAREST).others
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: HolderBench) -> None:
@@ -456,7 +456,7 @@ def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: Hold
         assert [FAR] == bench.asked_by(NEAR).others
         assert NEAR in bench.asked_by(NEAREST).others
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_former_backups_of_a_cell_are_named_until_its_new_owner_speaks(bench: HolderBench) -> None:
@@ -471,7 +471,7 @@ def test_former_backups_of_a_cell_are_named_until_its_new_owner_speaks(bench: Ho
         bench.holder_side.assign_replica(AssignReplica(NEAR, 1, [bench.held()]))
         assert FAR not in bench.asked_by(NEAR).others
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 # --- keeping and dropping --------------------------------------------------------------------------------------------
@@ -490,7 +490,7 @@ def test_only_what_the_owner_has_seen_is_dropped(bench: HolderBench) -> None:
         await asyncio.sleep(2.0)
         assert {} == bench.store.cells
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: HolderBench) -> None:
@@ -505,7 +505,7 @@ def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: Holder
         assert bench.asked_by(NEAR).released
         assert [] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).differing
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_who_is_farther_than_the_owner_here_drops_nothing(bench: HolderBench) -> None:
@@ -517,7 +517,7 @@ def test_who_is_farther_than_the_owner_here_drops_nothing(bench: HolderBench) ->
         assert 3 == bench.store.cells[CELL].keys
         assert bench.holdings.is_open(CELL)
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_news_stop_the_forgetting(bench: HolderBench) -> None:
@@ -529,7 +529,7 @@ def test_news_stop_the_forgetting(bench: HolderBench) -> None:
         await asyncio.sleep(2.0)
         assert 3 == bench.store.cells[CELL].keys
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_records_from_anybody_stop_the_forgetting(bench: HolderBench) -> None:
@@ -544,7 +544,7 @@ def test_records_from_anybody_stop_the_forgetting(bench: HolderBench) -> None:
         await asyncio.sleep(2.0)
         assert CELL in bench.store.cells
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_cell_asked_for_twice_is_refused(bench: HolderBench) -> None:
@@ -552,7 +552,7 @@ def test_a_cell_asked_for_twice_is_refused(bench: HolderBench) -> None:
         with pytest.raises(KadcrawlError, match="twice"):
             bench.holder_side.answer(TakeOver(NEAREST, [CELL, CELL]))
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)
 
 
 def test_a_backup_in_the_wrong_place_says_so_ever_more_seldom(bench: HolderBench) -> None:
@@ -566,4 +566,4 @@ def test_a_backup_in_the_wrong_place_says_so_ever_more_seldom(bench: HolderBench
             await asyncio.sleep(10.0)
         assert 5 <= len(bench.client.haves) <= 15
 
-    run(bench, scenario)
+    run_with_holder_side(bench, scenario)

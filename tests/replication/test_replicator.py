@@ -126,13 +126,13 @@ class StreamsBench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[StreamsBench]:
+def streams_bench(tmp_path: Path) -> Iterator[StreamsBench]:
     bench = StreamsBench(tmp_path)
     yield bench
     bench.store.close()
 
 
-def run(bench: StreamsBench, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run_replicator(bench: StreamsBench, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Play a scenario in virtual time; at its end nothing may be running any more."""
 
     async def play() -> None:
@@ -145,412 +145,416 @@ def run(bench: StreamsBench, scenario: Callable[[], Coroutine[Any, Any, None]]) 
         loop.run_until_complete(play())
 
 
-def test_a_change_reaches_every_backup_of_its_cell_and_nobody_else(bench: StreamsBench) -> None:
+def test_a_change_reaches_every_backup_of_its_cell_and_nobody_else(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.change(1)
-        bench.change(2, cell=OTHER)
-        assert [True, True] == [await bench.replicator.delivered(peer) for peer in (A, B)]
-        assert [key(1), key(2, OTHER)] == bench.client.keys(A)
-        assert [key(1)] == bench.client.keys(B)
-        assert all(ME == message.sender for _, message in bench.client.told)
+        streams_bench.change(1)
+        streams_bench.change(2, cell=OTHER)
+        assert [True, True] == [await streams_bench.replicator.delivered(peer) for peer in (A, B)]
+        assert [key(1), key(2, OTHER)] == streams_bench.client.keys(A)
+        assert [key(1)] == streams_bench.client.keys(B)
+        assert all(ME == message.sender for _, message in streams_bench.client.told)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_a_change_of_a_cell_not_owned_here_goes_nowhere(bench: StreamsBench) -> None:
+def test_a_change_of_a_cell_not_owned_here_goes_nowhere(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.replicator.changed(Cell(9), key(1, Cell(9)))
-        bench.replicator.site_changed(Cell(9), "a.example")
-        assert 0 == bench.replicator.unacknowledged
-        assert await bench.replicator.delivered(A)
+        streams_bench.replicator.changed(Cell(9), key(1, Cell(9)))
+        streams_bench.replicator.site_changed(Cell(9), "a.example")
+        assert 0 == streams_bench.replicator.unacknowledged
+        assert await streams_bench.replicator.delivered(A)
 
-    run(bench, scenario)
-    assert [] == bench.client.told
+    run_replicator(streams_bench, scenario)
+    assert [] == streams_bench.client.told
 
 
-def test_changes_travel_in_their_order_in_bounded_batches_one_at_a_time(bench: StreamsBench) -> None:
+def test_changes_travel_in_their_order_in_bounded_batches_one_at_a_time(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.change(*range(2 * BATCH_MAX + 1), cell=OTHER)
-        await bench.replicator.delivered(A)
+        streams_bench.change(*range(2 * BATCH_MAX + 1), cell=OTHER)
+        await streams_bench.replicator.delivered(A)
 
-    run(bench, scenario)
-    assert [key(number, OTHER) for number in range(2 * BATCH_MAX + 1)] == bench.client.keys()
-    assert [BATCH_MAX, BATCH_MAX, 1] == [len(message.batch.done) for message in bench.client.batches()]
-    assert 1 == bench.client.under_way_max
+    run_replicator(streams_bench, scenario)
+    assert [key(number, OTHER) for number in range(2 * BATCH_MAX + 1)] == streams_bench.client.keys()
+    assert [BATCH_MAX, BATCH_MAX, 1] == [len(message.batch.done) for message in streams_bench.client.batches()]
+    assert 1 == streams_bench.client.under_way_max
 
 
-def test_what_changes_alone_goes_at_once(bench: StreamsBench) -> None:
+def test_what_changes_alone_goes_at_once(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.change(1, cell=OTHER)
+        streams_bench.change(1, cell=OTHER)
         began = asyncio.get_running_loop().time()
-        await bench.replicator.delivered(A)
-        assert asyncio.get_running_loop().time() == pytest.approx(began + bench.client.takes_s, abs=1e-3)
+        await streams_bench.replicator.delivered(A)
+        assert asyncio.get_running_loop().time() == pytest.approx(began + streams_bench.client.takes_s, abs=1e-3)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_what_changes_soon_after_travels_together_and_once(bench: StreamsBench) -> None:
+def test_what_changes_soon_after_travels_together_and_once(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.change(1, cell=OTHER)
-        await bench.replicator.delivered(A)
-        bench.change(2, 3, 2, cell=OTHER)
+        streams_bench.change(1, cell=OTHER)
+        await streams_bench.replicator.delivered(A)
+        streams_bench.change(2, 3, 2, cell=OTHER)
         await asyncio.sleep(SPACING_S / 2)
-        bench.change(4, 2, cell=OTHER)
-        assert 3 == bench.replicator.unacknowledged
-        await bench.replicator.delivered(A)
+        streams_bench.change(4, 2, cell=OTHER)
+        assert 3 == streams_bench.replicator.unacknowledged
+        await streams_bench.replicator.delivered(A)
 
-    run(bench, scenario)
-    assert [[key(1, OTHER)], [key(number, OTHER) for number in (2, 3, 4)]] == bench.made
+    run_replicator(streams_bench, scenario)
+    assert [[key(1, OTHER)], [key(number, OTHER) for number in (2, 3, 4)]] == streams_bench.made
 
 
-def test_nothing_is_acknowledged_before_it_is_journaled_there(bench: StreamsBench) -> None:
+def test_nothing_is_acknowledged_before_it_is_journaled_there(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.change(1)
-        delivered = asyncio.create_task(bench.replicator.delivered(A))
-        await asyncio.sleep(bench.client.takes_s / 2)
-        assert (False, 2) == (delivered.done(), bench.replicator.unacknowledged)
+        streams_bench.change(1)
+        delivered = asyncio.create_task(streams_bench.replicator.delivered(A))
+        await asyncio.sleep(streams_bench.client.takes_s / 2)
+        assert (False, 2) == (delivered.done(), streams_bench.replicator.unacknowledged)
         await delivered
-        assert [key(1)] == bench.client.keys(A)
+        assert [key(1)] == streams_bench.client.keys(A)
 
-    run(bench, scenario)
-    assert 0 == bench.replicator.unacknowledged
+    run_replicator(streams_bench, scenario)
+    assert 0 == streams_bench.replicator.unacknowledged
 
 
-def test_who_waits_waits_for_no_later_change(bench: StreamsBench) -> None:
+def test_who_waits_waits_for_no_later_change(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.change(1)
-        delivered = asyncio.create_task(bench.replicator.delivered(A))
-        await asyncio.sleep(bench.client.takes_s / 2)
-        bench.change(2)
+        streams_bench.change(1)
+        delivered = asyncio.create_task(streams_bench.replicator.delivered(A))
+        await asyncio.sleep(streams_bench.client.takes_s / 2)
+        streams_bench.change(2)
         assert await delivered
-        assert [key(1)] == bench.client.keys(A)
+        assert [key(1)] == streams_bench.client.keys(A)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_a_change_while_the_record_is_under_way_travels_again(bench: StreamsBench) -> None:
+def test_a_change_while_the_record_is_under_way_travels_again(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.change(1)
-        await asyncio.sleep(bench.client.takes_s / 2)
-        bench.change(1)
-        assert await bench.replicator.delivered(A)
-        assert [key(1), key(1)] == bench.client.keys(A)
+        streams_bench.change(1)
+        await asyncio.sleep(streams_bench.client.takes_s / 2)
+        streams_bench.change(1)
+        assert await streams_bench.replicator.delivered(A)
+        assert [key(1), key(1)] == streams_bench.client.keys(A)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_a_silent_peer_is_tried_until_it_answers_in_order(bench: StreamsBench) -> None:
+def test_a_silent_peer_is_tried_until_it_answers_in_order(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.client.down.add(A)
-        bench.change(1)
-        delivered = asyncio.create_task(bench.replicator.delivered(A))
+        streams_bench.client.down.add(A)
+        streams_bench.change(1)
+        delivered = asyncio.create_task(streams_bench.replicator.delivered(A))
         await asyncio.sleep(20.0)
-        bench.change(2)
+        streams_bench.change(2)
         assert not delivered.done()
-        bench.client.down.clear()
+        streams_bench.client.down.clear()
         assert await delivered
 
-    run(bench, scenario)
-    assert [key(1), key(2)] == bench.client.keys(A)
-    assert A in bench.overlay.suspected
-    assert 1 == len(set(bench.overlay.suspected))
+    run_replicator(streams_bench, scenario)
+    assert [key(1), key(2)] == streams_bench.client.keys(A)
+    assert A in streams_bench.overlay.suspected
+    assert 1 == len(set(streams_bench.overlay.suspected))
 
 
-def test_one_silent_peer_delays_no_other(bench: StreamsBench) -> None:
+def test_one_silent_peer_delays_no_other(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.client.down.add(A)
-        bench.change(1)
+        streams_bench.client.down.add(A)
+        streams_bench.change(1)
         async with asyncio.timeout(1.0):
-            assert await bench.replicator.delivered(B)
-        bench.replicator.lost(A.id)
+            assert await streams_bench.replicator.delivered(B)
+        streams_bench.replicator.lost(A.id)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(bench: StreamsBench) -> None:
-    copies = bench.replicator
+def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(streams_bench: StreamsBench) -> None:
+    copies = streams_bench.replicator
     silent_s, silent_max_s = replicator.SILENT_S + SPACING_S, replicator.SILENT_MAX_S
 
     async def scenario() -> None:
         assert not copies.no_backup_reachable(CELL)
-        bench.client.down |= {A, B}
-        bench.change(1)
+        streams_bench.client.down |= {A, B}
+        streams_bench.change(1)
         await asyncio.sleep(silent_s - 0.01)
         assert not copies.no_backup_reachable(CELL)
         await asyncio.sleep(0.02)
         assert copies.no_backup_reachable(CELL)
         assert copies.no_backup_reachable(OTHER)  # What goes the same way would not arrive either.
-        bench.change(2)
+        streams_bench.change(2)
         assert copies.no_backup_reachable(CELL)
         await asyncio.sleep(silent_max_s - silent_s + SPACING_S)
         assert not copies.no_backup_reachable(CELL)
         copies.lost(A.id)
         copies.lost(B.id)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
 @pytest.mark.parametrize("heard", [A, B])
-def test_a_cell_is_heard_as_long_as_one_backup_takes_what_comes(bench: StreamsBench, heard: Contact) -> None:
+def test_a_cell_is_heard_as_long_as_one_backup_takes_what_comes(streams_bench: StreamsBench, heard: Contact) -> None:
     async def scenario() -> None:
-        bench.client.down |= {A, B} - {heard}
+        streams_bench.client.down |= {A, B} - {heard}
         for number in range(40):
-            bench.change(number)
+            streams_bench.change(number)
             await asyncio.sleep(0.1)
-            assert not bench.replicator.no_backup_reachable(CELL)
-        bench.replicator.lost(A.id)
-        bench.replicator.lost(B.id)
+            assert not streams_bench.replicator.no_backup_reachable(CELL)
+        streams_bench.replicator.lost(A.id)
+        streams_bench.replicator.lost(B.id)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(bench: StreamsBench) -> None:
+def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.client.down.add(A)
-        bench.change(1, cell=OTHER)
+        streams_bench.client.down.add(A)
+        streams_bench.change(1, cell=OTHER)
         await asyncio.sleep(replicator.SILENT_S + SPACING_S + 0.01)
-        assert bench.replicator.no_backup_reachable(OTHER)
-        bench.client.down.clear()
-        assert await bench.replicator.delivered(A)
-        assert not bench.replicator.no_backup_reachable(OTHER)
-        bench.change(2, cell=OTHER)
-        assert not bench.replicator.no_backup_reachable(OTHER)
-        assert await bench.replicator.delivered(A)
+        assert streams_bench.replicator.no_backup_reachable(OTHER)
+        streams_bench.client.down.clear()
+        assert await streams_bench.replicator.delivered(A)
+        assert not streams_bench.replicator.no_backup_reachable(OTHER)
+        streams_bench.change(2, cell=OTHER)
+        assert not streams_bench.replicator.no_backup_reachable(OTHER)
+        assert await streams_bench.replicator.delivered(A)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_a_cell_without_backups_waits_for_nobody(bench: StreamsBench) -> None:
+def test_a_cell_without_backups_waits_for_nobody(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.holdings.own(Cell(2), 0.0)
-        assert not bench.replicator.no_backup_reachable(Cell(2))
-        assert not bench.replicator.no_backup_reachable(Cell(3))
+        streams_bench.holdings.own(Cell(2), 0.0)
+        assert not streams_bench.replicator.no_backup_reachable(Cell(2))
+        assert not streams_bench.replicator.no_backup_reachable(Cell(3))
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_a_lost_peer_wakes_who_waits_and_leaves_nothing_behind(bench: StreamsBench) -> None:
+def test_a_lost_peer_wakes_who_waits_and_leaves_nothing_behind(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.client.down |= {A, B}
-        bench.change(1)
-        waiting = [asyncio.create_task(bench.replicator.delivered(A)) for _ in range(2)]
+        streams_bench.client.down |= {A, B}
+        streams_bench.change(1)
+        waiting = [asyncio.create_task(streams_bench.replicator.delivered(A)) for _ in range(2)]
         await asyncio.sleep(1.0)
-        bench.replicator.lost(A.id)
-        bench.replicator.lost(B.id)
+        streams_bench.replicator.lost(A.id)
+        streams_bench.replicator.lost(B.id)
         assert [False, False] == await asyncio.gather(*waiting)
-        assert 0 == bench.replicator.unacknowledged
+        assert 0 == streams_bench.replicator.unacknowledged
 
-    run(bench, scenario)
-    assert [] == bench.client.told
+    run_replicator(streams_bench, scenario)
+    assert [] == streams_bench.client.told
 
 
-def test_a_cancelled_waiter_harms_nobody(bench: StreamsBench) -> None:
+def test_a_cancelled_waiter_harms_nobody(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.change(1)
-        given_up = asyncio.create_task(bench.replicator.delivered(A))
-        waiting = asyncio.create_task(bench.replicator.delivered(A))
+        streams_bench.change(1)
+        given_up = asyncio.create_task(streams_bench.replicator.delivered(A))
+        waiting = asyncio.create_task(streams_bench.replicator.delivered(A))
         await asyncio.sleep(0)
         given_up.cancel()
         assert await waiting
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["live", "unknown to the overlay"])
-def test_a_silent_peer_counts_as_dead_only_if_the_overlay_lost_it(bench: StreamsBench, live: bool) -> None:
+def test_a_silent_peer_counts_as_dead_only_if_the_overlay_lost_it(streams_bench: StreamsBench, live: bool) -> None:
     """Nobody will ever say that such a peer is lost: its stream must not stay, or the crawl never ends."""
     dead = []
 
     def on_dead(contact: Contact) -> None:
         dead.append(contact)
-        bench.replicator.lost(contact.id)
+        streams_bench.replicator.lost(contact.id)
 
     async def scenario() -> None:
-        bench.events.peer_unreachable.append(on_dead)
-        bench.client.down.add(A)
+        streams_bench.events.peer_unreachable.append(on_dead)
+        streams_bench.client.down.add(A)
         if not live:
-            bench.overlay.live.discard(A.id)
-        bench.change(1, cell=OTHER)
-        delivered = asyncio.create_task(bench.replicator.delivered(A))
+            streams_bench.overlay.live.discard(A.id)
+        streams_bench.change(1, cell=OTHER)
+        delivered = asyncio.create_task(streams_bench.replicator.delivered(A))
         await asyncio.sleep(60.0)
         assert (not live) == delivered.done()
-        bench.replicator.lost(A.id)
+        streams_bench.replicator.lost(A.id)
         assert not await delivered
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
     assert ([] if live else [A]) == dead
 
 
-def test_a_peer_that_comes_back_gets_what_changes_from_then_on(bench: StreamsBench) -> None:
+def test_a_peer_that_comes_back_gets_what_changes_from_then_on(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.client.down.add(A)
-        bench.change(1)
+        streams_bench.client.down.add(A)
+        streams_bench.change(1)
         await asyncio.sleep(1.0)
-        bench.replicator.lost(A.id)
-        bench.client.down.clear()
-        bench.change(2)
-        assert await bench.replicator.delivered(A)
-        assert [key(2)] == bench.client.keys(A)
+        streams_bench.replicator.lost(A.id)
+        streams_bench.client.down.clear()
+        streams_bench.change(2)
+        assert await streams_bench.replicator.delivered(A)
+        assert [key(2)] == streams_bench.client.keys(A)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_a_change_after_all_was_delivered_is_delivered_too(bench: StreamsBench) -> None:
+def test_a_change_after_all_was_delivered_is_delivered_too(streams_bench: StreamsBench) -> None:
     """At every instant around the end of a delivery: no change may be left behind."""
 
     async def scenario() -> None:
         for number in range(40):
-            bench.change(number)
-            await asyncio.sleep(SPACING_S + bench.client.takes_s + (number - 20) * 1e-3)
-        assert await bench.replicator.delivered(A)
-        assert 0 == bench.replicator.unacknowledged
-        assert [key(number) for number in range(40)] == bench.client.keys(A)
+            streams_bench.change(number)
+            await asyncio.sleep(SPACING_S + streams_bench.client.takes_s + (number - 20) * 1e-3)
+        assert await streams_bench.replicator.delivered(A)
+        assert 0 == streams_bench.replicator.unacknowledged
+        assert [key(number) for number in range(40)] == streams_bench.client.keys(A)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_clocks_of_sites_travel_with_the_changes_of_their_cell(bench: StreamsBench) -> None:
+def test_clocks_of_sites_travel_with_the_changes_of_their_cell(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.replicator.site_changed(OTHER, "a.example")
+        streams_bench.replicator.site_changed(OTHER, "a.example")
         await asyncio.sleep(1.0)
 
-    run(bench, scenario)
-    assert ["a.example"] == [site.site for message in bench.client.batches(A) for site in message.batch.sites]
-    assert [] == bench.client.batches(B)
+    run_replicator(streams_bench, scenario)
+    assert ["a.example"] == [site.site for message in streams_bench.client.batches(A) for site in message.batch.sites]
+    assert [] == streams_bench.client.batches(B)
 
 
 # --- notices -----------------------------------------------------------------------------------------------------
 
 
-def test_notices_travel_only_after_all_changes(bench: StreamsBench) -> None:
+def test_notices_travel_only_after_all_changes(streams_bench: StreamsBench) -> None:
     """What a peer holds is compared with what we hold: changes on their way would look like a difference."""
 
     async def scenario() -> None:
-        bench.replicator.keep(A, CELL, FIRST_BACKUP)
-        bench.change(*range(BATCH_MAX + 1))
-        await asyncio.sleep(1.5 * bench.client.takes_s)
-        bench.change(BATCH_MAX + 1)
+        streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
+        streams_bench.change(*range(BATCH_MAX + 1))
+        await asyncio.sleep(1.5 * streams_bench.client.takes_s)
+        streams_bench.change(BATCH_MAX + 1)
         await asyncio.sleep(1.0)
 
-    run(bench, scenario)
-    to_a = [type(message) for peer, message in bench.client.told if peer == A]
+    run_replicator(streams_bench, scenario)
+    to_a = [type(message) for peer, message in streams_bench.client.told if peer == A]
     assert [Replicate, Replicate, Replicate, AssignReplica] == to_a
 
 
-def test_a_keep_says_what_we_hold_when_it_travels(bench: StreamsBench) -> None:
+def test_a_keep_says_what_we_hold_when_it_travels(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.replicator.keep(A, CELL, SECOND_BACKUP)
-        bench.store.accept(key(1), "a.example", "http://a.example/", 0, 0)
+        streams_bench.replicator.keep(A, CELL, SECOND_BACKUP)
+        streams_bench.store.accept(key(1), "a.example", "http://a.example/", 0, 0)
         await asyncio.sleep(1.0)
 
-    run(bench, scenario)
-    (notice,) = bench.client.notices()
+    run_replicator(streams_bench, scenario)
+    (notice,) = streams_bench.client.notices()
     assert (ME, SECOND_BACKUP) == (notice.owner, notice.role)
-    assert [digest_of(CELL, bench.store.cells[CELL])] == notice.cells
+    assert [digest_of(CELL, streams_bench.store.cells[CELL])] == notice.cells
 
 
-def test_a_notice_of_a_cell_given_away_meanwhile_stays_at_home(bench: StreamsBench) -> None:
+def test_a_notice_of_a_cell_given_away_meanwhile_stays_at_home(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.replicator.keep(A, CELL, FIRST_BACKUP)
-        bench.holdings.let_go(CELL)
+        streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
+        streams_bench.holdings.let_go(CELL)
         await asyncio.sleep(1.0)
 
-    run(bench, scenario)
-    assert bench.client.told == [], "its new owner decides who keeps it"
+    run_replicator(streams_bench, scenario)
+    assert streams_bench.client.told == [], "its new owner decides who keeps it"
 
 
-def test_a_drop_says_what_the_owner_has_seen(bench: StreamsBench) -> None:
+def test_a_drop_says_what_the_owner_has_seen(streams_bench: StreamsBench) -> None:
     seen = CellSummary(CELL, 7, 3, b"d" * 16)
 
     async def scenario() -> None:
-        bench.replicator.drop(A, seen)
+        streams_bench.replicator.drop(A, seen)
         await asyncio.sleep(1.0)
 
-    run(bench, scenario)
-    assert [(OWNER, [seen])] == [(notice.role, notice.cells) for notice in bench.client.notices()]
+    run_replicator(streams_bench, scenario)
+    assert [(OWNER, [seen])] == [(notice.role, notice.cells) for notice in streams_bench.client.notices()]
 
 
-def test_notices_travel_per_role_and_the_latest_of_a_cell_wins(bench: StreamsBench) -> None:
+def test_notices_travel_per_role_and_the_latest_of_a_cell_wins(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.replicator.drop(A, digest_of(CELL, EMPTY))
-        bench.replicator.keep(A, CELL, FIRST_BACKUP)
-        bench.replicator.keep(A, OTHER, SECOND_BACKUP)
+        streams_bench.replicator.drop(A, digest_of(CELL, EMPTY))
+        streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
+        streams_bench.replicator.keep(A, OTHER, SECOND_BACKUP)
         await asyncio.sleep(1.0)
 
-    run(bench, scenario)
-    told = {(notice.role, held.cell) for notice in bench.client.notices() for held in notice.cells}
+    run_replicator(streams_bench, scenario)
+    told = {(notice.role, held.cell) for notice in streams_bench.client.notices() for held in notice.cells}
     assert {(FIRST_BACKUP, CELL), (SECOND_BACKUP, OTHER)} == told
 
 
-def test_a_peer_that_holds_something_else_is_told_of(bench: StreamsBench) -> None:
+def test_a_peer_that_holds_something_else_is_told_of(streams_bench: StreamsBench) -> None:
     told = []
 
     async def scenario() -> None:
-        bench.events.copy_differs.append(lambda contact, cell: told.append((contact, cell)))
-        bench.client.unlike = [digest_of(CELL, EMPTY), digest_of(Cell(77), EMPTY)]
-        bench.replicator.keep(A, CELL, FIRST_BACKUP)
+        streams_bench.events.copy_differs.append(lambda contact, cell: told.append((contact, cell)))
+        streams_bench.client.unlike = [digest_of(CELL, EMPTY), digest_of(Cell(77), EMPTY)]
+        streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
         await asyncio.sleep(1.0)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
     assert [(A, CELL)] == told, "a cell that was not asked about is nobody's business"
 
 
-def test_a_notice_that_does_not_arrive_stops_nothing(bench: StreamsBench) -> None:
+def test_a_notice_that_does_not_arrive_stops_nothing(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        bench.client.down.add(A)
-        bench.replicator.keep(A, CELL, FIRST_BACKUP)
+        streams_bench.client.down.add(A)
+        streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
         await asyncio.sleep(1.0)
-        bench.client.down.clear()
-        bench.change(1)
-        assert await bench.replicator.delivered(A)
+        streams_bench.client.down.clear()
+        streams_bench.change(1)
+        assert await streams_bench.replicator.delivered(A)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
 # --- bounds --------------------------------------------------------------------------------------------------------
 
 
-def test_a_peer_that_does_not_keep_up_counts_as_lost(bench: StreamsBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_does_not_keep_up_counts_as_lost(
+    streams_bench: StreamsBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replicator, "QUEUE_MAX", 10)
     dead = []
 
     def on_dead(contact: Contact) -> None:
         dead.append(contact)
-        bench.replicator.lost(contact.id)
+        streams_bench.replicator.lost(contact.id)
 
     async def scenario() -> None:
-        bench.events.peer_unreachable.append(on_dead)
-        bench.client.down |= {A, B}
-        bench.change(*range(10), cell=OTHER)
-        delivered = asyncio.create_task(bench.replicator.delivered(A))
+        streams_bench.events.peer_unreachable.append(on_dead)
+        streams_bench.client.down |= {A, B}
+        streams_bench.change(*range(10), cell=OTHER)
+        delivered = asyncio.create_task(streams_bench.replicator.delivered(A))
         await asyncio.sleep(0)
         assert [] == dead
-        bench.change(10, cell=OTHER)
-        assert ([A], 0) == (dead, bench.replicator.unacknowledged)
+        streams_bench.change(10, cell=OTHER)
+        assert ([A], 0) == (dead, streams_bench.replicator.unacknowledged)
         assert not await delivered
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-def test_the_clocks_waiting_for_one_peer_are_bounded(bench: StreamsBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clocks_waiting_for_one_peer_are_bounded(
+    streams_bench: StreamsBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replicator, "QUEUE_MAX", 10)
     dead = []
 
     def on_dead(contact: Contact) -> None:
         dead.append(contact)
-        bench.replicator.lost(contact.id)
+        streams_bench.replicator.lost(contact.id)
 
     async def scenario() -> None:
-        bench.events.peer_unreachable.append(on_dead)
-        bench.client.down |= {A, B}
+        streams_bench.events.peer_unreachable.append(on_dead)
+        streams_bench.client.down |= {A, B}
         for number in range(11):
-            bench.replicator.site_changed(OTHER, f"s{number}.example")
+            streams_bench.replicator.site_changed(OTHER, f"s{number}.example")
         assert [A] == dead
-        bench.replicator.lost(A.id)
+        streams_bench.replicator.lost(A.id)
 
-    run(bench, scenario)
+    run_replicator(streams_bench, scenario)
 
 
-async def test_nothing_is_sent_before_somebody_runs_the_tasks(bench: StreamsBench) -> None:
+async def test_nothing_is_sent_before_somebody_runs_the_tasks(streams_bench: StreamsBench) -> None:
     with pytest.raises(NotRunningError, match="copies to"):
-        bench.change(1)
+        streams_bench.change(1)

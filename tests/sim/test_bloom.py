@@ -76,7 +76,7 @@ def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(monke
     assert found <= {"nothing_lost", "nothing_made_up", "copied_before_acknowledged", "no_early_end"}
 
 
-async def _live(machines: Machines) -> None:
+async def _live_with_filters(machines: Machines) -> None:
     machines.start(1)
     for number in range(2, 5):
         await asyncio.sleep(0.5)
@@ -106,7 +106,7 @@ def test_pages_come_round_when_they_are_met_after_their_period(seed: int) -> Non
         with Machines(loop, ChangingPages(), job=job, limits=Limits(), seed=seed, directory=disks) as machines:
             host = loop.network.host(WEB_IP)
             loop.run_until_complete(host.spawn(loop.create_server(server.connect, WEB_IP, 80)))
-            loop.run_until_complete(_live(machines))
+            loop.run_until_complete(_live_with_filters(machines))
             assert [] == machines.errors
             for machine in machines.live:
                 assert machine.peer is not None

@@ -80,7 +80,7 @@ def opened(seed: int, exit_when_done: bool = False) -> Iterator[World]:
             yield World(machines, web, server)
 
 
-def run(story: Callable[[World], Awaitable[Any]], seed: int = 1, exit_when_done: bool = False) -> str:
+def trace_of(story: Callable[[World], Awaitable[Any]], seed: int = 1, exit_when_done: bool = False) -> str:
     """Let a story happen and return its trace. An error in any peer fails it."""
     with opened(seed, exit_when_done) as here:
         here.loop.run_until_complete(story(here))
@@ -90,7 +90,7 @@ def run(story: Callable[[World], Awaitable[Any]], seed: int = 1, exit_when_done:
     return trace
 
 
-async def crawl(here: World) -> None:
+async def grow_and_crawl(here: World) -> None:
     await here.grow(4)
     await here.until_over()
 
@@ -112,7 +112,7 @@ async def troubled_crawl(here: World) -> None:
 
 def test_a_swarm_crawls_a_web_to_its_end_in_virtual_time() -> None:
     with opened(1) as here:
-        here.loop.run_until_complete(crawl(here))
+        here.loop.run_until_complete(grow_and_crawl(here))
         truth, machines = set(here.web.truth()), here.machines
         took_s = here.loop.time()
     assert {url for url in here.urls if url in truth} == truth
@@ -123,7 +123,7 @@ def test_a_swarm_crawls_a_web_to_its_end_in_virtual_time() -> None:
 
 def test_pages_are_dated_by_the_world_and_not_by_our_clocks() -> None:
     with opened(1) as here:
-        here.loop.run_until_complete(crawl(here))
+        here.loop.run_until_complete(grow_and_crawl(here))
     dates = [line["fetched_at"] for machine in here.machines.machines.values() for line in machine.lines()]
     assert all(date.startswith("2026-01-01T00:") for date in dates)
 
@@ -139,7 +139,7 @@ def test_a_clock_that_jumped_is_what_the_next_peer_is_given() -> None:
         assert first.clock.now() == pytest.approx(EPOCH + here.loop.time())
         assert second.clock.now() == pytest.approx(EPOCH + here.loop.time() + 3600)
 
-    run(story)
+    trace_of(story)
 
 
 @pytest.mark.parametrize("disk", ["same", "old", "none"])
@@ -159,7 +159,7 @@ def test_a_killed_machine_comes_back_on_the_disk_it_is_given(disk: Any) -> None:
         assert here.machines.machines[2].incarnations == 2
         await here.until_over()
 
-    run(story)
+    trace_of(story)
 
 
 def test_a_kill_loses_what_was_not_synced() -> None:
@@ -173,7 +173,7 @@ def test_a_kill_loses_what_was_not_synced() -> None:
             sizes.append((machine.disk.directory / "not-synced").stat().st_size)
         assert min(sizes) < 1000
 
-    run(story)
+    trace_of(story)
 
 
 def test_a_kill_is_noticed_by_all_and_stops_everything_there() -> None:
@@ -188,7 +188,7 @@ def test_a_kill_is_noticed_by_all_and_stops_everything_there() -> None:
         assert victim.end == "killed"
         assert peer.store is not None, "nobody cleaned up after it"
 
-    run(story)
+    trace_of(story)
 
 
 def test_a_frozen_machine_does_nothing_until_it_thaws() -> None:
@@ -203,7 +203,7 @@ def test_a_frozen_machine_does_nothing_until_it_thaws() -> None:
         here.machines.thaw(2)
         await here.until_over()
 
-    run(story)
+    trace_of(story)
 
 
 def test_a_machine_that_leaves_ends_by_itself() -> None:
@@ -214,7 +214,7 @@ def test_a_machine_that_leaves_ends_by_itself() -> None:
         assert here.machines.machines[2].end == "left"
         await here.until_over()
 
-    run(story)
+    trace_of(story)
 
 
 def test_peers_may_exit_when_all_is_done() -> None:
@@ -223,7 +223,7 @@ def test_peers_may_exit_when_all_is_done() -> None:
         await here.until(lambda: not here.machines.live)
         assert {machine.end for machine in here.machines.machines.values()} == {"done"}
 
-    run(story, exit_when_done=True)
+    trace_of(story, exit_when_done=True)
 
 
 def test_a_machine_that_finds_nobody_yet_tries_until_somebody_is_there() -> None:
@@ -236,7 +236,7 @@ def test_a_machine_that_finds_nobody_yet_tries_until_somebody_is_there() -> None
         here.loop.network.heal()
         await here.until(lambda: here.machines.machines[3].begun)
 
-    run(story)
+    trace_of(story)
 
 
 def test_if_all_die_the_first_to_return_begins_and_the_others_join_it() -> None:
@@ -250,7 +250,7 @@ def test_if_all_die_the_first_to_return_begins_and_the_others_join_it() -> None:
         await here.until_over()
         assert [len(peer_of(machine).overlay.contacts()) for machine in here.machines.live] == [2, 2, 2]
 
-    run(story)
+    trace_of(story)
 
 
 def test_what_goes_wrong_in_a_peer_is_noted() -> None:
@@ -286,7 +286,7 @@ def test_a_full_disk_ends_no_other_peer() -> None:
             here.machines.join(2, "same")
         await here.until_over()
 
-    run(story)
+    trace_of(story)
 
 
 def test_names_are_asked_of_the_web() -> None:
@@ -300,10 +300,10 @@ def test_names_are_asked_of_the_web() -> None:
 
 
 def test_same_seed_same_trace_in_another_process_under_another_hash_seed() -> None:
-    here = run(troubled_crawl, 7)
-    assert here == run(troubled_crawl, 7)
-    assert here != run(troubled_crawl, 8)
-    program = "from tests.sim.test_machines import run, troubled_crawl; print(run(troubled_crawl, 7))"
+    here = trace_of(troubled_crawl, 7)
+    assert here == trace_of(troubled_crawl, 7)
+    assert here != trace_of(troubled_crawl, 8)
+    program = "from tests.sim.test_machines import trace_of, troubled_crawl; print(trace_of(troubled_crawl, 7))"
     for hash_seed in ("0", "4242"):
         environment = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-c", program]

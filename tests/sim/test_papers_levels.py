@@ -34,32 +34,34 @@ def told() -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def result(told: list[float]) -> Result:
+def levels_result(told: list[float]) -> Result:
     return levels(1, told.append)
 
 
-def test_what_was_to_be_reached_is_reached(result: Result) -> None:
-    asked = [finding for finding in result.findings if finding.reached is not None]
+def test_what_was_to_be_reached_is_reached(levels_result: Result) -> None:
+    asked = [finding for finding in levels_result.findings if finding.reached is not None]
     assert 5 == len(asked)
     assert [] == [finding for finding in asked if not finding.reached]
 
 
-def test_the_gain_is_near_its_bound_and_the_backlog_grows_as_it_must(result: Result) -> None:
-    near = {finding.what: finding for finding in result.findings if finding.bound and "printed" not in finding.what}
+def test_the_gain_is_near_its_bound_and_the_backlog_grows_as_it_must(levels_result: Result) -> None:
+    near = {
+        finding.what: finding for finding in levels_result.findings if finding.bound and "printed" not in finding.what
+    }
     assert 4 == len(near)
     for finding in near.values():
         assert finding.ours == pytest.approx(finding.bound, rel=0.04)
 
 
-def test_progress_ends_at_one_and_figures_are_whole(result: Result, told: list[float]) -> None:
+def test_progress_ends_at_one_and_figures_are_whole(levels_result: Result, told: list[float]) -> None:
     assert told == sorted(told)
     assert 1.0 == told[-1]
-    for figure in result.figures:
+    for figure in levels_result.figures:
         for series in figure.series:
             assert len(series.xs) == len(series.ys) > 1
-    for table in result.tables:
+    for table in levels_result.tables:
         assert {len(table.heading)} == {len(row) for row in table.rows}
-    assert "{" not in result.how
+    assert "{" not in levels_result.how
 
 
 @pytest.mark.parametrize(("share", "bound"), [(1.0, 57.2), (FEWER, 67.7), (0.1, 0.0)])
@@ -77,8 +79,8 @@ def test_who_is_stuck_adds_nothing_to_the_bound(stuck: list[int], given: float) 
     assert 100 * given / 0.636 == pytest.approx(gain_bound(PEERS, stuck=stuck))
 
 
-def test_by_the_printed_rules_no_gain_exceeds_that_of_runs_not_stuck(result: Result) -> None:
-    stuck = next(table for table in result.tables if "stuck" in table.heading[1])
+def test_by_the_printed_rules_no_gain_exceeds_that_of_runs_not_stuck(levels_result: Result) -> None:
+    stuck = next(table for table in levels_result.tables if "stuck" in table.heading[1])
     assert len(stuck.rows) == 8
     assert len({row[1] for row in stuck.rows}) > 1
     for _, peers, bound, gained, _ in stuck.rows:

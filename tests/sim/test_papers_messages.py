@@ -21,7 +21,7 @@ ME = Contact(id_bytes(1), "10.0.0.1", 4160)
 
 
 @cache
-def small() -> Count:
+def small_count() -> Count:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiment, "PAGES", 150)
         patch.setattr(experiment, "SITES", 10)
@@ -57,7 +57,7 @@ def test_urls_are_counted_in_offers_and_in_copies() -> None:
 
 
 def test_all_that_is_discovered_is_written_down_with_who_did() -> None:
-    count = small()
+    count = small_count()
     found = {link for _, links in count.discovered for link in links}
     assert 150 == count.pages == len(count.discovered)
     # All but the seeds, to which nothing need lead.
@@ -70,7 +70,7 @@ def test_all_that_is_discovered_is_written_down_with_who_did() -> None:
 
 
 def test_peers_send_less_than_the_paper_would() -> None:
-    count = small()
+    count = small_count()
     paper = by_the_paper(count.peers, count.discovered, [])
     assert 0 < count.requests["Offer"] < paper.requests / 4
     assert count.requests["Offer"] <= count.offered < paper.requests / 3
@@ -79,7 +79,7 @@ def test_peers_send_less_than_the_paper_would() -> None:
 
 
 def test_the_result_is_told_with_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    count = small()
+    count = small_count()
     asked: list[tuple[int, str]] = []
 
     def crawled(seed: int, peers: int, balance: str = "off") -> Count:

@@ -46,7 +46,7 @@ def learned_s(networks: list[NeuralNetwork], name: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def result() -> Result:
+def powers_result() -> Result:
     told: list[float] = []
     found = powers(1, told.append, ONCE)
     assert told == sorted(told)
@@ -105,49 +105,51 @@ def test_a_network_rises_with_urls_and_falls_with_bandwidth_all_the_way(networks
     assert all(slower > quicker for slower, quicker in pairwise(by_net))
 
 
-def test_equal_shares_take_as_long_as_the_paper_says(result: Result) -> None:
-    found = finding(result, "equal shares")
+def test_equal_shares_take_as_long_as_the_paper_says(powers_result: Result) -> None:
+    found = finding(powers_result, "equal shares")
     assert found.theirs == pytest.approx(found.ours)
 
 
-def test_prediction_comes_near_the_bound(result: Result) -> None:
+def test_prediction_comes_near_the_bound(powers_result: Result) -> None:
     """Within what is asked for nodes that were measured; a little more is allowed a network that never saw them."""
     for case, most in (("warm", NEAR), ("cold", NEAR + 0.03)):
-        found = finding(result, f"BP + exact, {case}")
+        found = finding(powers_result, f"BP + exact, {case}")
         assert found.bound is not None
         assert found.bound <= found.ours <= most * found.bound
 
 
-def test_shedding_comes_near_the_bound(result: Result) -> None:
-    assert finding(result, "shedding: makespan").reached
-    assert finding(result, "shedding: over the bound").reached
+def test_shedding_comes_near_the_bound(powers_result: Result) -> None:
+    assert finding(powers_result, "shedding: makespan").reached
+    assert finding(powers_result, "shedding: over the bound").reached
 
 
-def test_nothing_ends_before_the_bound(result: Result) -> None:
-    assert [] == [each.what for each in result.findings if each.bound is not None and each.ours < each.bound - 1e-9]
+def test_nothing_ends_before_the_bound(powers_result: Result) -> None:
+    assert [] == [
+        each.what for each in powers_result.findings if each.bound is not None and each.ours < each.bound - 1e-9
+    ]
 
 
-def test_every_method_shares_out_all_urls(result: Result) -> None:
-    assert {TOTAL} == {sum(int(cell) for cell in row[1:6]) for row in result.tables[0].rows}
+def test_every_method_shares_out_all_urls(powers_result: Result) -> None:
+    assert {TOTAL} == {sum(int(cell) for cell in row[1:6]) for row in powers_result.tables[0].rows}
 
 
-def test_the_swarm_comes_nearer_with_its_rounds(result: Result) -> None:
-    ratios = [float(row[3]) for row in result.tables[1].rows]
+def test_the_swarm_comes_nearer_with_its_rounds(powers_result: Result) -> None:
+    ratios = [float(row[3]) for row in powers_result.tables[1].rows]
     assert ratios == sorted(ratios, reverse=True)
     assert 1.0 <= ratios[-1] < 1.02
 
 
-def test_figures_show_every_method_at_every_node(result: Result) -> None:
-    makespans, nodes = result.figures
+def test_figures_show_every_method_at_every_node(powers_result: Result) -> None:
+    makespans, nodes = powers_result.figures
     assert [max(each.ys) for each in nodes.series] == list(makespans.series[0].ys)
     assert all(5 == len(each.ys) for each in nodes.series)
 
 
-def test_all_but_the_cpu_times_follows_from_the_seed(result: Result) -> None:
+def test_all_but_the_cpu_times_follows_from_the_seed(powers_result: Result) -> None:
     again = powers(1, lambda share: None, ONCE)
-    assert result.findings == again.findings
-    assert result.figures == again.figures
-    assert result.tables == again.tables
+    assert powers_result.findings == again.findings
+    assert powers_result.figures == again.figures
+    assert powers_result.tables == again.tables
 
 
 def test_a_run_without_shedding_ends_as_the_model_says() -> None:

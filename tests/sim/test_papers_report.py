@@ -204,7 +204,7 @@ def test_json_has_every_number_and_whether_it_was_reached() -> None:
     assert 7 == told["seed"]
 
 
-def small(seed: int, progress: Progress) -> Result:
+def small_result(seed: int, progress: Progress) -> Result:
     progress(0.5)
     return Result(title="Small", paper="P1", how="h", seed=seed, findings=[Finding(what="w [x]", ours=seed, most=1)])
 
@@ -213,7 +213,7 @@ def small(seed: int, progress: Progress) -> Result:
 def test_the_command_writes_the_report_and_tells_by_its_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, code: int, verdict: str
 ) -> None:
-    monkeypatch.setitem(EXPERIMENTS, "joining", small)
+    monkeypatch.setitem(EXPERIMENTS, "joining", small_result)
     told = CliRunner().invoke(main, ["-o", str(tmp_path), "--only", "joining", "--seed", str(seed)])
     assert code == told.exit_code
     assert verdict in told.output

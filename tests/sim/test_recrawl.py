@@ -41,7 +41,7 @@ class ChangingPages:
         return SyntheticResponse(200, (("Content-Type", "text/html"),), text.encode())
 
 
-async def _live(machines: Machines) -> None:
+async def _live_with_visits(machines: Machines) -> None:
     machines.start(1)
     for number in range(2, PEERS + 1):
         await asyncio.sleep(0.5)
@@ -77,7 +77,7 @@ def test_pages_come_round_in_time_whoever_dies(seed: int) -> None:
         with Machines(loop, web, job=job, limits=Limits(), seed=seed, directory=disks) as machines:
             host = loop.network.host(WEB_IP)
             loop.run_until_complete(host.spawn(loop.create_server(server.connect, WEB_IP, 80)))
-            loop.run_until_complete(_live(machines))
+            loop.run_until_complete(_live_with_visits(machines))
             assert [] == machines.errors
         lines = [line for machine in machines.machines.values() for line in machine.lines()]
     ended_at = loop.time()

@@ -77,7 +77,7 @@ class Line:
         return near, self.far_ends[0]
 
 
-def run(story: Callable[[Line], Awaitable[Any]], seed: int = 1) -> Any:
+def run_on_line(story: Callable[[Line], Awaitable[Any]], seed: int = 1) -> Any:
     with world(seed) as loop:
         errors: list[Any] = []
         loop.set_exception_handler(lambda _, context: errors.append(context))
@@ -102,7 +102,7 @@ def test_bytes_arrive_all_and_in_order_and_loss_is_only_delay(loss: float) -> No
         assert far.text == b"".join(b"%d," % number for number in range(200))
         return far.received[-1][0] - began
 
-    assert (run(story) > tcp.RESEND_S) == (loss > 0)
+    assert (run_on_line(story) > tcp.RESEND_S) == (loss > 0)
 
 
 def test_bandwidth_stretches_what_is_long() -> None:
@@ -116,7 +116,7 @@ def test_bandwidth_stretches_what_is_long() -> None:
         assert len(far.text) == 5000
         return far.received[-1][0] - began
 
-    assert 5 < run(story) < 5.1
+    assert 5 < run_on_line(story) < 5.1
 
 
 @pytest.mark.parametrize("one_way", [False, True])
@@ -134,7 +134,7 @@ def test_a_cut_holds_bytes_back_until_it_is_healed(one_way: bool) -> None:
         await asyncio.sleep(2 * tcp.RESEND_MAX_S)
         assert (far.text, near.text) == (b"abd", b"c")
 
-    run(story)
+    run_on_line(story)
 
 
 def test_a_cut_that_lasts_ends_the_stream_for_the_one_who_writes() -> None:
@@ -146,7 +146,7 @@ def test_a_cut_that_lasts_ends_the_stream_for_the_one_who_writes() -> None:
         assert [type(error) for error in near.lost] == [TimeoutError]
         assert far.lost == []
 
-    run(story)
+    run_on_line(story)
 
 
 def test_nobody_connects_where_nobody_listens() -> None:
@@ -162,7 +162,7 @@ def test_nobody_connects_where_nobody_listens() -> None:
         with pytest.raises(ConnectionRefusedError):
             await line.connect()
 
-    run(story)
+    run_on_line(story)
 
 
 def test_a_closed_listener_lets_nobody_in_and_its_port_go() -> None:
@@ -173,7 +173,7 @@ def test_a_closed_listener_lets_nobody_in_and_its_port_go() -> None:
             await line.connect()
         await line.listen()
 
-    run(story)
+    run_on_line(story)
 
 
 @pytest.mark.parametrize("from_side", [CLIENT, SERVER])
@@ -185,7 +185,7 @@ def test_connecting_takes_both_ways_and_gives_up_in_the_end(from_side: str) -> N
             await line.connect()
         return line.loop.time()
 
-    assert 60 < run(story) <= tcp.CONNECT_GIVE_UP_S + 1
+    assert 60 < run_on_line(story) <= tcp.CONNECT_GIVE_UP_S + 1
 
 
 def test_a_cut_healed_in_time_only_delays_the_connection() -> None:
@@ -196,7 +196,7 @@ def test_a_cut_healed_in_time_only_delays_the_connection() -> None:
         await line.connect()
         assert 5 < line.loop.time() < 20
 
-    run(story)
+    run_on_line(story)
 
 
 def test_a_killed_host_resets_its_streams_after_what_it_wrote() -> None:
@@ -209,7 +209,7 @@ def test_a_killed_host_resets_its_streams_after_what_it_wrote() -> None:
         assert [type(error) for error in near.lost] == [ConnectionResetError]
         assert far.lost == []
 
-    run(story)
+    run_on_line(story)
 
 
 def test_close_lets_the_other_end_read_to_the_end() -> None:
@@ -220,7 +220,7 @@ def test_close_lets_the_other_end_read_to_the_end() -> None:
         await asyncio.sleep(1)
         assert (far.text, far.ended, far.lost, near.lost) == (b"all", True, [None], [None])
 
-    run(story)
+    run_on_line(story)
 
 
 def test_half_a_stream_may_be_closed() -> None:
@@ -234,7 +234,7 @@ def test_half_a_stream_may_be_closed() -> None:
         await asyncio.sleep(1)
         assert (near.text, near.lost) == (b"still here", [None])
 
-    run(story)
+    run_on_line(story)
 
 
 def test_what_is_written_to_a_closed_end_is_answered_by_a_reset() -> None:
@@ -247,7 +247,7 @@ def test_what_is_written_to_a_closed_end_is_answered_by_a_reset() -> None:
         await asyncio.sleep(1)
         assert [type(error) for error in far.lost] == [ConnectionResetError]
 
-    run(story)
+    run_on_line(story)
 
 
 def test_abort_resets() -> None:
@@ -257,7 +257,7 @@ def test_abort_resets() -> None:
         await asyncio.sleep(1)
         assert ([type(error) for error in far.lost], near.lost) == ([ConnectionResetError], [None])
 
-    run(story)
+    run_on_line(story)
 
 
 def slow(host: Host) -> None:
@@ -284,7 +284,7 @@ def test_who_writes_feels_who_does_not_read(hinder: Callable[[Host], None]) -> N
         assert not near.paused
         assert len(far.text) == tcp.WINDOW_BYTES + tcp.HIGH_BYTES + 1
 
-    run(story)
+    run_on_line(story)
 
 
 def test_a_slow_reader_reads_at_its_pace() -> None:
@@ -296,7 +296,7 @@ def test_a_slow_reader_reads_at_its_pace() -> None:
         assert len(far.text) == 3000
         return [at for at, _ in far.received]
 
-    times = run(story)
+    times = run_on_line(story)
     assert 2.5 < times[-1] - times[0] < 3.1
 
 
@@ -312,7 +312,7 @@ def test_a_reader_may_pause() -> None:
         await asyncio.sleep(0)
         assert far.text == b"later"
 
-    run(story)
+    run_on_line(story)
 
 
 def test_a_frozen_host_takes_connections_and_bytes_and_answers_thawed() -> None:
@@ -327,7 +327,7 @@ def test_a_frozen_host_takes_connections_and_bytes_and_answers_thawed() -> None:
         await asyncio.sleep(1)
         assert [end.text for end in line.far_ends] == [b"hello"]
 
-    run(story)
+    run_on_line(story)
 
 
 def test_streams_enter_the_trace() -> None:
@@ -337,7 +337,7 @@ def test_streams_enter_the_trace() -> None:
         await asyncio.sleep(1)
         return line.loop.network.trace()
 
-    traces = [run(partial(story, text=text)) for text in (b"one", b"one", b"two")]
+    traces = [run_on_line(partial(story, text=text)) for text in (b"one", b"one", b"two")]
     assert traces[0] == traces[1] != traces[2]
 
 
@@ -361,4 +361,4 @@ def test_aiohttp_runs_on_it_unmodified() -> None:
         await line.server.spawn(serve())
         assert len(await line.client.spawn(ask())) == 1_000_000
 
-    run(story)
+    run_on_line(story)

@@ -42,7 +42,7 @@ class Memory:
         pass
 
 
-def work(directory: Directory, sink: Memory, now: float = 0.0) -> LogWork:
+def log_work(directory: Directory, sink: Memory, now: float = 0.0) -> LogWork:
     return LogWork(directory.path, parse("mongodb://me:secret@h/db"), sink, lambda: now)
 
 
@@ -53,7 +53,7 @@ async def test_a_sink_that_is_down_is_tried_again_and_gets_everything(
     sink = Memory(BatchSize(2, 1000, 0.0))
     sink.is_down = True
     directory.write(5)
-    kept = Delivery(work(directory, sink))
+    kept = Delivery(log_work(directory, sink))
     running = asyncio.create_task(kept.run())
     async with asyncio.timeout(60):
         while sink.tries < 4:
@@ -80,7 +80,7 @@ async def test_waits_after_failures_grow_to_a_bound(directory: Directory, monkey
     sink = Memory(BatchSize(2, 1000, 0.0))
     sink.is_down = True
     directory.write(1)
-    kept = Delivery(work(directory, sink))
+    kept = Delivery(log_work(directory, sink))
     running = asyncio.create_task(kept.run())
     async with asyncio.timeout(60):
         while len(waits) < 9:
@@ -125,7 +125,7 @@ async def test_a_small_batch_waits_for_more(
 async def test_a_mark_the_log_does_not_reach_is_not_believed(directory: Directory) -> None:
     sink = Memory(BatchSize(100, 10_000, 0.0))
     directory.write(3)
-    each = work(directory, sink)
+    each = log_work(directory, sink)
     assert await each.step(True)
     ((log, mark),) = sink.marks.items()
     for wrong in (mark + 1, mark - 1):
@@ -145,7 +145,7 @@ async def test_at_the_end_slow_connections_get_time_and_failures_only_a_little(d
 
     sink.open = slow  # type: ignore[method-assign]
     directory.write(3)
-    kept = Delivery(work(directory, sink))
+    kept = Delivery(log_work(directory, sink))
     running = asyncio.create_task(kept.run())
     finishing = asyncio.create_task(kept.finish(patience_s=0.001))
     await asyncio.sleep(0.05)

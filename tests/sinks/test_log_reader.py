@@ -12,7 +12,7 @@ ALL = BatchSize(lines_max=100, bytes_max=10_000, wait_s=0.0)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def log_path(tmp_path: Path) -> Path:
     return tmp_path / "pages.jsonl"
 
 
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     ],
 )
 def test_batches(
-    path: Path,
+    log_path: Path,
     data: bytes,
     offset: int,
     size: BatchSize,
@@ -42,33 +42,33 @@ def test_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(log_reader, "LOG_LINE_BYTES_MAX", 8)
-    path.write_bytes(data)
-    batch = LogReader("pages", path).read(offset, size)
+    log_path.write_bytes(data)
+    batch = LogReader("pages", log_path).read(offset, size)
     assert batch is not None
     assert (lines, offset, end) == (batch.lines, batch.first, batch.end)
 
 
 @pytest.mark.parametrize("data", [None, b"", b"half a line"])
-def test_nothing_is_read_before_a_line_is_whole(path: Path, data: bytes | None) -> None:
+def test_nothing_is_read_before_a_line_is_whole(log_path: Path, data: bytes | None) -> None:
     if data is not None:
-        path.write_bytes(data)
-    log = LogReader("pages", path)
+        log_path.write_bytes(data)
+    log = LogReader("pages", log_path)
     assert log.read(0, ALL) is None
     assert log.source() is None
     assert log.lines_after(0) == 0
 
 
-def test_a_log_is_told_by_its_first_line(path: Path, tmp_path: Path) -> None:
-    path.write_bytes(b"first\n")
-    source = LogReader("pages", path).source()
-    path.write_bytes(b"first\nsecond\n")
-    assert source == LogReader("pages", path).source()
-    path.write_bytes(b"other\nsecond\n")
-    assert source != LogReader("pages", path).source()
+def test_a_log_is_told_by_its_first_line(log_path: Path, tmp_path: Path) -> None:
+    log_path.write_bytes(b"first\n")
+    source = LogReader("pages", log_path).source()
+    log_path.write_bytes(b"first\nsecond\n")
+    assert source == LogReader("pages", log_path).source()
+    log_path.write_bytes(b"other\nsecond\n")
+    assert source != LogReader("pages", log_path).source()
 
 
-def test_a_mark_stands_where_a_line_begins(path: Path) -> None:
-    path.write_bytes(b"ab\nc\n")
-    log = LogReader("pages", path)
+def test_a_mark_stands_where_a_line_begins(log_path: Path) -> None:
+    log_path.write_bytes(b"ab\nc\n")
+    log = LogReader("pages", log_path)
     assert [0, 3, 5] == [offset for offset in range(-1, 8) if log.begins_line(offset)]
     assert [2, 1, 0] == [log.lines_after(offset) for offset in (0, 3, 5)]

@@ -48,12 +48,12 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{tmp_path}/archive" if request.param == "directory" else f"memory://{tmp_path.name}/archive"
 
 
-def work(peer: Peer, target: str, kind: str = "warc") -> WarcWork:
+def warc_work(peer: Peer, target: str, kind: str = "warc") -> WarcWork:
     name = parse(f"{kind}:{target}")
     return WarcWork(peer.path, name, place_of(name), OneCall(DaemonThreadExecutor()))
 
 
-def at(target: str) -> dict[int, bytes]:
+def files_at(target: str) -> dict[int, bytes]:
     """Return what stands there, by number."""
     system, root = fsspec.core.url_to_fs(target)
     if not system.exists(root):
@@ -65,37 +65,37 @@ async def test_finished_files_go_at_once_and_the_last_one_at_the_end(peer: Peer,
     files = {number: peer.add(number, CHUNK_BYTES * number + 7) for number in (1, 2, 3)}
     files[4] = peer.add(4)
     peer.journal(3, 50)  # The fourth was begun, and the journal does not know it yet.
-    each = work(peer, target)
+    each = warc_work(peer, target)
     assert [True, True, False] == [await each.step(False) for _ in range(3)]
-    assert {1: files[1], 2: files[2]} == at(target)
+    assert {1: files[1], 2: files[2]} == files_at(target)
     assert each.lag == 0
     assert [True, False] == [await each.step(True) for _ in range(2)]
-    assert {1: files[1], 2: files[2], 3: files[3][:50]} == at(target)
+    assert {1: files[1], 2: files[2], 3: files[3][:50]} == files_at(target)
     assert (each.lacking, each.done) == ("", "3 WARC files")
     # A later run goes on in it.
     peer.journal(3, 60)
-    again = work(peer, target)
+    again = warc_work(peer, target)
     assert [True, False] == [await again.step(True) for _ in range(2)]
-    assert at(target)[3] == files[3][:60]
+    assert files_at(target)[3] == files[3][:60]
 
 
 async def test_moved_files_are_removed_once_they_arrived_but_not_the_last_one(peer: Peer, target: str) -> None:
     files = {number: peer.add(number) for number in (1, 2)}
     peer.journal(2, 100)
-    each = work(peer, target, "warc-move")
+    each = warc_work(peer, target, "warc-move")
     while await each.step(True):
         pass
-    assert files == at(target)
+    assert files == files_at(target)
     assert [False, True] == [peer.file(number).exists() for number in (1, 2)]
     peer.add(1)  # As if killed before it was removed.
-    assert not await work(peer, target, "warc-move").step(False)
+    assert not await warc_work(peer, target, "warc-move").step(False)
     assert not peer.file(1).exists()
 
 
 async def test_half_an_upload_is_none(peer: Peer, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = peer.add(1, 3 * CHUNK_BYTES)
     peer.journal(2, 10)
-    each = work(peer, target)
+    each = warc_work(peer, target)
     with monkeypatch.context() as patch:
 
         def broken(self: WarcWork, file: object) -> object:
@@ -109,7 +109,7 @@ async def test_half_an_upload_is_none(peer: Peer, target: str, monkeypatch: pyte
     assert each.lacking == "1 WARC file"
     await each.close()
     assert await each.step(False)
-    assert at(target)[1] == data or len(at(target)) == 2
+    assert files_at(target)[1] == data or len(files_at(target)) == 2
 
 
 async def test_a_file_that_arrives_shorter_is_not_removed(
@@ -117,7 +117,7 @@ async def test_a_file_that_arrives_shorter_is_not_removed(
 ) -> None:
     peer.add(1)
     peer.journal(2, 10)
-    each = work(peer, target, "warc-move")
+    each = warc_work(peer, target, "warc-move")
     with monkeypatch.context() as patch:
         patch.setattr(WarcWork, "_chunks", lambda self, file: [b"short"])
         with pytest.raises(SinkError, match="did not arrive whole"):
@@ -129,10 +129,10 @@ async def test_a_file_that_arrives_shorter_is_not_removed(
 
 async def test_without_a_journal_all_files_are_whole_and_none_is_removed(peer: Peer, target: str) -> None:
     files = {number: peer.add(number) for number in (1, 2)}
-    each = work(peer, target, "warc-move")
+    each = warc_work(peer, target, "warc-move")
     while await each.step(True):
         pass
-    assert files == at(target)
+    assert files == files_at(target)
     assert all(peer.file(number).exists() for number in files)
 
 

@@ -21,13 +21,6 @@ from kadcrawl.store.store import DONE, PENDING, Store
 from tests.support.stores import accept, key, line, opened, written
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = opened(tmp_path)
-    yield store
-    store.close()
-
-
 def test_the_keys_of_a_site_are_counted_through_every_change(store: Store) -> None:
     one, other = site_hash("a.example"), site_hash("b.example")
 
@@ -319,7 +312,7 @@ async def test_once_there_is_room_again_nothing_acknowledged_is_missing(tmp_path
 
 
 @pytest.fixture
-def disk(store: Store) -> Iterator[None]:
+def full_disk(store: Store) -> Iterator[None]:
     """A disk without room beyond what the WAL has already."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -330,7 +323,7 @@ def disk(store: Store) -> Iterator[None]:
 
 
 async def test_after_a_failed_commit_nothing_is_written_and_everybody_is_told(
-    store: Store, disk: None, tmp_path: Path
+    store: Store, full_disk: None, tmp_path: Path
 ) -> None:
     entry = accept(store, 1)
     store.finish(entry, line(1))

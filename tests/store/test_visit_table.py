@@ -1,6 +1,5 @@
 """Pages that are visited again: their rounds, how two histories of them merge, and what a crash leaves."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,19 +17,12 @@ NOW = 1e9
 CELL = Cell(0)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = opened(tmp_path)
-    yield store
-    store.close()
-
-
 def visit(number: int, due: float | None = NOW + DAY_S, etag: str = '"e"') -> Visit:
     url = f"http://a.example/{number}"
     return Visit(key(number), "a.example", url, 3, due, DAY_S, etag, "", "sha1:A", "2026-11-21T10:00:00Z", 0)
 
 
-def fetch(store: Store, number: int, due: float | None = NOW + DAY_S) -> None:
+def finish_visit(store: Store, number: int, due: float | None = NOW + DAY_S) -> None:
     assert store.finish(accept(store, number), line(number), visit=visit(number, due))
 
 
@@ -55,8 +47,8 @@ def test_no_two_states_of_a_key_nor_two_keys_in_a_state_contribute_alike() -> No
 
 
 def test_a_page_comes_round_when_it_is_due_and_not_before(store: Store) -> None:
-    fetch(store, 1)
-    fetch(store, 2, due=NOW)
+    finish_visit(store, 1)
+    finish_visit(store, 2, due=NOW)
     assert [] == store.visits.due_keys(CELL, NOW - 1, 10)
     assert NOW == store.visits.next_due(CELL)
     assert [key(2)] == store.visits.due_keys(CELL, NOW, 10)
@@ -75,7 +67,7 @@ def test_a_page_comes_round_when_it_is_due_and_not_before(store: Store) -> None:
 
 
 def test_a_page_never_due_again_does_not_come(store: Store) -> None:
-    fetch(store, 1, due=None)
+    finish_visit(store, 1, due=None)
     assert store.visits.next_due(CELL) is None
     assert store.begin_round(key(1)) is None
 
@@ -88,7 +80,7 @@ def test_a_page_finished_by_two_is_finished_once_and_keeps_the_first_visit(store
 
 
 def test_to_be_done_in_the_first_round_is_no_news_of_a_later_one(store: Store) -> None:
-    fetch(store, 1, due=NOW)
+    finish_visit(store, 1, due=NOW)
     store.begin_round(key(1))
     assert not store.learn_done(key(1))
     assert store.state(key(1)) == 3
@@ -121,8 +113,8 @@ def test_of_two_states_the_later_wins_whoever_brings_it(store: Store, before: in
 
 
 def test_what_is_forgotten_takes_its_visit_along(store: Store) -> None:
-    fetch(store, 1)
-    fetch(store, 2)
+    finish_visit(store, 1)
+    finish_visit(store, 2)
     store.forget(key(1))
     assert store.visits.get(key(1)) is None
     assert not store.forget_cell(CELL, 10)
@@ -132,7 +124,7 @@ def test_what_is_forgotten_takes_its_visit_along(store: Store) -> None:
 
 async def test_a_round_survives_a_crash_and_the_page_is_written_once_for_each(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    fetch(store, 1, due=NOW)
+    finish_visit(store, 1, due=NOW)
     await store.journal.commit()
     entry = store.begin_round(key(1))
     assert entry is not None
@@ -153,7 +145,7 @@ async def test_a_round_survives_a_crash_and_the_page_is_written_once_for_each(tm
 
 async def test_a_clock_put_back_brings_the_next_visit_along(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    fetch(store, 1)
+    finish_visit(store, 1)
     store.saved_time.save(NOW)
     await store.journal.commit()
     store.close()
@@ -164,7 +156,7 @@ async def test_a_clock_put_back_brings_the_next_visit_along(tmp_path: Path) -> N
 
 
 def test_keys_of_other_cells_are_not_due_in_this_one(store: Store) -> None:
-    fetch(store, 1)
+    finish_visit(store, 1)
     far = Key(b"\xff" * 20)
     entry = store.accept(far, "b.example", "http://b.example/", 0, 0)
     assert entry is not None
@@ -174,7 +166,7 @@ def test_keys_of_other_cells_are_not_due_in_this_one(store: Store) -> None:
 
 
 def test_a_key_forgotten_in_the_middle_of_a_round_is_done_in_that_round(store: Store) -> None:
-    fetch(store, 1, due=NOW)
+    finish_visit(store, 1, due=NOW)
     entry = store.begin_round(key(1))
     assert entry is not None
     assert not store.forget_cell(CELL, 10)
@@ -184,7 +176,7 @@ def test_a_key_forgotten_in_the_middle_of_a_round_is_done_in_that_round(store: S
 
 
 def test_a_shorter_path_lets_links_be_followed_at_the_next_visit(store: Store) -> None:
-    fetch(store, 1)
+    finish_visit(store, 1)
     store.shorten(key(1), 3)
     kept = store.visits.get(key(1))
     assert kept is not None
@@ -196,7 +188,7 @@ def test_a_shorter_path_lets_links_be_followed_at_the_next_visit(store: Store) -
 
 
 def test_a_page_is_hastened_but_never_put_off(store: Store) -> None:
-    fetch(store, 1)
+    finish_visit(store, 1)
     told: list[Key] = []
     store.events.record_changed.append(lambda cell, key: told.append(key))
     state, tallies = store.state(key(1)), dict(store.cells)
@@ -213,7 +205,7 @@ def test_a_page_is_hastened_but_never_put_off(store: Store) -> None:
 
 
 def test_a_page_never_due_again_comes_if_it_is_hastened(store: Store) -> None:
-    fetch(store, 1, due=None)
+    finish_visit(store, 1, due=None)
     assert store.hasten(key(1), NOW)
     assert [key(1)] == store.visits.due_keys(CELL, NOW, 10)
 
@@ -225,7 +217,7 @@ def test_what_is_pending_or_not_to_be_fetched_again_is_not_hastened(store: Store
     entry = accept(store, 3)
     store.finish(entry, line(3))
     assert not store.hasten(key(3), NOW), "it has no visit"
-    fetch(store, 1, due=NOW)
+    finish_visit(store, 1, due=NOW)
     store.begin_round(key(1))
     assert not store.hasten(key(1), NOW)
     assert store.visits.next_due(CELL) is None

@@ -145,7 +145,7 @@ def test_the_place_of_a_url_is_the_one_the_peers_give_it() -> None:
     )
 
 
-def check(tmp_path: Path, text: str, *arguments: str) -> str:
+def check_job(tmp_path: Path, text: str, *arguments: str) -> str:
     (tmp_path / "kadcrawl.toml").write_text(text)
     run = CliRunner().invoke(main, ["check", str(tmp_path / "kadcrawl.toml"), *arguments])
     assert run.exit_code == 0, run.output
@@ -153,7 +153,7 @@ def check(tmp_path: Path, text: str, *arguments: str) -> str:
 
 
 def test_what_is_not_default_is_shown_and_which_seeds_are_not_crawled(tmp_path: Path) -> None:
-    text = check(
+    text = check_job(
         tmp_path, 'seeds = ["http://127.0.0.2", "http://127.0.0.2/x?y"]\nexclude = ["[?]"]\nmax-depth = 1\nretries = 3'
     )
     assert text.splitlines()[1:] == [
@@ -177,38 +177,42 @@ def test_what_sitemaps_canonical_links_and_near_duplicates_do_is_explained(tmp_p
         (both, [*notes[:2]]),
         (f"{both}\ntwins = 'skip'", [*notes]),
     ):
-        assert said == [line.split()[0] + " " for line in check(tmp_path, text).splitlines() if line.startswith(notes)]
+        assert said == [
+            line.split()[0] + " " for line in check_job(tmp_path, text).splitlines() if line.startswith(notes)
+        ]
 
 
 def test_what_the_job_lacks_is_said(tmp_path: Path) -> None:
-    assert check(tmp_path, "").splitlines()[1:] == [
+    assert check_job(tmp_path, "").splitlines()[1:] == [
         "",
         "All settings are the defaults.",
         "",
         "No seeds: a crawl with this job needs a URL.",
     ]
-    assert "No contact: a crawl with this job needs --contact or KADCRAWL_CONTACT" in check(
+    assert "No contact: a crawl with this job needs --contact or KADCRAWL_CONTACT" in check_job(
         tmp_path, "seeds = ['https://example.org/']"
     )
-    assert "No contact" not in check(tmp_path, "contact = 'a@b.c'\nseeds = ['https://example.org/']")
+    assert "No contact" not in check_job(tmp_path, "contact = 'a@b.c'\nseeds = ['https://example.org/']")
 
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_of_many_seeds_some_are_shown_and_the_others_counted(more: int, tmp_path: Path) -> None:
-    lines = check(tmp_path, f"seeds = {[f'http://127.0.0.2/{n}' for n in range(SEEDS_SHOWN_MAX + more)]}").splitlines()
+    lines = check_job(
+        tmp_path, f"seeds = {[f'http://127.0.0.2/{n}' for n in range(SEEDS_SHOWN_MAX + more)]}"
+    ).splitlines()
     assert SEEDS_SHOWN_MAX == sum(line.startswith("  http") for line in lines)
     assert lines.count("  ... and 1 more") == more
 
 
 def test_urls_never_make_a_job_bad(tmp_path: Path) -> None:
-    text = check(tmp_path, "delay = 0.5", "nonsense", "ftp://a.b/", "http://a.b/c#d")
+    text = check_job(tmp_path, "delay = 0.5", "nonsense", "ftp://a.b/", "http://a.b/c#d")
     assert "\nnonsense\n  in scope   no: 'nonsense' has no scheme" in text
     assert "\n  canonical  http://a.b/c\n" in text
     assert "\n  delay      0.5 seconds, or what robots.txt asks for if that is more\n" in text
 
 
 def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
-    text = check(
+    text = check_job(
         tmp_path,
         f"seeds = ['{SEED}', 'https://a.b/old']\nexclude = ['/old']\ndelay = 2",
         "--json",
@@ -280,4 +284,4 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
 def test_help_teaches_with_a_job_that_is_good(tmp_path: Path) -> None:
     run = CliRunner().invoke(main, ["check", "--help"], terminal_width=120)
     example = run.stdout[run.stdout.index("seeds = ") : run.stdout.index("Of each URL")]
-    assert "max-pages" in check(tmp_path, "\n".join(line.strip() for line in example.splitlines()))
+    assert "max-pages" in check_job(tmp_path, "\n".join(line.strip() for line in example.splitlines()))

@@ -61,7 +61,7 @@ def test_the_rate_is_of_what_is_fetched_meanwhile(
     assert rate(116, 5008) == "2.0", "and is back"
 
 
-def rows(*texts: str) -> list[PeerRow]:
+def rows_in_states(*texts: str) -> list[PeerRow]:
     """Rows of peers whose states have these words; two peers refuse each."""
     states = {state_text(state, 2): state for state in PeerState}
     return [
@@ -89,7 +89,7 @@ def rows(*texts: str) -> list[PeerRow]:
     ],
 )
 def test_a_line_says_that_peers_wait(states: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Progress("start").update(rows(*states))
+    Progress("start").update(rows_in_states(*states))
     assert capsys.readouterr().err.endswith(f"0 failed, {said}\n")
 
 
@@ -100,7 +100,7 @@ def test_a_pause_is_news_and_what_helps_is_said_once(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     shown = Progress("start")
     for state in ("crawling", "paused: disk full", "paused: disk full", "crawling"):
-        shown.update(rows(state))
+        shown.update(rows_in_states(state))
         now += LINE_INTERVAL_S
     said = capsys.readouterr().err.splitlines()
     assert ["1 peer", "less than 64 MiB left on its disk", "paused: disk full", "1 peer"] == [

@@ -19,7 +19,7 @@ PLAIN = Job(seeds=("http://a.example/",))
 RECORDS = replace(PLAIN, records=(RecordRule(pattern=".", fields=(Field("n", "css:h1"),)),))
 
 
-def rows(*records: int) -> list[PeerRow]:
+def rows_with_records(*records: int) -> list[PeerRow]:
     return [
         PeerRow(
             Contact(id_bytes(number), "10.0.0.1", number),
@@ -35,26 +35,26 @@ def rows(*records: int) -> list[PeerRow]:
     ]
 
 
-def said(job: Job, capsys: pytest.CaptureFixture[str], *, as_json: bool) -> str:
-    show(Status(job, SwarmStatus(TALLY, rows(3, 4)), ended=False, paused=False), as_json)
+def shown_status(job: Job, capsys: pytest.CaptureFixture[str], *, as_json: bool) -> str:
+    show(Status(job, SwarmStatus(TALLY, rows_with_records(3, 4)), ended=False, paused=False), as_json)
     return capsys.readouterr().out
 
 
 def test_records_are_counted_if_the_job_has_any(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "\n7 records\n" in said(RECORDS, capsys, as_json=False)
-    figures: dict[str, Any] = json.loads(said(RECORDS, capsys, as_json=True))
+    assert "\n7 records\n" in shown_status(RECORDS, capsys, as_json=False)
+    figures: dict[str, Any] = json.loads(shown_status(RECORDS, capsys, as_json=True))
     assert (7, [3, 4]) == (figures["records"], [peer["records"] for peer in figures["peers"]])
-    assert 0 == add_up(rows(0), 1.0, RECORDS).as_json()["records"], "none so far"
+    assert 0 == add_up(rows_with_records(0), 1.0, RECORDS).as_json()["records"], "none so far"
 
 
 def test_of_records_nothing_is_said_if_the_job_has_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "records" not in said(PLAIN, capsys, as_json=False)
-    assert "records" not in said(PLAIN, capsys, as_json=True)
-    assert "records" not in add_up(rows(3), 1.0, PLAIN).as_json()
+    assert "records" not in shown_status(PLAIN, capsys, as_json=False)
+    assert "records" not in shown_status(PLAIN, capsys, as_json=True)
+    assert "records" not in add_up(rows_with_records(3), 1.0, PLAIN).as_json()
 
 
 def test_those_that_left_are_in_the_totals_and_not_among_the_peers(capsys: pytest.CaptureFixture[str]) -> None:
-    here, gone = rows(0, 0)
+    here, gone = rows_with_records(0, 0)
     left = PeerRow(gone.contact, PeerState.LEFT, 0, 0, 0, gone.counters, 0, 0)
     answer = Status(PLAIN, SwarmStatus(TALLY, [here, left]), ended=False, paused=False)
     show(answer, as_json=True)

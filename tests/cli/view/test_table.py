@@ -11,17 +11,17 @@ from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
 
 
-def row(number: int) -> PeerRow:
+def crawling_row(number: int) -> PeerRow:
     return PeerRow(
         Contact(id_bytes(number << 140), "10.0.0.1", number), PeerState.CRAWLING, 7, 1, 60, PeerCounters(pages=5), 0, 0
     )
 
 
 def test_what_is_lent_is_shown_as_soon_as_anybody_lends(capsys: pytest.CaptureFixture[str]) -> None:
-    print_rows([row(1), row(2)])
+    print_rows([crawling_row(1), crawling_row(2)])
     assert "loan" not in capsys.readouterr().out
     loans = [{"lent": 40}, {"borrowed": 40}, {"lent": 3, "borrowed": 2}, {}]
-    print_rows([msgspec.structs.replace(row(1 + number), **loan) for number, loan in enumerate(loans)])
+    print_rows([msgspec.structs.replace(crawling_row(1 + number), **loan) for number, loan in enumerate(loans)])
     head, *peers = (re.split(" {2,}", line.strip()) for line in capsys.readouterr().out.splitlines())
     at = head.index("on loan")
     assert ["pending", "in flight"] == [head[at - 1], head[at + 1]]
@@ -31,9 +31,11 @@ def test_what_is_lent_is_shown_as_soon_as_anybody_lends(capsys: pytest.CaptureFi
 
 
 def test_what_waits_for_sinks_is_shown_as_soon_as_anything_does(capsys: pytest.CaptureFixture[str]) -> None:
-    print_rows([row(1)])
+    print_rows([crawling_row(1)])
     assert "sinks" not in capsys.readouterr().out
-    print_rows([msgspec.structs.replace(row(1 + number), lag=size) for number, size in enumerate((0, 1300, 2**24))])
+    print_rows(
+        [msgspec.structs.replace(crawling_row(1 + number), lag=size) for number, size in enumerate((0, 1300, 2**24))]
+    )
     head, *peers = capsys.readouterr().out.splitlines()
     assert head.strip().endswith("for sinks")
     assert [" 0.0 kB", " 1.3 kB", "16.8 MB"] == [line.rstrip()[-7:] for line in peers]
@@ -41,7 +43,7 @@ def test_what_waits_for_sinks_is_shown_as_soon_as_anything_does(capsys: pytest.C
 
 @pytest.mark.parametrize("lent", [0, 1])
 def test_of_many_peers_some_are_shown_and_the_others_counted(capsys: pytest.CaptureFixture[str], lent: int) -> None:
-    print_rows([msgspec.structs.replace(row(number + 1), lent=lent) for number in range(ROWS_SHOWN_MAX + 3)])
+    print_rows([msgspec.structs.replace(crawling_row(number + 1), lent=lent) for number in range(ROWS_SHOWN_MAX + 3)])
     lines = capsys.readouterr().out.splitlines()
     assert 1 + ROWS_SHOWN_MAX + 1 == len(lines)
     assert lines[-1].strip() == "... and 3 more"

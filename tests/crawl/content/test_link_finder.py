@@ -305,7 +305,7 @@ LEADING = Job(
 NEAR = 0b111
 
 
-def met(
+def links_and_near_duplicate(
     twins: NearDuplicates, path: str, *links: str, simhash: int | None = NEAR, **page: Any
 ) -> tuple[list[str], str | None]:
     """Return where a page leads and whose twin it is."""
@@ -316,7 +316,7 @@ def met(
 def first_met(simhash: int = 0) -> NearDuplicates:
     """Return what knows a page /first with this SimHash."""
     twins = NearDuplicates()
-    assert (["/a"], None) == met(twins, "/first", "/a", simhash=simhash)
+    assert (["/a"], None) == links_and_near_duplicate(twins, "/first", "/a", simhash=simhash)
     return twins
 
 
@@ -354,27 +354,27 @@ def test_links_of_a_near_duplicate_are_left_to_the_first_and_counted() -> None:
     ],
 )
 def test_any_other_page_is_followed_whatever_its_text(path: str, page: dict[str, Any]) -> None:
-    assert (["/b"], None) == met(first_met(), path, "/b", **page)
+    assert (["/b"], None) == links_and_near_duplicate(first_met(), path, "/b", **page)
 
 
 def test_only_a_page_whose_links_were_followed_is_a_first() -> None:
     twins = NearDuplicates()
-    met(twins, "/no-links", content="text")
-    met(twins, "/nofollow", "/a", content="<meta name=robots content=nofollow>")
-    met(twins, "/item/1", "/a")
-    met(twins, "/named?x", "/a", content='<link rel=canonical href="/named">')
-    met(twins, "/gone", "/a", status=404)
-    met(twins, "/moved", status=302, headers={b"Location": b"/a"})
+    links_and_near_duplicate(twins, "/no-links", content="text")
+    links_and_near_duplicate(twins, "/nofollow", "/a", content="<meta name=robots content=nofollow>")
+    links_and_near_duplicate(twins, "/item/1", "/a")
+    links_and_near_duplicate(twins, "/named?x", "/a", content='<link rel=canonical href="/named">')
+    links_and_near_duplicate(twins, "/gone", "/a", status=404)
+    links_and_near_duplicate(twins, "/moved", status=302, headers={b"Location": b"/a"})
     assert 0 == len(twins)
     for number, simhash in enumerate((0, 0b111, 0b111111)):
-        met(twins, f"/{number}", "/a", simhash=simhash)
+        links_and_near_duplicate(twins, f"/{number}", "/a", simhash=simhash)
     assert 2 == len(twins), "a twin of a twin may be another page"
 
 
 def test_a_seed_is_the_first_of_others() -> None:
     twins = NearDuplicates()
-    met(twins, "/", "/a", depth=0)
-    assert ([], "/") == met(twins, "/index.html", "/a", simhash=0)
+    links_and_near_duplicate(twins, "/", "/a", depth=0)
+    assert ([], "/") == links_and_near_duplicate(twins, "/index.html", "/a", simhash=0)
 
 
 def test_a_site_of_near_duplicates_keeps_its_sitemaps() -> None:

@@ -23,7 +23,7 @@ Make = Callable[..., Awaitable[WorkerExtraction]]
 
 
 @pytest.fixture
-async def make() -> AsyncIterator[Make]:
+async def start_extraction() -> AsyncIterator[Make]:
     """Return a coroutine function: make(*names of hooks, **limits); rule n is the n-th hook."""
     async with AsyncExitStack() as stack:
 
@@ -42,8 +42,8 @@ def pid_of(extraction: WorkerExtraction) -> int:
     return extraction._process.pid
 
 
-async def test_no_page_is_copied_before_its_turn(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    extraction = await make("title")
+async def test_no_page_is_copied_before_its_turn(start_extraction: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    extraction = await start_extraction("title")
     copies: list[object] = []
 
     def copied(message: Ask) -> bytes:
@@ -68,8 +68,8 @@ async def test_no_page_is_copied_before_its_turn(make: Make, monkeypatch: pytest
         ("allocates", "out of memory"),
     ],
 )
-async def test_a_hook_costs_its_page_and_no_other(make: Make, hook: str, why: str) -> None:
-    extraction = await make("title", hook, record_time_s=1.0)
+async def test_a_hook_costs_its_page_and_no_other(start_extraction: Make, hook: str, why: str) -> None:
+    extraction = await start_extraction("title", hook, record_time_s=1.0)
     for rule in (0, 1, 0, 1, 0):
         found = await extraction.extract(rule, PAGE)
         if rule:
@@ -80,15 +80,17 @@ async def test_a_hook_costs_its_page_and_no_other(make: Make, hook: str, why: st
             assert [SOUND] == [json.loads(bytes(record)) for record in found.records]
 
 
-async def test_a_hook_sees_no_password_in_the_environment(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hook_sees_no_password_in_the_environment(
+    start_extraction: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KADCRAWL_SINK", "mongodb://me:secret@a.example/b")
-    extraction = await make("sees")
+    extraction = await start_extraction("sees")
     found = await extraction.extract(0, PAGE)
     assert json.loads(bytes(found.records[0])) == {"env": [], "path": [os.getcwd()]}
 
 
-async def test_a_page_does_not_pay_for_what_pages_before_it_left(make: Make) -> None:
-    extraction = await make("grows", record_memory_bytes=512 << 20)
+async def test_a_page_does_not_pay_for_what_pages_before_it_left(start_extraction: Make) -> None:
+    extraction = await start_extraction("grows", record_memory_bytes=512 << 20)
     found = [await extraction.extract(0, PAGE) for _ in range(6)]
     assert [None] * 6 == [one.error for one in found]
     pages = [json.loads(bytes(one.records[0]))["pages"] for one in found]
@@ -96,8 +98,8 @@ async def test_a_page_does_not_pay_for_what_pages_before_it_left(make: Make) -> 
     assert pages.count(1) > 1  # In a new worker.
 
 
-async def test_a_worker_killed_from_outside_is_replaced_and_the_page_tried_again(make: Make) -> None:
-    extraction = await make("title")
+async def test_a_worker_killed_from_outside_is_replaced_and_the_page_tried_again(start_extraction: Make) -> None:
+    extraction = await start_extraction("title")
     first = pid_of(extraction)
     await extraction.extract(0, PAGE)
     os.kill(first, signal.SIGKILL)
@@ -106,8 +108,8 @@ async def test_a_worker_killed_from_outside_is_replaced_and_the_page_tried_again
     assert first != pid_of(extraction)
 
 
-async def test_a_call_that_is_cancelled_leaves_no_answer_for_the_next_page(make: Make) -> None:
-    extraction = await make("loops", "title")
+async def test_a_call_that_is_cancelled_leaves_no_answer_for_the_next_page(start_extraction: Make) -> None:
+    extraction = await start_extraction("loops", "title")
     looping = asyncio.create_task(extraction.extract(0, PAGE))
     await asyncio.sleep(0.1)
     looping.cancel()
@@ -116,13 +118,13 @@ async def test_a_call_that_is_cancelled_leaves_no_answer_for_the_next_page(make:
     assert [SOUND] == [json.loads(bytes(record)) for record in found.records]
 
 
-async def test_a_page_too_large_for_a_tree_is_not_sent(make: Make) -> None:
-    extraction = await make("title", record_page_bytes_max=10)
+async def test_a_page_too_large_for_a_tree_is_not_sent(start_extraction: Make) -> None:
+    extraction = await start_extraction("title", record_page_bytes_max=10)
     assert "the page has more than 10 bytes" == (await extraction.extract(0, PAGE)).error
 
 
-async def test_the_worker_ends_with_its_peer(make: Make) -> None:
-    extraction = await make("title")
+async def test_the_worker_ends_with_its_peer(start_extraction: Make) -> None:
+    extraction = await start_extraction("title")
     process = extraction._process
     assert process is not None
     assert process.stdin is not None

@@ -18,13 +18,13 @@ HTML = """<html><head><title>A shop</title></head><body>
 </body></html>"""
 
 
-def page(html: str = HTML, content_type: str = "text/html; charset=latin-1") -> Page:
+def html_page(html: str = HTML, content_type: str = "text/html; charset=latin-1") -> Page:
     return Page("http://a.test/", 200, None, {}, html.encode("latin-1"), content_type, 1, ("http://a.test/1",), "")
 
 
-def taken(rule: RecordRule, of: Page | None = None, limits: Limits | None = None) -> list[Any]:
+def extracted_records(rule: RecordRule, of: Page | None = None, limits: Limits | None = None) -> list[Any]:
     hook = getattr(hooks, rule.hook.partition(":")[2]) if rule.hook else None
-    return [json.loads(record) for record in extract(rule, hook, of or page(), limits or Limits())]
+    return [json.loads(record) for record in extract(rule, hook, of or html_page(), limits or Limits())]
 
 
 def fields(each: str = "", **selectors: str | list[str]) -> RecordRule:
@@ -56,7 +56,7 @@ def fields(each: str = "", **selectors: str | list[str]) -> RecordRule:
     ],
 )
 def test_what_is_taken_out_of_a_page(rule: RecordRule, records: list[Any]) -> None:
-    assert records == taken(rule)
+    assert records == extracted_records(rule)
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_what_is_taken_out_of_a_page(rule: RecordRule, records: list[Any]) -> No
 )
 def test_what_is_no_record_says_why(rule: RecordRule, why: str) -> None:
     with pytest.raises(RecordError, match=why):
-        taken(rule)
+        extracted_records(rule)
 
 
 def test_a_page_has_so_many_records_at_most() -> None:
     rule = fields("css:i", t="css:::text")
-    assert 2 == len(taken(rule, limits=Limits(records_per_page_max=2)))
+    assert 2 == len(extracted_records(rule, limits=Limits(records_per_page_max=2)))
     with pytest.raises(RecordError, match="more than 1 records"):
-        taken(rule, limits=Limits(records_per_page_max=1))
+        extracted_records(rule, limits=Limits(records_per_page_max=1))
 
 
 def test_fields_are_for_html_and_hooks_for_anything() -> None:
-    other = page(content_type="application/json")
-    assert [] == taken(fields(t="css:title::text"), other)
-    assert 1 == len(taken(RecordRule(pattern=".", hook="hooks:several"), other))
+    other = html_page(content_type="application/json")
+    assert [] == extracted_records(fields(t="css:title::text"), other)
+    assert 1 == len(extracted_records(RecordRule(pattern=".", hook="hooks:several"), other))
 
 
 @pytest.mark.parametrize("bomb", ["<div>" * 200_000, "<table>" * 20_000])
 def test_a_tree_of_hostile_html_stays_shallow(bomb: str) -> None:
-    assert [{"n": "2048.0"}] == taken(fields(n="xpath:count(//*)"), page(bomb))
+    assert [{"n": "2048.0"}] == extracted_records(fields(n="xpath:count(//*)"), html_page(bomb))

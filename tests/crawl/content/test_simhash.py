@@ -12,7 +12,7 @@ WORDS = [f"word{CHANCE.randrange(2_000)}" for _ in range(3_000)]
 MASK = (1 << 64) - 1
 
 
-def page(*words: str) -> bytes:
+def page_of_words(*words: str) -> bytes:
     return f"<title>t</title><p>{' '.join(words)}</p>".encode()
 
 
@@ -60,8 +60,8 @@ def test_only_the_text_counts() -> None:
 def test_only_pages_that_differ_in_a_few_words_are_near_duplicates() -> None:
     changed = [*WORDS]
     changed[100], changed[2_000] = "2026-11-22", "1234567"
-    assert bits(simhash(page(*WORDS)), simhash(page(*changed))) <= 3
-    assert bits(simhash(page(*WORDS)), simhash(page(*reversed(WORDS)))) > 10
+    assert bits(simhash(page_of_words(*WORDS)), simhash(page_of_words(*changed))) <= 3
+    assert bits(simhash(page_of_words(*WORDS)), simhash(page_of_words(*reversed(WORDS)))) > 10
 
 
 def test_what_stands_beyond_the_limit_changes_nothing() -> None:

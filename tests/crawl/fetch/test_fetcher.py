@@ -45,7 +45,7 @@ from tests.support.scripted_site import (
 
 
 @pytest.fixture
-async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedSite]:
+async def scripted_site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedSite]:
     async with ScriptedSite().serving() as serving:
         bytes_came = ResponseDeadline.bytes_came
 
@@ -68,18 +68,18 @@ async def answered(site: ScriptedSite, fetcher: Fetcher, *steps: Step) -> FetchR
     return await fetcher.fetch(site.url("/"))
 
 
-async def test_few_large_bodies_are_read_at_once_and_that_wait_blames_no_site(site: ScriptedSite) -> None:
+async def test_few_large_bodies_are_read_at_once_and_that_wait_blames_no_site(scripted_site: ScriptedSite) -> None:
     limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1, rate_grace_s=1.0)
-    site.answers = {
+    scripted_site.answers = {
         "/slow": [length(1_000), b"x" * 200, DRIP],
         "/large": [length(1_000), b"y" * 1_000],
         "/small": [length(100), b"z" * 100],
     }
     async with fetching(limits=limits) as fetcher:
-        slow = asyncio.create_task(fetcher.fetch(site.url("/slow")))
-        await site.seen.wait()
-        large = [asyncio.create_task(fetcher.fetch(site.url("/large"))) for _ in range(3)]
-        small = await fetcher.fetch(site.url("/small"))
+        slow = asyncio.create_task(fetcher.fetch(scripted_site.url("/slow")))
+        await scripted_site.seen.wait()
+        large = [asyncio.create_task(fetcher.fetch(scripted_site.url("/large"))) for _ in range(3)]
+        small = await fetcher.fetch(scripted_site.url("/small"))
         assert (None, b"z" * 100) == (small.error, small.body)
         await asyncio.sleep(0.1)
         assert not any(task.done() for task in (slow, *large))
@@ -93,22 +93,24 @@ async def test_few_large_bodies_are_read_at_once_and_that_wait_blames_no_site(si
 
 
 @pytest.mark.parametrize("end", [b"", RESET], ids=["closed", "reset"])
-async def test_a_server_that_gives_up_while_we_read_nothing_was_kept_waiting(site: ScriptedSite, end: Step) -> None:
+async def test_a_server_that_gives_up_while_we_read_nothing_was_kept_waiting(
+    scripted_site: ScriptedSite, end: Step
+) -> None:
     limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1)
     gives_up = [length(1_000), b"y" * 200, end] if end else [length(1_000), b"y" * 200]
-    site.answers = {"/slow": [length(1_000), b"x" * 200, DRIP], "/large": gives_up}
+    scripted_site.answers = {"/slow": [length(1_000), b"x" * 200, DRIP], "/large": gives_up}
     async with fetching(limits=limits) as fetcher:
-        slow = asyncio.create_task(fetcher.fetch(site.url("/slow")))
-        await site.seen.wait()
-        assert FetchError.KEPT_WAITING is (await fetcher.fetch(site.url("/large"))).error
+        slow = asyncio.create_task(fetcher.fetch(scripted_site.url("/slow")))
+        await scripted_site.seen.wait()
+        assert FetchError.KEPT_WAITING is (await fetcher.fetch(scripted_site.url("/large"))).error
         assert (await slow).error is FetchError.TOO_SLOW
-        assert FetchError.TRUNCATED is (await fetcher.fetch(site.url("/large"))).error
+        assert FetchError.TRUNCATED is (await fetcher.fetch(scripted_site.url("/large"))).error
 
 
-async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: ScriptedSite) -> None:
+async def test_few_large_contents_are_held_at_a_time_until_they_were_read(scripted_site: ScriptedSite) -> None:
     limits = replace(LIMITS, large_body_bytes=1_000, large_contents_max=2)
     packed = gzip.compress(b"y", mtime=0)
-    site.answers = {
+    scripted_site.answers = {
         "/large": [GZIPPED + LARGE],
         "/packed": [length(len(packed)), packed],
         "/small": [GZIPPED + SMALL],
@@ -118,15 +120,15 @@ async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: 
     async with fetching(limits=limits) as fetcher:
         for name, failure in (("/bomb", FetchError.INFLATED_TOO_LARGE), ("/broken", FetchError.TRUNCATED)):
             for _ in range(3):
-                assert failure == (await fetcher.fetch(site.url(name))).error
+                assert failure == (await fetcher.fetch(scripted_site.url(name))).error
         holds = [MemorySlots() for _ in range(5)]
-        first = [await fetcher.fetch(site.url("/large"), memory_slots=hold) for hold in holds[:2]]
+        first = [await fetcher.fetch(scripted_site.url("/large"), memory_slots=hold) for hold in holds[:2]]
         assert [b"x" * 1_001] * 2 == [fetched.content for fetched in first]
         later = [
-            asyncio.create_task(fetcher.fetch(site.url(name), memory_slots=hold))
+            asyncio.create_task(fetcher.fetch(scripted_site.url(name), memory_slots=hold))
             for name, hold in zip(("/large", "/packed", "/large"), holds[2:], strict=True)
         ]
-        small = await fetcher.fetch(site.url("/small"), memory_slots=holds[0])
+        small = await fetcher.fetch(scripted_site.url("/small"), memory_slots=holds[0])
         assert b"x" * 1_000 == small.content
         await asyncio.sleep(0.1)
         assert not any(task.done() for task in later)
@@ -140,19 +142,19 @@ async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: 
 
 
 async def test_suspected_poison_pages_wait_for_no_slot_while_others_await_them(
-    site: ScriptedSite, tmp_path: Path
+    scripted_site: ScriptedSite, tmp_path: Path
 ) -> None:
     """Each has the place the other needs, or waits until the other has been read."""
-    site.answers = {"/one": [GZIPPED + LARGE], "/two": [GZIPPED + LARGE]}
-    await dies_reading(tmp_path, site.url("/one"), site.url("/two"))
+    scripted_site.answers = {"/one": [GZIPPED + LARGE], "/two": [GZIPPED + LARGE]}
+    await dies_reading(tmp_path, scripted_site.url("/one"), scripted_site.url("/two"))
     deadly = PoisonPages(tmp_path)
     async with fetching(limits=replace(LIMITS, large_body_bytes=1_000, large_contents_max=1), deadly=deadly) as fetcher:
 
         async def page(path: str) -> None:
             hold = MemorySlots()
-            assert b"x" * 1_001 == (await fetcher.fetch(site.url(path), memory_slots=hold)).content
+            assert b"x" * 1_001 == (await fetcher.fetch(scripted_site.url(path), memory_slots=hold)).content
             await asyncio.sleep(0)
-            async with deadly.reading(site.url(path)):
+            async with deadly.reading(scripted_site.url(path)):
                 await asyncio.sleep(0)
             hold.release()
 
@@ -186,9 +188,9 @@ BODY = b"x" * 10_000
     ],
 )
 async def test_a_whole_answer_has_no_failure(
-    site: ScriptedSite, fetcher: Fetcher, steps: list[Step], body: bytes
+    scripted_site: ScriptedSite, fetcher: Fetcher, steps: list[Step], body: bytes
 ) -> None:
-    fetched = await answered(site, fetcher, *steps)
+    fetched = await answered(scripted_site, fetcher, *steps)
     assert (fetched.error, fetched.body, fetched.detail) == (None, body, "")
     assert fetched.content is fetched.body
     assert fetched.address == "127.0.0.1"
@@ -238,46 +240,53 @@ async def test_a_whole_answer_has_no_failure(
     ],
 )
 async def test_each_hostile_answer_is_one_failure(
-    site: ScriptedSite, fetcher: Fetcher, steps: list[Step], failure: FetchError, status: int | None, body: bytes
+    scripted_site: ScriptedSite,
+    fetcher: Fetcher,
+    steps: list[Step],
+    failure: FetchError,
+    status: int | None,
+    body: bytes,
 ) -> None:
-    fetched = await answered(site, fetcher, *steps)
+    fetched = await answered(scripted_site, fetcher, *steps)
     assert (fetched.error, fetched.status, len(fetched.body)) == (failure, status, len(body))
     assert fetched.content == (body if failure is FetchError.BODY_TOO_LARGE else b"")
     assert fetched.passing is (failure in PASSING)
-    assert len(site.requests["/"]) == 1, "a failed request is not repeated behind the back of its caller"
+    assert len(scripted_site.requests["/"]) == 1, "a failed request is not repeated behind the back of its caller"
 
 
-async def test_a_slow_drip_is_too_slow(site: ScriptedSite, fetcher: Fetcher) -> None:
-    fetched = await answered(site, fetcher, length(10_000), DRIP)
+async def test_a_slow_drip_is_too_slow(scripted_site: ScriptedSite, fetcher: Fetcher) -> None:
+    fetched = await answered(scripted_site, fetcher, length(10_000), DRIP)
     assert (fetched.error, fetched.status) == (FetchError.TOO_SLOW, 200)
 
 
-async def test_a_compressed_page_is_kept_as_received_and_inflated(site: ScriptedSite, fetcher: Fetcher) -> None:
+async def test_a_compressed_page_is_kept_as_received_and_inflated(
+    scripted_site: ScriptedSite, fetcher: Fetcher
+) -> None:
     body = gzip.compress(b"hello")
-    fetched = await answered(site, fetcher, GZIPPED + body)
+    fetched = await answered(scripted_site, fetcher, GZIPPED + body)
     assert (fetched.error, fetched.body, fetched.content) == (None, body, b"hello")
 
 
-async def test_a_compressed_body_cut_off_has_no_content(site: ScriptedSite, fetcher: Fetcher) -> None:
-    fetched = await answered(site, fetcher, GZIPPED + b"\x1f\x8b", FLOOD)
+async def test_a_compressed_body_cut_off_has_no_content(scripted_site: ScriptedSite, fetcher: Fetcher) -> None:
+    fetched = await answered(scripted_site, fetcher, GZIPPED + b"\x1f\x8b", FLOOD)
     assert (fetched.error, len(fetched.body), fetched.content) == (FetchError.BODY_TOO_LARGE, 10_000, b"")
 
 
 async def test_more_brotli_than_is_decoded_is_too_large(
-    site: ScriptedSite, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+    scripted_site: ScriptedSite, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = brotlicffi.compress(BODY)
     coded = OK + b"Content-Encoding: br\r\nContent-Length: %d\r\n\r\n" % len(body) + body
     monkeypatch.setattr("kadcrawl.crawl.fetch.content_encoding.BROTLI_BYTES_MAX", len(body))
-    assert BODY == (await answered(site, fetcher, coded)).content
+    assert BODY == (await answered(scripted_site, fetcher, coded)).content
     monkeypatch.setattr("kadcrawl.crawl.fetch.content_encoding.BROTLI_BYTES_MAX", len(body) - 1)
-    fetched = await answered(site, fetcher, coded)
+    fetched = await answered(scripted_site, fetcher, coded)
     assert (FetchError.INFLATED_TOO_LARGE, body, b"") == (fetched.error, fetched.body, fetched.content)
 
 
 @pytest.mark.parametrize(("over", "times"), [(0, 2), (1, 1)])
 async def test_a_body_that_is_large_as_it_came_is_decoded_once(
-    site: ScriptedSite, over: int, times: int, monkeypatch: pytest.MonkeyPatch
+    scripted_site: ScriptedSite, over: int, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = Random(1).randbytes(1_000).hex().encode()
     body = gzip.compress(content, mtime=0)
@@ -289,14 +298,14 @@ async def test_a_body_that_is_large_as_it_came_is_decoded_once(
 
     monkeypatch.setattr("kadcrawl.crawl.fetch.fetcher.decoding", counted)
     async with fetching(limits=replace(LIMITS, large_body_bytes=len(body) - over)) as fetcher:
-        site.answers["/"] = [GZIPPED + body]
-        assert content == (await fetcher.fetch(site.url("/"))).content
+        scripted_site.answers["/"] = [GZIPPED + body]
+        assert content == (await fetcher.fetch(scripted_site.url("/"))).content
     assert times == len(begun)
 
 
-async def test_the_head_is_kept_as_received(site: ScriptedSite, fetcher: Fetcher) -> None:
+async def test_the_head_is_kept_as_received(scripted_site: ScriptedSite, fetcher: Fetcher) -> None:
     fetched = await answered(
-        site,
+        scripted_site,
         fetcher,
         b"HTTP/1.0 404 Nope \xff\r\nX-One: 1\r\nx-two:  2 \r\nX-ONE: \xe9\r\n"
         b"Content-Type: Text/HTML; charset=x\r\n\r\n",
@@ -313,14 +322,14 @@ async def test_the_head_is_kept_as_received(site: ScriptedSite, fetcher: Fetcher
 
 
 @pytest.mark.parametrize("path", ["/", "/a/b?c=d&e", "/%7Euser/%E4?q=%20|[]'", "/a;b=c,d@e:f//g/"])
-async def test_the_request_head_is_what_was_sent(site: ScriptedSite, fetcher: Fetcher, path: str) -> None:
-    site.answers[path] = [length(0)]
-    fetched = await fetcher.fetch(site.url(path), [("If-None-Match", '"x"')])
-    assert [fetched.request_head] == site.requests[path]
+async def test_the_request_head_is_what_was_sent(scripted_site: ScriptedSite, fetcher: Fetcher, path: str) -> None:
+    scripted_site.answers[path] = [length(0)]
+    fetched = await fetcher.fetch(scripted_site.url(path), [("If-None-Match", '"x"')])
+    assert [fetched.request_head] == scripted_site.requests[path]
     assert (
         fetched.request_head
         == (
-            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n"
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{scripted_site.port}\r\n"
             "User-Agent: kadcrawl/0.1 (+https://example.com/bot)\r\n"
             "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Encoding: gzip, deflate, br\r\n"
             'If-None-Match: "x"\r\n\r\n'
@@ -328,26 +337,28 @@ async def test_the_request_head_is_what_was_sent(site: ScriptedSite, fetcher: Fe
     )
 
 
-async def test_a_redirect_is_returned_not_followed(site: ScriptedSite, fetcher: Fetcher) -> None:
+async def test_a_redirect_is_returned_not_followed(scripted_site: ScriptedSite, fetcher: Fetcher) -> None:
     redirect = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
-    site.answers = {"/a": [redirect, KEEP], "/b": [length(0)]}
-    fetched = await fetcher.fetch(site.url("/a"))
+    scripted_site.answers = {"/a": [redirect, KEEP], "/b": [length(0)]}
+    fetched = await fetcher.fetch(scripted_site.url("/a"))
     assert (fetched.status, fetched.location, fetched.error) == (302, "/b", None)
-    assert "/b" not in site.requests
-    assert b"Cookie" not in (await fetcher.fetch(site.url("/b"))).request_head
-    assert b"Cookie" not in site.requests["/b"][0]
+    assert "/b" not in scripted_site.requests
+    assert b"Cookie" not in (await fetcher.fetch(scripted_site.url("/b"))).request_head
+    assert b"Cookie" not in scripted_site.requests["/b"][0]
 
 
-async def test_connections_are_reused(site: ScriptedSite, fetcher: Fetcher) -> None:
+async def test_connections_are_reused(scripted_site: ScriptedSite, fetcher: Fetcher) -> None:
     for _ in range(3):
-        assert (await answered(site, fetcher, length(5) + b"hello", KEEP)).error is None
-    assert site.connections == 1
+        assert (await answered(scripted_site, fetcher, length(5) + b"hello", KEEP)).error is None
+    assert scripted_site.connections == 1
 
 
-async def test_a_kept_connection_the_server_has_closed_is_no_failure(site: ScriptedSite, fetcher: Fetcher) -> None:
+async def test_a_kept_connection_the_server_has_closed_is_no_failure(
+    scripted_site: ScriptedSite, fetcher: Fetcher
+) -> None:
     for _ in range(5):
-        assert (await answered(site, fetcher, length(5) + b"hello")).error is None
-    assert len(site.requests["/"]) == 5
+        assert (await answered(scripted_site, fetcher, length(5) + b"hello")).error is None
+    assert len(scripted_site.requests["/"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -387,14 +398,14 @@ async def test_a_server_that_speaks_no_tls_is_a_tls_failure(fetcher: Fetcher) ->
     assert fetched.error is FetchError.TLS
 
 
-async def test_a_forbidden_address_is_never_connected_to(site: ScriptedSite) -> None:
+async def test_a_forbidden_address_is_never_connected_to(scripted_site: ScriptedSite) -> None:
     async with fetching(Guard()) as fetcher:
-        fetched = await fetcher.fetch(site.url("/"))
+        fetched = await fetcher.fetch(scripted_site.url("/"))
     assert (fetched.error, fetched.detail) == (
         FetchError.ADDRESS_REFUSED,
         "127.0.0.1 is not a public address",
     )
-    assert site.connections == 0
+    assert scripted_site.connections == 0
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
@@ -411,21 +422,21 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
 
 @pytest.mark.parametrize("addresses", [["127.0.0.2"], ["127.0.0.2", "127.0.0.3"], ["10.0.0.1", "127.0.0.2"]])
 async def test_a_name_with_forbidden_addresses_only_is_refused(
-    site: ScriptedSite, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+    scripted_site: ScriptedSite, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
 ) -> None:
     resolving(monkeypatch, *addresses)
     async with fetching(Guard(["127.0.0.1/32"])) as fetcher:
-        fetched = await fetcher.fetch(f"http://public.example:{site.port}/")
+        fetched = await fetcher.fetch(f"http://public.example:{scripted_site.port}/")
     assert fetched.error is FetchError.ADDRESS_REFUSED
 
 
 async def test_of_a_names_addresses_only_a_permitted_one_is_connected_to(
-    site: ScriptedSite, monkeypatch: pytest.MonkeyPatch
+    scripted_site: ScriptedSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolving(monkeypatch, "127.0.0.2", "10.0.0.1", "127.0.0.1")
-    site.answers["/"] = [length(0)]
+    scripted_site.answers["/"] = [length(0)]
     async with fetching(Guard(["127.0.0.1/32"])) as fetcher:
-        fetched = await fetcher.fetch(f"http://public.example:{site.port}/")
+        fetched = await fetcher.fetch(f"http://public.example:{scripted_site.port}/")
     assert (fetched.error, fetched.address) == (None, "127.0.0.1")
 
 
@@ -453,19 +464,19 @@ class NameServer(asyncio.DatagramProtocol):
             self.transport.sendto(head + question[12 : name_end + 4] + answer, address)
 
 
-async def test_silent_name_servers_delay_their_own_hosts_only(site: ScriptedSite) -> None:
+async def test_silent_name_servers_delay_their_own_hosts_only(scripted_site: ScriptedSite) -> None:
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(NameServer, ("127.0.0.1", 0))
     resolver = aiohttp.AsyncResolver(
         nameservers=["127.0.0.1"], udp_port=transport.get_extra_info("sockname")[1], timeout=60, tries=1
     )
-    site.answers["/"] = [length(0)]
+    scripted_site.answers["/"] = [length(0)]
     patient = replace(LIMITS, connect_timeout_s=30.0, fetch_timeout_s=60.0)
     async with fetching(LOOPBACK, patient, lambda: resolver) as fetcher:
         silent = [asyncio.create_task(fetcher.fetch(f"http://h{n}.silent.example/")) for n in range(60)]
         await asyncio.sleep(0)
         # Were they in each other's way, this would time out as they do.
-        fetched = await fetcher.fetch(f"http://good.example:{site.port}/")
+        fetched = await fetcher.fetch(f"http://good.example:{scripted_site.port}/")
         assert fetched.status == 200
         assert not any(task.done() for task in silent)
         for task in silent:
@@ -504,29 +515,31 @@ async def test_slow_name_resolution_is_a_connect_failure(fetcher: Fetcher, monke
     ],
 )
 async def test_retry_after_is_read_and_bounded(
-    site: ScriptedSite, fetcher: Fetcher, value: bytes, expected: float | None
+    scripted_site: ScriptedSite, fetcher: Fetcher, value: bytes, expected: float | None
 ) -> None:
     fetched = await answered(
-        site, fetcher, b"HTTP/1.1 503 No\r\nRetry-After: " + value + b"\r\nContent-Length: 0\r\n\r\n"
+        scripted_site, fetcher, b"HTTP/1.1 503 No\r\nRetry-After: " + value + b"\r\nContent-Length: 0\r\n\r\n"
     )
     assert (fetched.retry_after_s, fetched.passing) == (expected, True)
 
 
-async def test_the_politeness_clock_counts_from_the_head_of_the_answer(site: ScriptedSite, fetcher: Fetcher) -> None:
+async def test_the_politeness_clock_counts_from_the_head_of_the_answer(
+    scripted_site: ScriptedSite, fetcher: Fetcher
+) -> None:
     loop = asyncio.get_running_loop()
     before, wall_before = loop.time(), datetime.now(UTC)
-    whole = await answered(site, fetcher, length(5) + b"hel", DRIP)
-    failed = await answered(site, fetcher)
+    whole = await answered(scripted_site, fetcher, length(5) + b"hel", DRIP)
+    failed = await answered(scripted_site, fetcher)
     after, wall_after = loop.time(), datetime.now(UTC)
     assert before <= whole.first_byte_at <= before + whole.seconds
     assert before + whole.seconds <= failed.first_byte_at <= after
     assert wall_before <= whole.started_at <= failed.started_at <= wall_after
 
 
-async def test_cancelling_a_fetch_cancels_it(site: ScriptedSite, fetcher: Fetcher) -> None:
-    site.answers["/"] = [length(5) + b"hel", HANG]
-    task = asyncio.create_task(fetcher.fetch(site.url("/")))
-    await site.seen.wait()
+async def test_cancelling_a_fetch_cancels_it(scripted_site: ScriptedSite, fetcher: Fetcher) -> None:
+    scripted_site.answers["/"] = [length(5) + b"hel", HANG]
+    task = asyncio.create_task(fetcher.fetch(scripted_site.url("/")))
+    await scripted_site.seen.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

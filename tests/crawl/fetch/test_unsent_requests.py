@@ -20,14 +20,14 @@ from tests.support.web import Web
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Web]:
+async def answering_web() -> AsyncIterator[Web]:
     async with Web() as site:
         site.fallback = lambda request: web.Response(text="here")
         yield site
 
 
 @pytest.fixture
-async def fetcher() -> AsyncIterator[Fetcher]:
+async def loopback_fetcher() -> AsyncIterator[Fetcher]:
     fetcher = Fetcher(Limits(), Guard(["127.0.0.0/8"]), "test", time.time)
     await fetcher.start()
     yield fetcher
@@ -50,10 +50,10 @@ def no_files() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "name.example"])
-async def test_a_machine_out_of_files_has_no_socket(host: str, fetcher: Fetcher) -> None:
+async def test_a_machine_out_of_files_has_no_socket(host: str, loopback_fetcher: Fetcher) -> None:
     """Whether for the address, for one of several of which another is forbidden, or to ask for them."""
     with no_files():
-        fetched = await fetcher.fetch(f"http://{host}:1/")
+        fetched = await loopback_fetcher.fetch(f"http://{host}:1/")
     assert (fetched.error, fetched.status, fetched.passing) == (FetchError.NO_SOCKET, None, False)
 
 
@@ -69,33 +69,33 @@ async def test_a_machine_out_of_files_has_no_socket(host: str, fetcher: Fetcher)
     ],
 )
 async def test_what_the_machine_lacks_is_told_from_what_the_network_lacks(
-    number: int, failure: FetchError, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+    number: int, failure: FetchError, loopback_fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_socket(guard: Guard, addr_info: AddrInfoType) -> socket.socket:
         raise OSError(number, "no")
 
     monkeypatch.setattr(Guard, "socket", no_socket)
     # The connector has taken the method of the guard itself.
-    await fetcher.close()
-    await fetcher.start()
-    assert (await fetcher.fetch("http://127.0.0.1:1/")).error is failure
+    await loopback_fetcher.close()
+    await loopback_fetcher.start()
+    assert (await loopback_fetcher.fetch("http://127.0.0.1:1/")).error is failure
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["new connection", "kept connection"])
 async def test_a_request_that_lost_its_permission_while_connecting_is_not_sent(
-    kept: bool, site: Web, fetcher: Fetcher
+    kept: bool, answering_web: Web, loopback_fetcher: Fetcher
 ) -> None:
     if kept:
-        assert (await fetcher.fetch(site.url())).content == b"here"
-    asked = len(site.requests)
-    fetched = await fetcher.fetch(site.url(), may_send=lambda: False)
+        assert (await loopback_fetcher.fetch(answering_web.url())).content == b"here"
+    asked = len(answering_web.requests)
+    fetched = await loopback_fetcher.fetch(answering_web.url(), may_send=lambda: False)
     assert (fetched.error, fetched.error in UNASKED, fetched.passing) == (FetchError.NOT_SENT, True, False)
-    assert (await fetcher.fetch(site.url())).content == b"here"
-    assert asked + 1 == len(site.requests)
+    assert (await loopback_fetcher.fetch(answering_web.url())).content == b"here"
+    assert asked + 1 == len(answering_web.requests)
 
 
 async def test_permission_for_a_request_is_asked_once_it_is_connected(
-    site: Web, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+    answering_web: Web, loopback_fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connected = []
     connect = aiohttp.TCPConnector.connect
@@ -106,4 +106,4 @@ async def test_permission_for_a_request_is_asked_once_it_is_connected(
         return connection
 
     monkeypatch.setattr(aiohttp.TCPConnector, "connect", noted)
-    assert (await fetcher.fetch(site.url(), may_send=lambda: bool(connected))).content == b"here"
+    assert (await loopback_fetcher.fetch(answering_web.url(), may_send=lambda: bool(connected))).content == b"here"

@@ -22,12 +22,12 @@ CELLS = [Cell(number) for number in range(1 << CELL_BITS)]
 Make = Callable[..., Frontier]
 
 
-def cell(site: str) -> Cell:
+def cell_of_site(site: str) -> Cell:
     return cell_of(url_key(site_hash(site), ""), CELL_BITS)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def frontier_store(tmp_path: Path) -> Iterator[Store]:
     store = Store(tmp_path, 0.0)
     store.begin(CELL_BITS)
     yield store
@@ -35,12 +35,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def make(store: Store, monkeypatch: pytest.MonkeyPatch) -> Make:
+def make_frontier(frontier_store: Store, monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setattr(unproven_quota, "KEPT_SHARE", 4)  # So that it shows with few requests.
 
     def make(delay_s: float = 1.0, now: float = START, hold: bool = False, **limits: int) -> Frontier:
         """Return a frontier whose cells are all open."""
-        frontier = Frontier(store, Limits(**limits), delay_s)
+        frontier = Frontier(frontier_store, Limits(**limits), delay_s)
         for one in CELLS:
             frontier.open(one, now, hold=hold)
         return frontier
@@ -63,15 +63,17 @@ class Feed:
         return entry
 
 
-def finish(frontier: Frontier, store: Store, entry: FrontierEntry, now: float) -> None:
+def finish_entry(frontier: Frontier, store: Store, entry: FrontierEntry, now: float) -> None:
     frontier.release(entry, now, now)
     store.finish(entry, b"{}\n")
     frontier.finish(entry, now)
 
 
-def test_one_request_at_a_time_and_a_full_delay_after_it_was_received(make: Make, store: Store) -> None:
-    frontier = make(delay_s=2.0)
-    feed = Feed(store, frontier)
+def test_one_request_at_a_time_and_a_full_delay_after_it_was_received(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=2.0)
+    feed = Feed(frontier_store, frontier)
     first, second = feed("a"), feed("a")
     assert frontier.next(START) == first
     assert frontier.next(START + 100) is None
@@ -81,32 +83,34 @@ def test_one_request_at_a_time_and_a_full_delay_after_it_was_received(make: Make
     assert frontier.next(START + 7) == second
 
 
-def test_without_a_delay_a_site_gets_several_requests_up_to_its_limit(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, site_connections_max=3)
-    feed = Feed(store, frontier)
+def test_without_a_delay_a_site_gets_several_requests_up_to_its_limit(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0, site_connections_max=3)
+    feed = Feed(frontier_store, frontier)
     entries = [feed("a") for _ in range(5)]
     assert [*entries[:3], None] == [frontier.next(START) for _ in range(4)]
     frontier.release(entries[0], START, START)
     assert [entries[3], None] == [frontier.next(START) for _ in range(2)]
 
 
-def test_sites_do_not_wait_for_each_other(make: Make, store: Store) -> None:
-    frontier = make()
-    feed = Feed(store, frontier)
+def test_sites_do_not_wait_for_each_other(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier()
+    feed = Feed(frontier_store, frontier)
     entries = [feed(site) for site in "abc"]
     assert {*entries} == {frontier.next(START) for _ in range(3)}
 
 
-def test_breadth_first(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_breadth_first(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     deep, shallow, middle = feed("a", 3), feed("a", 1), feed("a", 2)
     assert [shallow, middle, deep] == [frontier.next(START) for _ in range(3)]
 
 
-def test_a_longer_delay_learned_later_counts_from_the_last_request(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.1)
-    feed = Feed(store, frontier)
+def test_a_longer_delay_learned_later_counts_from_the_last_request(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=0.1)
+    feed = Feed(frontier_store, frontier)
     first, second = feed("a"), feed("a")
     assert frontier.next(START) == first
     frontier.release(first, START, START)
@@ -115,9 +119,9 @@ def test_a_longer_delay_learned_later_counts_from_the_last_request(make: Make, s
     assert frontier.next(START + 5) == second
 
 
-def test_a_site_is_left_alone_as_long_as_it_asks(make: Make, store: Store) -> None:
-    frontier = make()
-    feed = Feed(store, frontier)
+def test_a_site_is_left_alone_as_long_as_it_asks(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier()
+    feed = Feed(frontier_store, frontier)
     first, second = feed("a"), feed("a")
     assert frontier.next(START) == first
     frontier.release(first, START, START, hold_s=60.0)
@@ -125,9 +129,11 @@ def test_a_site_is_left_alone_as_long_as_it_asks(make: Make, store: Store) -> No
     assert frontier.next(START + 60) == second
 
 
-def test_a_postponed_entry_waits_for_its_due_and_does_not_hold_up_others(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_a_postponed_entry_waits_for_its_due_and_does_not_hold_up_others(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     first = feed("a")
     assert frontier.next(START) == first
     frontier.release(first, START, START)
@@ -139,9 +145,9 @@ def test_a_postponed_entry_waits_for_its_due_and_does_not_hold_up_others(make: M
     assert frontier.next(START + 30) == postponed
 
 
-def test_nothing_starts_at_a_blocked_site(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_nothing_starts_at_a_blocked_site(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     first = feed("a")
     feed("a")
     assert frontier.next(START) == first
@@ -153,119 +159,121 @@ def test_nothing_starts_at_a_blocked_site(make: Make, store: Store) -> None:
     assert frontier.next(START) == first
 
 
-def test_a_site_without_work_keeps_its_clock(make: Make, store: Store) -> None:
-    frontier = make(delay_s=10.0)
-    feed = Feed(store, frontier)
+def test_a_site_without_work_keeps_its_clock(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=10.0)
+    feed = Feed(frontier_store, frontier)
     first = feed("a")
     assert frontier.next(START) == first
-    finish(frontier, store, first, START + 1)
+    finish_entry(frontier, frontier_store, first, START + 1)
     second = feed("a", now=START + 2)
     assert frontier.next(START + 10.9) is None
     assert frontier.next(START + 11) == second
 
 
-def test_everything_comes_through_small_windows_once(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, site_window=4, active_sites_max=3)
-    feed = Feed(store, frontier)
+def test_everything_comes_through_small_windows_once(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=0.0, site_window=4, active_sites_max=3)
+    feed = Feed(frontier_store, frontier)
     random = Random(7)
     entries = {feed(f"site{random.randrange(9)}", random.randrange(4)) for _ in range(200)}
     seen: list[FrontierEntry] = []
     while (entry := frontier.next(START)) is not None:
         seen.append(entry)
         assert len(frontier._sites) <= 3
-        finish(frontier, store, entry, START)
+        finish_entry(frontier, frontier_store, entry, START)
     assert sorted(entries) == sorted(seen)
     assert frontier.pending == 0
     assert not frontier._sites
 
 
-def test_a_window_is_refilled_beyond_what_is_out(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, site_window=2, site_connections_max=100)
-    feed = Feed(store, frontier)
+def test_a_window_is_refilled_beyond_what_is_out(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=0.0, site_window=2, site_connections_max=100)
+    feed = Feed(frontier_store, frontier)
     entries = [feed("a") for _ in range(9)]
     taken = [frontier.next(START) for _ in range(9)]
     assert entries == taken
     assert frontier.next(START) is None
 
 
-def test_cells_without_known_clocks_start_whole_after_a_full_delay(make: Make, store: Store) -> None:
-    frontier = make(active_sites_max=2)
-    feed = Feed(store, frontier)
+def test_cells_without_known_clocks_start_whole_after_a_full_delay(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(active_sites_max=2)
+    feed = Feed(frontier_store, frontier)
     entries = {feed(site) for site in "abcde"}
-    again = make(delay_s=3.0, now=START + 50, hold=True, active_sites_max=2)
+    again = make_frontier(delay_s=3.0, now=START + 50, hold=True, active_sites_max=2)
     assert again.next(START + 52.9) is None
     seen = set()
     for now in (START + 53 + n for n in range(20)):
         while (entry := again.next(now)) is not None:
             seen.add(entry)
-            finish(again, store, entry, now)
+            finish_entry(again, frontier_store, entry, now)
     assert entries == seen
 
 
-def test_a_long_wait_holds_after_a_restart(make: Make, store: Store) -> None:
-    frontier = make()
-    feed = Feed(store, frontier)
+def test_a_long_wait_holds_after_a_restart(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier()
+    feed = Feed(frontier_store, frontier)
     first = feed("a")
     assert frontier.next(START) == first
     frontier.release(first, START, START, hold_s=600.0)
     frontier.put_back(first, START)
-    again = make(now=START + 5)
+    again = make_frontier(now=START + 5)
     assert again.next(START + 599) is None
     assert again.next(START + 600) == first
 
 
-def test_a_learned_crawl_delay_holds_after_a_restart(make: Make, store: Store) -> None:
-    frontier = make(delay_s=1.0)
-    feed = Feed(store, frontier)
+def test_a_learned_crawl_delay_holds_after_a_restart(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=1.0)
+    feed = Feed(frontier_store, frontier)
     first = feed("a")
     frontier.set_delay("a", 9.0, START)
-    again = make(delay_s=1.0, now=START + 100, hold=True)
+    again = make_frontier(delay_s=1.0, now=START + 100, hold=True)
     assert again.next(START + 108.9) is None
     assert again.next(START + 109) == first
 
 
-def test_the_job_s_larger_delay_counts_from_the_restart_on(make: Make, store: Store) -> None:
-    feed = Feed(store, make(delay_s=0.0))
+def test_the_job_s_larger_delay_counts_from_the_restart_on(make_frontier: Make, frontier_store: Store) -> None:
+    feed = Feed(frontier_store, make_frontier(delay_s=0.0))
     first, second = feed("a"), feed("a")
-    store.sites.set_clock("a", START - 5, 0.0)
-    again = make(delay_s=2.0, now=START, hold=True)
+    frontier_store.sites.set_clock("a", START - 5, 0.0)
+    again = make_frontier(delay_s=2.0, now=START, hold=True)
     assert again.next(START + 1.9) is None
     assert again.next(START + 2) == first
-    finish(again, store, first, START + 2)
+    finish_entry(again, frontier_store, first, START + 2)
     assert again.next(START + 3.9) is None
     assert again.next(START + 4) == second
 
 
-def test_a_clock_that_was_ahead_costs_no_more_than_the_longest_wait(make: Make, store: Store) -> None:
+def test_a_clock_that_was_ahead_costs_no_more_than_the_longest_wait(make_frontier: Make, frontier_store: Store) -> None:
     ahead = START + 30 * 86_400
-    frontier = make(delay_s=0.0, now=ahead)
-    feed = Feed(store, frontier)
+    frontier = make_frontier(delay_s=0.0, now=ahead)
+    feed = Feed(frontier_store, frontier)
     held, postponed = feed("a", now=ahead), feed("b", now=ahead)
     assert {held, postponed} == {frontier.next(ahead), frontier.next(ahead)}
     frontier.release(held, ahead, ahead, hold_s=600.0)
     frontier.put_back(held, ahead)
     frontier.release(postponed, ahead, ahead)
     postponed = frontier.postpone(postponed, ahead + 5, ahead)
-    again = make(delay_s=0.0, now=START, retry_after_max_s=60)
+    again = make_frontier(delay_s=0.0, now=START, retry_after_max_s=60)
     assert [None, None] == [again.next(START), again.next(START + 59)]
     assert {held, postponed} == {again.next(START + 60), again.next(START + 60)}
 
 
-def test_a_long_delay_is_no_clock_that_was_ahead(make: Make, store: Store) -> None:
-    store.sites.set_clock("a", START + 7200, 7200.0)
-    again = make(now=START, retry_after_max_s=60)
-    first = Feed(store, again)("a")
+def test_a_long_delay_is_no_clock_that_was_ahead(make_frontier: Make, frontier_store: Store) -> None:
+    frontier_store.sites.set_clock("a", START + 7200, 7200.0)
+    again = make_frontier(now=START, retry_after_max_s=60)
+    first = Feed(frontier_store, again)("a")
     assert again.next(START + 7199) is None
     assert again.next(START + 7200) == first
 
 
 @pytest.mark.parametrize("how", ["put back", "postponed"])
-def test_an_entry_done_elsewhere_while_it_is_out_does_not_come_again(how: str, make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_an_entry_done_elsewhere_while_it_is_out_does_not_come_again(
+    how: str, make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     entry = feed("a")
     assert frontier.next(START) == entry
-    store.learn_done(entry.key)
+    frontier_store.learn_done(entry.key)
     frontier.remove(entry, START)
     frontier.release(entry, START, START)
     if how == "put back":
@@ -276,10 +284,10 @@ def test_an_entry_done_elsewhere_while_it_is_out_does_not_come_again(how: str, m
     assert not frontier._sites
 
 
-def test_what_is_learned_of_a_site_let_go_holds_when_it_comes_back(make: Make, store: Store) -> None:
+def test_what_is_learned_of_a_site_let_go_holds_when_it_comes_back(make_frontier: Make, frontier_store: Store) -> None:
     """Its robots.txt was under way when its last entry was removed."""
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     frontier.hold("a", START + 20, START)
     frontier.set_delay("b", 30.0, START)
     first, second = feed("a"), feed("b")
@@ -289,74 +297,82 @@ def test_what_is_learned_of_a_site_let_go_holds_when_it_comes_back(make: Make, s
     assert frontier.next(START + 30) == second
 
 
-def test_a_removed_entry_does_not_come_and_its_site_is_let_go(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_a_removed_entry_does_not_come_and_its_site_is_let_go(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     entry = feed("a")
-    store.learn_done(entry.key)
+    frontier_store.learn_done(entry.key)
     frontier.remove(entry, START)
     assert frontier.next(START) is None
     assert not frontier._sites
 
 
-def test_an_entry_that_is_out_can_be_removed_and_still_finish(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_an_entry_that_is_out_can_be_removed_and_still_finish(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     entry = feed("a")
     assert frontier.next(START) == entry
-    store.learn_done(entry.key)
+    frontier_store.learn_done(entry.key)
     frontier.remove(entry, START)
-    assert frontier.out(cell("a")) == 1
-    finish(frontier, store, entry, START)
+    assert frontier.out(cell_of_site("a")) == 1
+    finish_entry(frontier, frontier_store, entry, START)
     assert not frontier._sites
 
 
 # --- cells ---------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_of_a_closed_cell_is_given_out_and_nothing_is_forgotten(make: Make, store: Store) -> None:
-    frontier = Frontier(store, Limits(), 0.0)
-    feed = Feed(store, frontier)
+def test_nothing_of_a_closed_cell_is_given_out_and_nothing_is_forgotten(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = Frontier(frontier_store, Limits(), 0.0)
+    feed = Feed(frontier_store, frontier)
     first, other = feed("a"), feed("b")
-    assert cell("a") != cell("b")
+    assert cell_of_site("a") != cell_of_site("b")
     assert (None, None, 0) == (frontier.next(START), frontier.next_due(), frontier.pending)
-    frontier.open(cell("b"), START, hold=False)
+    frontier.open(cell_of_site("b"), START, hold=False)
     second = feed("a")
     assert [other, None] == [frontier.next(START), frontier.next(START)]
-    frontier.open(cell("a"), START, hold=False)
+    frontier.open(cell_of_site("a"), START, hold=False)
     assert (3, 0.0) == (frontier.pending, frontier.next_due())
     assert [first, second, None] == [frontier.next(START) for _ in range(3)]
-    frontier.close(cell("a"))
-    assert (False, True, 1) == (frontier.is_open(cell("a")), frontier.is_open(cell("b")), frontier.pending)
+    frontier.close(cell_of_site("a"))
+    assert (False, True, 1) == (
+        frontier.is_open(cell_of_site("a")),
+        frontier.is_open(cell_of_site("b")),
+        frontier.pending,
+    )
 
 
-def test_closing_a_cell_stops_its_sites_at_once_and_keeps_what_is_out(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_closing_a_cell_stops_its_sites_at_once_and_keeps_what_is_out(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     entries = [feed("a") for _ in range(5)]
     out = [frontier.next(START) for _ in range(2)]
     assert entries[:2] == out
     frontier.release(entries[0], START, START)
-    frontier.close(cell("a"))
+    frontier.close(cell_of_site("a"))
     assert frontier.next(START) is None
-    assert (2, 1) == (frontier.out(cell("a")), frontier.in_flight(cell("a")))
+    assert (2, 1) == (frontier.out(cell_of_site("a")), frontier.in_flight(cell_of_site("a")))
     frontier.release(entries[1], START, START)
-    assert (2, 0) == (frontier.out(cell("a")), frontier.in_flight(cell("a")))
+    assert (2, 0) == (frontier.out(cell_of_site("a")), frontier.in_flight(cell_of_site("a")))
 
 
 @pytest.mark.parametrize("how", ["finished", "put back", "postponed"])
 @pytest.mark.parametrize("again", [False, True])
 def test_an_entry_out_while_its_cell_closed_returns_only_on_reopening(
-    again: bool, how: str, make: Make, store: Store
+    again: bool, how: str, make_frontier: Make, frontier_store: Store
 ) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     first, second = feed("a"), feed("a")
     assert frontier.next(START) == first
-    frontier.close(cell("a"))
+    frontier.close(cell_of_site("a"))
     frontier.release(first, START, START)
     if how == "finished":
-        store.finish(first, b"{}\n")
+        frontier_store.finish(first, b"{}\n")
         frontier.finish(first, START)
         left = [second]
     elif how == "put back":
@@ -367,47 +383,51 @@ def test_an_entry_out_while_its_cell_closed_returns_only_on_reopening(
     assert frontier.next(START) is None
     assert not frontier._sites
     if again:
-        frontier.open(cell("a"), START, hold=False)
+        frontier.open(cell_of_site("a"), START, hold=False)
     assert (left if again else [None, None])[: len(left)] == [frontier.next(START + 10 * n) for n in range(len(left))]
 
 
-def test_an_entry_out_while_its_cell_closes_and_reopens_is_issued_once(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_an_entry_out_while_its_cell_closes_and_reopens_is_issued_once(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     first, second = feed("a"), feed("a")
     assert frontier.next(START) == first
-    frontier.close(cell("a"))
-    frontier.open(cell("a"), START, hold=False)
+    frontier.close(cell_of_site("a"))
+    frontier.open(cell_of_site("a"), START, hold=False)
     assert [second, None] == [frontier.next(START), frontier.next(START)]
     frontier.release(first, START, START)
     frontier.put_back(first, START)
     assert [first, None] == [frontier.next(START), frontier.next(START)]
 
 
-def test_an_entry_out_while_its_cell_is_dropped_and_retaken_is_issued_once(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_an_entry_out_while_its_cell_is_dropped_and_retaken_is_issued_once(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     first = feed("a")
     assert frontier.next(START) == first
-    frontier.close(cell("a"))
-    assert store.forget_cell(cell("a"), 100) == 0
-    anew = store.accept(first.key, first.site, first.url, 0, 0)
+    frontier.close(cell_of_site("a"))
+    assert frontier_store.forget_cell(cell_of_site("a"), 100) == 0
+    anew = frontier_store.accept(first.key, first.site, first.url, 0, 0)
     assert anew is not None
     assert anew.seq != first.seq
-    frontier.open(cell("a"), START, hold=False)
+    frontier.open(cell_of_site("a"), START, hold=False)
     assert frontier.next(START) is None
     frontier.release(first, START, START)
     frontier.put_back(first, START)
     assert [anew, None] == [frontier.next(START), frontier.next(START)]
 
 
-def test_unblocking_a_site_of_a_closed_cell_starts_nothing(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
+def test_unblocking_a_site_of_a_closed_cell_starts_nothing(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
     first = feed("a")
     assert frontier.next(START) == first
     frontier.block("a")
-    frontier.close(cell("a"))
+    frontier.close(cell_of_site("a"))
     feed("a")
     frontier.release(first, START, START)
     frontier.unblock("a", START)
@@ -416,8 +436,8 @@ def test_unblocking_a_site_of_a_closed_cell_starts_nothing(make: Make, store: St
     assert not frontier._sites
 
 
-def test_a_cell_has_another_opening_after_it_was_closed_for_a_moment(make: Make) -> None:
-    frontier = make()
+def test_a_cell_has_another_opening_after_it_was_closed_for_a_moment(make_frontier: Make) -> None:
+    frontier = make_frontier()
     before = frontier.opening(CELLS[0])
     frontier.open(CELLS[0], START, hold=False)
     assert before == frontier.opening(CELLS[0])
@@ -430,57 +450,61 @@ def test_a_cell_has_another_opening_after_it_was_closed_for_a_moment(make: Make)
 # --- clocks that move with their cell ------------------------------------------------------------------------------
 
 
-def test_a_site_active_while_its_cell_reopens_held_waits_a_full_delay(make: Make, store: Store) -> None:
-    frontier = make(delay_s=2.0)
-    feed = Feed(store, frontier)
+def test_a_site_active_while_its_cell_reopens_held_waits_a_full_delay(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=2.0)
+    feed = Feed(frontier_store, frontier)
     first, second = feed("a"), feed("a")
     assert frontier.next(START) == first
-    frontier.close(cell("a"))
-    frontier.open(cell("a"), START + 10, hold=True)
+    frontier.close(cell_of_site("a"))
+    frontier.open(cell_of_site("a"), START + 10, hold=True)
     frontier.release(first, START + 1, START + 10)
     assert frontier.next(START + 11.9) is None
     assert frontier.next(START + 12) == second
 
 
-def test_a_cell_closed_and_opened_again_keeps_its_clocks(make: Make, store: Store) -> None:
-    frontier = make(delay_s=2.0)
-    first = Feed(store, frontier)("a")
+def test_a_cell_closed_and_opened_again_keeps_its_clocks(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=2.0)
+    first = Feed(frontier_store, frontier)("a")
     assert frontier.next(START) == first
     frontier.release(first, START + 1, START + 1)
     frontier.put_back(first, START + 1)
-    frontier.close(cell("a"))
+    frontier.close(cell_of_site("a"))
     assert not frontier._sites
-    assert [("a", 2.0, 2.0)] == frontier.clocks(cell("a"), START + 1, 99)
-    frontier.open(cell("a"), START + 1, hold=False)
+    assert [("a", 2.0, 2.0)] == frontier.clocks(cell_of_site("a"), START + 1, 99)
+    frontier.open(cell_of_site("a"), START + 1, hold=False)
     assert frontier.next(START + 2.9) is None
     assert frontier.next(START + 3) == first
 
 
-def test_a_hold_counts_with_a_delay_learned_only_later(make: Make, store: Store) -> None:
-    frontier = make(delay_s=1.0, hold=True)
-    first = Feed(store, frontier)("a")
+def test_a_hold_counts_with_a_delay_learned_only_later(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=1.0, hold=True)
+    first = Feed(frontier_store, frontier)("a")
     frontier.set_delay("a", 9.0, START)
     assert frontier.next(START + 8.9) is None
     assert frontier.next(START + 9) == first
 
 
-def test_the_next_owner_of_a_held_cell_holds_it_for_the_longest_delay(make: Make, store: Store) -> None:
-    frontier = make(delay_s=1.0, hold=True, crawl_delay_max_s=60)
+def test_the_next_owner_of_a_held_cell_holds_it_for_the_longest_delay(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=1.0, hold=True, crawl_delay_max_s=60)
     frontier.close(CELLS[0])
     assert frontier.is_held(CELLS[0], START + 59.9)
     assert not frontier.is_held(CELLS[0], START + 60)
-    assert not make(delay_s=1.0).is_held(CELLS[0], START)
+    assert not make_frontier(delay_s=1.0).is_held(CELLS[0], START)
 
 
-def test_clocks_name_resting_sites_and_delays_longer_than_the_jobs(make: Make, store: Store) -> None:
-    frontier = make(delay_s=1.0, active_sites_max=3)
-    feed = Feed(store, frontier)
-    here = [site for site in map(str, range(100)) if cell(site) == CELLS[0]]
+def test_clocks_name_resting_sites_and_delays_longer_than_the_jobs(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=1.0, active_sites_max=3)
+    feed = Feed(frontier_store, frontier)
+    here = [site for site in map(str, range(100)) if cell_of_site(site) == CELLS[0]]
     asked, slow, idle, untouched, waiting = here[:5]
-    store.sites.set_clock(waiting, START + 30, 20.0)
+    frontier_store.sites.set_clock(waiting, START + 30, 20.0)
     first = feed(idle)
     assert frontier.next(START) == first
-    finish(frontier, store, first, START + 1)
+    finish_entry(frontier, frontier_store, first, START + 1)
     asked_first, _, _ = feed(asked), feed(slow), feed(untouched)
     feed(waiting)
     frontier.set_delay(slow, 5.0, START)
@@ -494,9 +518,9 @@ def test_clocks_name_resting_sites_and_delays_longer_than_the_jobs(make: Make, s
 
 
 @pytest.mark.parametrize("active", [False, True])
-def test_the_later_instant_and_the_larger_delay_win(active: bool, make: Make, store: Store) -> None:
-    frontier = make(delay_s=1.0)
-    feed = Feed(store, frontier)
+def test_the_later_instant_and_the_larger_delay_win(active: bool, make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=1.0)
+    feed = Feed(frontier_store, frontier)
     entries = [feed("a")] if active else []
     frontier.learn_clock("a", 30.0, 5.0, START)
     frontier.learn_clock("a", 20.0, 1.0, START)
@@ -514,36 +538,36 @@ def test_the_later_instant_and_the_larger_delay_win(active: bool, make: Make, st
     ("wait_s", "delay_s", "told"), [(9.0, 1.0, 0), (11.0, 1.0, 1), (0.0, 5.0, 1), (0.0, 0.5, 0), (0.0, 0.0, 0)]
 )
 def test_a_learned_clock_is_journaled_if_it_is_long_or_of_the_site_s_own(
-    wait_s: float, delay_s: float, told: int, active: bool, make: Make, store: Store
+    wait_s: float, delay_s: float, told: int, active: bool, make_frontier: Make, frontier_store: Store
 ) -> None:
-    frontier = make(delay_s=1.0)
+    frontier = make_frontier(delay_s=1.0)
     if active:
-        Feed(store, frontier)("a")
+        Feed(frontier_store, frontier)("a")
     journaled: list[str] = []
-    store.events.site_changed.append(journaled.append)
+    frontier_store.events.site_changed.append(journaled.append)
     frontier.learn_clock("a", wait_s, delay_s, START)
     frontier.learn_clock("a", wait_s, delay_s, START)
     assert told == len(journaled)
     if told:
-        assert (START + wait_s, max(delay_s, 1.0)) == store.sites.clock("a")
+        assert (START + wait_s, max(delay_s, 1.0)) == frontier_store.sites.clock("a")
 
 
 @pytest.mark.parametrize("active", [False, True])
 def test_clocks_of_another_holder_cost_at_most_the_longest_wait_and_delay(
-    active: bool, make: Make, store: Store
+    active: bool, make_frontier: Make, frontier_store: Store
 ) -> None:
-    frontier = make(delay_s=1.0, retry_after_max_s=600, crawl_delay_max_s=60)
+    frontier = make_frontier(delay_s=1.0, retry_after_max_s=600, crawl_delay_max_s=60)
     if active:
-        Feed(store, frontier)("a")
+        Feed(frontier_store, frontier)("a")
     frontier.learn_clock("a", 86_400.0, 86_400.0, START)
     assert (600.0, 60.0) == frontier.clock("a", START)
 
 
 def test_clocks_of_sites_without_work_are_bounded_and_the_rest_journaled(
-    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+    make_frontier: Make, frontier_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kadcrawl.crawl.frontier.active_sites.IDLE_CLOCKS_MAX", 10)
-    frontier = make(delay_s=1.0)
+    frontier = make_frontier(delay_s=1.0)
     for number in range(100):
         frontier.learn_clock(f"s{number}", 5.0, 1.0, START)
         assert len(frontier._idle) <= 10
@@ -551,11 +575,11 @@ def test_clocks_of_sites_without_work_are_bounded_and_the_rest_journaled(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_site_is_ever_hurried_whatever_happens(seed: int, make: Make, store: Store) -> None:
+def test_no_site_is_ever_hurried_whatever_happens(seed: int, make_frontier: Make, frontier_store: Store) -> None:
     """Random histories of releases, retries, delays learned and robots blocks, judged from outside."""
     random = Random(seed)
-    frontier = make(delay_s=1.0, site_window=3, active_sites_max=4)
-    feed = Feed(store, frontier)
+    frontier = make_frontier(delay_s=1.0, site_window=3, active_sites_max=4)
+    feed = Feed(frontier_store, frontier)
     received: dict[str, float] = {}
     delays = {f"s{n}": 1.0 for n in range(6)}
     out: list[FrontierEntry] = []
@@ -579,16 +603,18 @@ def test_no_site_is_ever_hurried_whatever_happens(seed: int, make: Make, store: 
             if random.random() < 0.2:
                 frontier.postpone(entry, now + 5 * random.random(), now)
             else:
-                store.finish(entry, b"{}\n")
+                frontier_store.finish(entry, b"{}\n")
                 frontier.finish(entry, now)
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(seed: int, make: Make, store: Store) -> None:
+def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(
+    seed: int, make_frontier: Make, frontier_store: Store
+) -> None:
     """Random histories in small windows with few places, judged by the store: no URL is stuck, none is out twice."""
     random = Random(seed)
-    frontier = Frontier(store, Limits(site_window=2, active_sites_max=3, site_connections_max=2), 0.0)
-    feed = Feed(store, frontier)
+    frontier = Frontier(frontier_store, Limits(site_window=2, active_sites_max=3, site_connections_max=2), 0.0)
+    feed = Feed(frontier_store, frontier)
     sites = [f"s{number}" for number in range(12)]
     out: dict[str, FrontierEntry] = {}
     now = START
@@ -597,8 +623,8 @@ def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(seed: 
         entry = frontier.next(now)
         if entry is not None:
             assert entry.url not in out
-            assert frontier.is_open(cell(entry.site))
-            assert store.entry(entry.key) is not None
+            assert frontier.is_open(cell_of_site(entry.site))
+            assert frontier_store.entry(entry.key) is not None
             out[entry.url] = entry
         assert len(frontier._sites) <= 3 + len(out)
         return entry
@@ -608,7 +634,7 @@ def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(seed: 
         frontier.release(entry, now, now)
         how = random.random()
         if how < 0.6:
-            store.finish(entry, b"{}\n")
+            frontier_store.finish(entry, b"{}\n")
             frontier.finish(entry, now)
         elif how < 0.8:
             frontier.put_back(entry, now)
@@ -630,13 +656,15 @@ def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(seed: 
             case 7:
                 frontier.close(one)
                 if random.random() < 0.2:
-                    store.forget_cell(one, 1000)
-                elif random.random() < 0.5 and (rows := store.scan.records(one, b"", 1)):
-                    entry = store.entry(rows[0][0])
-                    store.learn_done(rows[0][0])
+                    frontier_store.forget_cell(one, 1000)
+                elif random.random() < 0.5 and (rows := frontier_store.scan.records(one, b"", 1)):
+                    entry = frontier_store.entry(rows[0][0])
+                    frontier_store.learn_done(rows[0][0])
                     if entry is not None:
                         frontier.remove(entry, now)
-        assert frontier.pending == sum(store.cells[one].pending for one in store.cells if frontier.is_open(one))
+        assert frontier.pending == sum(
+            frontier_store.cells[one].pending for one in frontier_store.cells if frontier.is_open(one)
+        )
     for one in CELLS:
         frontier.open(one, now, hold=False)
     for _ in range(10_000):
@@ -644,33 +672,33 @@ def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(seed: 
         if take() is None:
             if out:
                 come_back(next(iter(out.values())))
-            elif not store.pending:
+            elif not frontier_store.pending:
                 break
-    assert (0, {}) == (store.pending, frontier._sites)
+    assert (0, {}) == (frontier_store.pending, frontier._sites)
 
 
-def test_requests_just_before_the_end_of_a_run_count_as_made_now(store: Store) -> None:
+def test_requests_just_before_the_end_of_a_run_count_as_made_now(frontier_store: Store) -> None:
     """It journals only long waits, and its clock may have been wrong."""
-    frontier = Frontier(store, Limits(), 4.0, began_at=100.0)
+    frontier = Frontier(frontier_store, Limits(), 4.0, began_at=100.0)
     assert (3.0, 4.0) == frontier.clock("a.example", 101.0)
     frontier.learn_clock("a.example", 0.5, 8.0, 101.0)
     assert (0.5, 8.0) == frontier.clock("a.example", 101.0)
     assert (0.0, 4.0) == frontier.clock("b.example", 104.0)
 
 
-def test_clocks_of_too_many_sites_are_not_looked_at(store: Store) -> None:
-    frontier = Frontier(store, Limits(), 4.0)
-    one = cell("a.example")
+def test_clocks_of_too_many_sites_are_not_looked_at(frontier_store: Store) -> None:
+    frontier = Frontier(frontier_store, Limits(), 4.0)
+    one = cell_of_site("a.example")
     frontier.open(one, START, hold=False)
     frontier.hold("a.example", START + 5, START)
     assert frontier.clocks(one, START, 1) is not None
     assert frontier.clocks(one, START, 0) is None
 
 
-def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(store: Store) -> None:
-    frontier = Frontier(store, Limits(), 4.0, began_at=START)
-    frontier.open(cell("a"), START + 1, hold=False)
-    entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(frontier_store: Store) -> None:
+    frontier = Frontier(frontier_store, Limits(), 4.0, began_at=START)
+    frontier.open(cell_of_site("a"), START + 1, hold=False)
+    entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None
     frontier.add(entry, START + 1)
     assert frontier.next(START + 3.9) is None
@@ -678,24 +706,24 @@ def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(store: Store) -> 
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_an_unreleased_cell_rests_for_a_moment_even_without_a_delay(store: Store, active: bool) -> None:
+def test_an_unreleased_cell_rests_for_a_moment_even_without_a_delay(frontier_store: Store, active: bool) -> None:
     """Whoever still crawls it is about to say so."""
-    frontier = Frontier(store, Limits(), 0.0)
-    entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    frontier = Frontier(frontier_store, Limits(), 0.0)
+    entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None
     if active:
-        frontier.open(cell("a"), START, hold=False)
+        frontier.open(cell_of_site("a"), START, hold=False)
         frontier.add(entry, START)
-    frontier.open(cell("a"), START, hold=True)
+    frontier.open(cell_of_site("a"), START, hold=True)
     assert frontier.next(START + 0.5) is None
     assert entry == frontier.next(START + HOLD_LEAST_S)
 
 
-def test_after_a_restart_a_site_rests_until_its_borrower_has_stopped(store: Store) -> None:
+def test_after_a_restart_a_site_rests_until_its_borrower_has_stopped(frontier_store: Store) -> None:
     """Found by seed 849: an owner back at once asked for a page that its taker was still fetching."""
-    frontier = Frontier(store, Limits(), 0.0, began_at=START)
-    frontier.open(cell("a"), START, hold=False)
-    entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    frontier = Frontier(frontier_store, Limits(), 0.0, began_at=START)
+    frontier.open(cell_of_site("a"), START, hold=False)
+    entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None
     frontier.add(entry, START)
     assert LEASE_S == BACK_LEAST_S
@@ -706,27 +734,31 @@ def test_after_a_restart_a_site_rests_until_its_borrower_has_stopped(store: Stor
 # --- lending -----------------------------------------------------------------------------------------------------
 
 
-def test_a_site_with_a_delay_is_lent_whole_and_only_its_borrower_asks_it(make: Make, store: Store) -> None:
-    frontier = make()
-    feed = Feed(store, frontier)
+def test_a_site_with_a_delay_is_lent_whole_and_only_its_borrower_asks_it(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier()
+    feed = Feed(frontier_store, frontier)
     entries = [feed("a") for _ in range(3)]
     assert [("a", 3)] == frontier.sites_with_spare_connections(START)
     assert (entries[:2], 1) == frontier.lend("a", 2, START)
     assert frontier.next(START + 100) is None
     assert [] == frontier.sites_with_spare_connections(START + 100)
-    assert 1 == frontier.lent(cell("a"))
-    store.learn_done(entries[0].key)
+    assert 1 == frontier.lent(cell_of_site("a"))
+    frontier_store.learn_done(entries[0].key)
     frontier.finish(entries[0], START + 100)
     frontier.put_back(entries[1], START + 100)
     assert frontier.next(START + 100) is None, "what came back waits for the connection"
     frontier.end_loan("a", 1, START + 100)
-    assert 0 == frontier.lent(cell("a"))
+    assert 0 == frontier.lent(cell_of_site("a"))
     assert frontier.next(START + 100) == entries[1]
 
 
-def test_without_a_delay_half_of_the_connections_not_in_use_are_lent(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, site_connections_max=6)
-    feed = Feed(store, frontier)
+def test_without_a_delay_half_of_the_connections_not_in_use_are_lent(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0, site_connections_max=6)
+    feed = Feed(frontier_store, frontier)
     entries = [feed("a") for _ in range(12)]
     assert frontier.next(START) == entries[0]
     assert (entries[1:5], 3) == frontier.lend("a", 4, START)
@@ -738,9 +770,11 @@ def test_without_a_delay_half_of_the_connections_not_in_use_are_lent(make: Make,
     assert [frontier.next(START) for _ in range(4)] == [*entries[7:10], None]
 
 
-def test_all_busy_connections_but_one_are_lendable_and_used_once_free(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, site_connections_max=3)
-    feed = Feed(store, frontier)
+def test_all_busy_connections_but_one_are_lendable_and_used_once_free(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0, site_connections_max=3)
+    feed = Feed(frontier_store, frontier)
     for _ in range(9):
         feed("a")
     first, second, third = (frontier.next(START) for _ in range(3))
@@ -764,10 +798,10 @@ def test_all_busy_connections_but_one_are_lendable_and_used_once_free(make: Make
 
 @pytest.mark.parametrize("delay_s", [0.0, 1.0])
 def test_a_site_is_crowded_only_if_entries_wait_for_lendable_connections(
-    make: Make, store: Store, delay_s: float
+    make_frontier: Make, frontier_store: Store, delay_s: float
 ) -> None:
-    frontier = make(delay_s=delay_s, site_connections_max=2)
-    feed = Feed(store, frontier)
+    frontier = make_frontier(delay_s=delay_s, site_connections_max=2)
+    feed = Feed(frontier_store, frontier)
     for _ in range(2):
         feed("a")
         assert not frontier.is_crowded
@@ -777,53 +811,59 @@ def test_a_site_is_crowded_only_if_entries_wait_for_lendable_connections(
     assert frontier.is_crowded is (delay_s == 0)
 
 
-def test_a_site_that_is_being_asked_is_not_lent(make: Make, store: Store) -> None:
-    frontier = make()
-    feed = Feed(store, frontier)
+def test_a_site_that_is_being_asked_is_not_lent(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier()
+    feed = Feed(frontier_store, frontier)
     feed("a")
     feed("a")
     frontier.next(START)
     assert [] == frontier.sites_with_spare_connections(START)
 
 
-def test_a_site_lent_when_its_cell_closes_and_opens_again_stays_lent(make: Make, store: Store) -> None:
-    frontier = make()
-    feed = Feed(store, frontier)
+def test_a_site_lent_when_its_cell_closes_and_opens_again_stays_lent(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier()
+    feed = Feed(frontier_store, frontier)
     first, second = feed("a"), feed("a")
     frontier.lend("a", 1, START)
-    frontier.close(cell("a"))
-    assert 1 == frontier.lent(cell("a"))
-    frontier.open(cell("a"), START, hold=False)
+    frontier.close(cell_of_site("a"))
+    assert 1 == frontier.lent(cell_of_site("a"))
+    frontier.open(cell_of_site("a"), START, hold=False)
     assert frontier.next(START + 100) is None
     frontier.put_back(first, START + 100)
     frontier.end_loan("a", 1, START + 100)
-    assert {first.url, second.url} == {entry.url for entry in taken(frontier, store, START + 100)}
+    assert {first.url, second.url} == {
+        entry.url for entry in take_and_finish_all(frontier, frontier_store, START + 100)
+    }
 
 
-def test_all_of_a_loan_done_leaves_nothing_behind(make: Make, store: Store) -> None:
-    frontier = make()
-    entry = Feed(store, frontier)("a")
+def test_all_of_a_loan_done_leaves_nothing_behind(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier()
+    entry = Feed(frontier_store, frontier)("a")
     frontier.lend("a", 9, START)
-    store.learn_done(entry.key)
+    frontier_store.learn_done(entry.key)
     frontier.finish(entry, START)
     frontier.end_loan("a", 1, START)
     assert (0, [], None) == (frontier.pending, frontier.sites_with_spare_connections(START), frontier.next(START + 100))
 
 
-def taken(frontier: Frontier, store: Store, now: float) -> list[FrontierEntry]:
+def take_and_finish_all(frontier: Frontier, store: Store, now: float) -> list[FrontierEntry]:
     """Take and finish all there is, one after the other."""
     found = []
     while (entry := frontier.next(now)) is not None:
         found.append(entry)
         now += 10.0
-        finish(frontier, store, entry, now)
+        finish_entry(frontier, store, entry, now)
         now += 10.0
     return found
 
 
-def test_what_waits_for_this_peer_is_what_its_sites_do_not_keep_back(make: Make, store: Store) -> None:
-    frontier = make(delay_s=10.0)
-    feed = Feed(store, frontier)
+def test_what_waits_for_this_peer_is_what_its_sites_do_not_keep_back(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=10.0)
+    feed = Feed(frontier_store, frontier)
     for site in ("a.example", "a.example", "b.example", "b.example", "b.example"):
         feed(site)
     assert 5 == frontier.waiting(START)
@@ -831,7 +871,7 @@ def test_what_waits_for_this_peer_is_what_its_sites_do_not_keep_back(make: Make,
     assert entry is not None
     left = {"a.example": 3, "b.example": 2}[entry.site]
     assert left == frontier.waiting(START)
-    finish(frontier, store, entry, START)
+    finish_entry(frontier, frontier_store, entry, START)
     assert left == frontier.waiting(START + 9)
     assert 4 == frontier.waiting(START + 10)
     frontier.block("a.example")
@@ -839,9 +879,11 @@ def test_what_waits_for_this_peer_is_what_its_sites_do_not_keep_back(make: Make,
     assert 0 == frontier.waiting(START + 10)
 
 
-def test_all_entries_of_a_site_without_a_delay_but_lent_ones_wait_here(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, site_connections_max=2)
-    feed = Feed(store, frontier)
+def test_all_entries_of_a_site_without_a_delay_but_lent_ones_wait_here(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0, site_connections_max=2)
+    feed = Feed(frontier_store, frontier)
     for _ in range(9):
         feed("a.example")
     assert [frontier.next(START), frontier.next(START)].count(None) == 0
@@ -851,26 +893,28 @@ def test_all_entries_of_a_site_without_a_delay_but_lent_ones_wait_here(make: Mak
 
 
 @pytest.mark.parametrize("limits", [{"site_window": 2}, {"active_sites_max": 1}])
-def test_what_is_not_in_memory_waits_as_well(limits: dict[str, int], make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, **limits)
-    feed = Feed(store, frontier)
+def test_what_is_not_in_memory_waits_as_well(
+    limits: dict[str, int], make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0, **limits)
+    feed = Feed(frontier_store, frontier)
     for number in range(9):
         feed(f"{number % 3}.example")
     assert 9 == frontier.waiting(START)
     assert frontier.next(START) is not None
     assert 9 == frontier.waiting(START)
-    frontier.close(cell("1.example"))
+    frontier.close(cell_of_site("1.example"))
     assert frontier.waiting(START) == frontier.pending
 
 
-def test_what_was_there_before_a_restart_waits_before_it_is_read(make: Make, store: Store) -> None:
-    feed = Feed(store, make(delay_s=0.0))
+def test_what_was_there_before_a_restart_waits_before_it_is_read(make_frontier: Make, frontier_store: Store) -> None:
+    feed = Feed(frontier_store, make_frontier(delay_s=0.0))
     for number in range(9):
         feed(f"{number % 3}.example")
-    assert 9 == make(delay_s=0.0).waiting(START)
+    assert 9 == make_frontier(delay_s=0.0).waiting(START)
 
 
-def begun(frontier: Frontier) -> list[FrontierEntry]:
+def take_all(frontier: Frontier) -> list[FrontierEntry]:
     """Take what may be fetched now."""
     found = []
     while (entry := frontier.next(START)) is not None:
@@ -878,96 +922,100 @@ def begun(frontier: Frontier) -> list[FrontierEntry]:
     return found
 
 
-def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make: Make, store: Store) -> None:
+def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make_frontier: Make, frontier_store: Store) -> None:
     """Whether they never answered, or did so before: in all they have what is not kept, and one each that had."""
-    frontier = make(delay_s=0.0, fetches_max=16, site_connections_max=4)
-    feed = Feed(store, frontier)
+    frontier = make_frontier(delay_s=0.0, fetches_max=16, site_connections_max=4)
+    feed = Feed(frontier_store, frontier)
     good = [feed("good") for _ in range(3)]
     for entry in good:
         assert frontier.next(START) == entry
         frontier.release(entry, START, START, answered=True)
     for n in range(40):
         feed(f"{n % 5}.bad")
-    assert len(begun(frontier)) == frontier._unproven.used == 12
+    assert len(take_all(frontier)) == frontier._unproven.used == 12
     entries = [feed("good") for _ in range(3)]
     for entry in entries:
-        assert begun(frontier) == [entry]
+        assert take_all(frontier) == [entry]
         frontier.release(entry, START, START, answered=True)
 
 
 def test_sites_that_answer_use_all_requests_there_may_be(
-    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+    make_frontier: Make, frontier_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is kept for first connections is theirs, once they are as many as that."""
     monkeypatch.undo()
-    frontier = make(delay_s=0.0, fetches_max=64, site_connections_max=8)
-    feed = Feed(store, frontier)
+    frontier = make_frontier(delay_s=0.0, fetches_max=64, site_connections_max=8)
+    feed = Feed(frontier_store, frontier)
     for site in range(10):
         for _ in range(40):
             feed(f"s{site}")
     for _ in range(2):
-        for entry in begun(frontier):
+        for entry in take_all(frontier):
             frontier.release(entry, START, START, answered=True)
-    assert len(begun(frontier)) >= 64, "of which a crawler makes as many as it may"
+    assert len(take_all(frontier)) >= 64, "of which a crawler makes as many as it may"
 
 
-def test_what_had_to_wait_for_unproven_requests_comes_in_its_turn(make: Make, store: Store) -> None:
-    frontier = make(fetches_max=16, site_connections_max=1)
-    feed = Feed(store, frontier)
+def test_what_had_to_wait_for_unproven_requests_comes_in_its_turn(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(fetches_max=16, site_connections_max=1)
+    feed = Feed(frontier_store, frontier)
     entries = [feed(f"{n:02}.new") for n in range(20)]
-    assert begun(frontier) == entries[:12]
+    assert take_all(frontier) == entries[:12]
     assert frontier.next_due() is None
     frontier.release(entries[0], START, START, answered=True)
     frontier.release(entries[1], START, START, answered=False)
-    assert begun(frontier) == entries[12:14]
+    assert take_all(frontier) == entries[12:14]
     frontier.give_up_slot(entries[2])
     frontier.put_back(entries[2], START)
-    assert begun(frontier) == [entries[2]]
+    assert take_all(frontier) == [entries[2]]
     frontier.release(entries[3], START, START)
     frontier._unproven.add(1)  # A request of the peer's other frontier.
-    assert begun(frontier) == []
+    assert take_all(frontier) == []
     frontier._unproven.add(-1)
-    assert begun(frontier) == [entries[14]]
+    assert take_all(frontier) == [entries[14]]
 
 
-def test_one_site_alone_uses_all_its_connections_with_few_requests_allowed(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, fetches_max=8, site_connections_max=8)
-    feed = Feed(store, frontier)
+def test_one_site_alone_uses_all_its_connections_with_few_requests_allowed(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0, fetches_max=8, site_connections_max=8)
+    feed = Feed(frontier_store, frontier)
     feed("a")
-    (first,) = begun(frontier)
+    (first,) = take_all(frontier)
     frontier.release(first, START, START, answered=True)
     for _ in range(10):
         feed("a")
-    assert len(begun(frontier)) == 8
+    assert len(take_all(frontier)) == 8
 
 
-def test_a_site_that_did_not_answer_has_one_connection_until_it_does(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, site_connections_max=3)
-    feed = Feed(store, frontier)
+def test_a_site_that_did_not_answer_has_one_connection_until_it_does(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier(delay_s=0.0, site_connections_max=3)
+    feed = Feed(frontier_store, frontier)
     entries = [feed("a") for _ in range(9)]
-    assert begun(frontier) == entries[:3]
+    assert take_all(frontier) == entries[:3]
     frontier.release(entries[0], START, START, answered=False)
     frontier.release(entries[1], START, START)
-    assert begun(frontier) == []
+    assert take_all(frontier) == []
     assert frontier.sites_with_spare_connections(START) == []
     frontier.release(entries[2], START, START, answered=False)
     assert frontier.lend("a", 1, START)[1] == 1
     frontier.end_loan("a", 1, START)
-    (only,) = begun(frontier)
+    (only,) = take_all(frontier)
     frontier.release(only, START, START, answered=True)
-    assert len(begun(frontier)) == 3
+    assert len(take_all(frontier)) == 3
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_unproven_requests_are_counted_whatever_happens(seed: int, make: Make, store: Store) -> None:
+def test_unproven_requests_are_counted_whatever_happens(seed: int, make_frontier: Make, frontier_store: Store) -> None:
     random = Random(seed)
-    frontier = make(delay_s=0.0, fetches_max=8, site_connections_max=4)
-    feed = Feed(store, frontier)
+    frontier = make_frontier(delay_s=0.0, fetches_max=8, site_connections_max=4)
+    feed = Feed(frontier_store, frontier)
     out: list[FrontierEntry] = []
     for _ in range(300):
         for _ in range(random.randrange(3)):
             feed(f"{random.randrange(5)}.test")
-        out += begun(frontier)
+        out += take_all(frontier)
         random.shuffle(out)
         for _ in range(min(len(out), random.randrange(5))):
             entry = out.pop()
@@ -976,6 +1024,6 @@ def test_unproven_requests_are_counted_whatever_happens(seed: int, make: Make, s
                 frontier.put_back(entry, START)
             else:
                 frontier.release(entry, START, START, answered=random.choice([None, False, True]))
-                store.finish(entry, b"{}\n")
+                frontier_store.finish(entry, b"{}\n")
                 frontier.finish(entry, START)
         assert frontier._unproven.used == sum(site.unproven for site in frontier._sites.values()) <= 6

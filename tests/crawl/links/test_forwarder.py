@@ -114,7 +114,7 @@ async def forwarder(world: Any, *, by_depth: bool = False, **limits: Any) -> Asy
     await asyncio.gather(task, return_exceptions=True)
 
 
-def links(host: str, *numbers: int, depth: int = 1) -> list[Link]:
+def links_of_host(host: str, *numbers: int, depth: int = 1) -> list[Link]:
     return [Link(f"http://{host}/{number}", depth, 0) for number in numbers]
 
 
@@ -131,13 +131,13 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kadcrawl.crawl.links.forwarder.RETRY_FIRST_S", 0.0)
 
 
-def cell(host: str) -> Cell:
+def cell_of_host(host: str) -> Cell:
     return Partitioner("host", 16).locate(f"http://{host}/").cell
 
 
 async def test_links_within_an_open_cell_are_taken_at_once_without_a_message(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
-        receipt = forward.forward(links("mine", 1, 2), cell("mine"))
+        receipt = forward.forward(links_of_host("mine", 1, 2), cell_of_host("mine"))
         assert receipt.acknowledged.done()
         assert world.taken == ["http://mine/1", "http://mine/2"]
         assert (world.offers, world.kept) == ([], [])
@@ -152,7 +152,7 @@ async def test_other_links_of_this_peer_are_waited_for_until_they_are_safe(
     world.answer.clear()
     world.closed = closed
     async with forwarder(world) as forward:
-        receipt = forward.forward(links("mine", 1, 2), None if page is None else cell(page))
+        receipt = forward.forward(links_of_host("mine", 1, 2), None if page is None else cell_of_host(page))
         await world.asked.wait()
         assert (False, 2) == (receipt.acknowledged.done(), forward.unacknowledged)
         world.answer.set()
@@ -164,13 +164,15 @@ async def test_other_links_of_this_peer_are_waited_for_until_they_are_safe(
 async def test_links_of_this_peer_that_cannot_be_taken_now_are_tried_again(world: ForwarderWorld) -> None:
     world.postponed = {"http://mine/2"}
     async with forwarder(world) as forward:
-        await forward.forward([*links("mine", 1, 2), *links("too", 3)], None).acknowledged
+        await forward.forward([*links_of_host("mine", 1, 2), *links_of_host("too", 3)], None).acknowledged
         assert world.kept == [["http://mine/1", "http://mine/2", "http://too/3"], ["http://mine/2"]]
 
 
 async def test_links_of_others_travel_in_one_batch_per_owner(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
-        receipt = forward.forward([*links("other", 1), *links("third", 2), *links("another", 3)], None)
+        receipt = forward.forward(
+            [*links_of_host("other", 1), *links_of_host("third", 2), *links_of_host("another", 3)], None
+        )
         assert (False, 3) == (receipt.acknowledged.done(), forward.unacknowledged)
         await receipt.acknowledged
         assert forward.unacknowledged == 0
@@ -179,21 +181,24 @@ async def test_links_of_others_travel_in_one_batch_per_owner(world: ForwarderWor
 
 async def test_a_batch_is_no_larger_than_its_limit(world: ForwarderWorld) -> None:
     async with forwarder(world, batch_links_max=2) as forward:
-        await forward.forward(links("other", 1, 2, 3, 4, 5), None).acknowledged
+        await forward.forward(links_of_host("other", 1, 2, 3, 4, 5), None).acknowledged
         assert [len(urls) for _, urls in world.offers] == [2, 2, 1]
 
 
 async def test_a_link_met_before_costs_no_message(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
-        await forward.forward(links("other", 1), None).acknowledged
-        assert forward.forward(links("other", 1), None).acknowledged.done()
+        await forward.forward(links_of_host("other", 1), None).acknowledged
+        assert forward.forward(links_of_host("other", 1), None).acknowledged.done()
         assert len(world.offers) == 1
 
 
 async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world: ForwarderWorld) -> None:
     world.answer.clear()
     async with forwarder(world) as forward:
-        first, second = forward.forward(links("other", 1), None), forward.forward(links("other", 1), None)
+        first, second = (
+            forward.forward(links_of_host("other", 1), None),
+            forward.forward(links_of_host("other", 1), None),
+        )
         await asyncio.sleep(0)
         assert not first.acknowledged.done()
         assert not second.acknowledged.done()
@@ -205,7 +210,7 @@ async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world
 async def test_a_broken_delivery_is_tried_until_it_succeeds(world: ForwarderWorld) -> None:
     world.faults = 3
     async with forwarder(world) as forward:
-        await forward.forward(links("other", 1), None).acknowledged
+        await forward.forward(links_of_host("other", 1), None).acknowledged
         assert world.suspected == [OTHER] * 3
         assert world.offers == [(OTHER, ["http://other/1"])]
 
@@ -213,32 +218,32 @@ async def test_a_broken_delivery_is_tried_until_it_succeeds(world: ForwarderWorl
 async def test_a_link_sent_to_the_wrong_peer_goes_where_that_one_says(world: ForwarderWorld) -> None:
     world.elsewhere = THIRD
     async with forwarder(world) as forward:
-        await forward.forward(links("other", 1), None).acknowledged
+        await forward.forward(links_of_host("other", 1), None).acknowledged
         assert [OTHER, THIRD] == [contact for contact, _ in world.offers]
 
 
 async def test_a_link_whose_range_came_here_meanwhile_is_taken_here(world: ForwarderWorld) -> None:
     world.elsewhere = ME
     async with forwarder(world) as forward:
-        await forward.forward(links("other", 1), None).acknowledged
+        await forward.forward(links_of_host("other", 1), None).acknowledged
         assert world.kept == [["http://other/1"]]
 
 
 async def test_memory_of_recent_links_is_bounded(world: ForwarderWorld) -> None:
     async with forwarder(world, recent_links_max=3) as forward:
-        forward.forward(links("mine", *range(10)), cell("mine"))
+        forward.forward(links_of_host("mine", *range(10)), cell_of_host("mine"))
         assert len(forward._recently_sent) == 3
 
 
 async def test_characters_of_recent_links_and_dates_are_bounded(world: ForwarderWorld) -> None:
     async with forwarder(world, recent_chars_max=3 * len("http://mine/0")) as forward:
-        forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
+        forward.forward([dated_link("mine", number, 5.0) for number in range(10)], cell_of_host("mine"))
         assert ([f"http://mine/{number}" for number in (7, 8, 9)],) * 2 == (
             list(forward._recently_sent),
             list(forward._dates),
         )
-        forward.forward([dated("mine", 7, 6.0)], cell("mine"))
-        forward.forward([dated("mine", 1, 6.0)], cell("mine"))
+        forward.forward([dated_link("mine", 7, 6.0)], cell_of_host("mine"))
+        forward.forward([dated_link("mine", 1, 6.0)], cell_of_host("mine"))
         assert ["http://mine/9", "http://mine/7", "http://mine/1"] == list(forward._dates)
 
 
@@ -248,7 +253,7 @@ async def test_a_shorter_path_is_news_only_where_depth_counts(
 ) -> None:
     async with forwarder(world, by_depth=by_depth) as forward:
         for depth in (5, 6, 2):
-            await forward.forward(links("other", 1, depth=depth), None).acknowledged
+            await forward.forward(links_of_host("other", 1, depth=depth), None).acknowledged
         assert len(world.offers) == messages
 
 
@@ -259,11 +264,11 @@ async def test_a_shorter_path_met_in_transit_reaches_the_owner_before_the_acks(
 ) -> None:
     world.answer.clear()
     async with forwarder(world, by_depth=by_depth) as forward:
-        far = forward.forward(links("other", 1, depth=5), None)
+        far = forward.forward(links_of_host("other", 1, depth=5), None)
         if when == "offered":
             await world.asked.wait()
-        near = forward.forward(links("other", 1, depth=2), None)
-        farther = forward.forward(links("other", 1, depth=7), None)
+        near = forward.forward(links_of_host("other", 1, depth=2), None)
+        farther = forward.forward(links_of_host("other", 1, depth=7), None)
         world.answer.set()
         await asyncio.gather(far.acknowledged, near.acknowledged, farther.acknowledged)
         assert world.depths == depths
@@ -299,15 +304,15 @@ async def test_a_url_on_its_way_is_still_fresh() -> None:
         assert forward.not_recently_sent(["http://theirs/a"], 1) == []
 
 
-def dated(host: str, number: int, date: float | None, depth: int = 1) -> Link:
+def dated_link(host: str, number: int, date: float | None, depth: int = 1) -> Link:
     return DatedLink(f"http://{host}/{number}", depth, 0, date)
 
 
 async def test_a_link_met_before_goes_again_only_with_a_later_date(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
-        await forward.forward(links("other", 1), None).acknowledged
+        await forward.forward(links_of_host("other", 1), None).acknowledged
         for date in (5.0, 5.0, 4.0, None, 6.0, 5.0, 6.0):
-            await forward.forward([dated("other", 1, date)], None).acknowledged
+            await forward.forward([dated_link("other", 1, date)], None).acknowledged
         assert (3, [5.0, 6.0]) == (len(world.offers), world.dates)
         assert ["http://other/1"] == forward.newer_lastmod({"http://other/1": 7.0})
         assert [] == forward.newer_lastmod({"http://other/1": 6.0})
@@ -317,13 +322,15 @@ async def test_a_link_met_before_goes_again_only_with_a_later_date(world: Forwar
 async def test_a_later_date_in_an_open_cell_is_taken_at_once(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
         for date in (5.0, 5.0, 6.0):
-            assert forward.forward([dated("mine", 1, date)], cell("mine")).acknowledged.done()
+            assert forward.forward([dated_link("mine", 1, date)], cell_of_host("mine")).acknowledged.done()
         assert ["http://mine/1"] * 2 == world.taken
 
 
 async def test_only_an_offer_with_dates_is_one_with_dates(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
-        await forward.forward([*links("other", 1, 2), dated("third", 3, 5.0), *links("third", 4)], None).acknowledged
+        await forward.forward(
+            [*links_of_host("other", 1, 2), dated_link("third", 3, 5.0), *links_of_host("third", 4)], None
+        ).acknowledged
         assert [5.0, None] == world.dates
 
 
@@ -334,11 +341,11 @@ async def test_a_later_date_met_in_transit_reaches_the_owner_before_the_acks(
 ) -> None:
     world.answer.clear()
     async with forwarder(world) as forward:
-        first = forward.forward(links("other", 1) if before is None else [dated("other", 1, before)], None)
+        first = forward.forward(links_of_host("other", 1) if before is None else [dated_link("other", 1, before)], None)
         if when == "offered":
             await world.asked.wait()
-        second = forward.forward([dated("other", 1, met)], None)
-        third = forward.forward(links("other", 1), None)
+        second = forward.forward([dated_link("other", 1, met)], None)
+        third = forward.forward(links_of_host("other", 1), None)
         world.answer.set()
         await asyncio.gather(first.acknowledged, second.acknowledged, third.acknowledged)
         assert dates == world.dates
@@ -349,20 +356,20 @@ async def test_a_later_date_met_in_transit_reaches_the_owner_before_the_acks(
 async def test_a_shorter_path_and_a_later_date_are_told_together(world: ForwarderWorld) -> None:
     world.answer.clear()
     async with forwarder(world, by_depth=True) as forward:
-        first = forward.forward([dated("other", 1, 5.0, depth=9)], None)
+        first = forward.forward([dated_link("other", 1, 5.0, depth=9)], None)
         await world.asked.wait()
-        near = forward.forward(links("other", 1, depth=2), None)
-        late = forward.forward([dated("other", 1, 6.0, depth=3)], None)
+        near = forward.forward(links_of_host("other", 1, depth=2), None)
+        late = forward.forward([dated_link("other", 1, 6.0, depth=3)], None)
         world.answer.set()
         await asyncio.gather(first.acknowledged, near.acknowledged, late.acknowledged)
         assert ([9, 2], [5.0, 6.0]) == (world.depths, world.dates)
-        await forward.forward([dated("other", 1, 7.0, depth=8)], None).acknowledged
+        await forward.forward([dated_link("other", 1, 7.0, depth=8)], None).acknowledged
         assert [] == forward.not_recently_sent(["http://other/1"], 2), "it was met nearer before"
 
 
 async def test_memory_of_dates_is_bounded(world: ForwarderWorld) -> None:
     async with forwarder(world, recent_links_max=3) as forward:
-        forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
+        forward.forward([dated_link("mine", number, 5.0) for number in range(10)], cell_of_host("mine"))
         assert 3 == len(forward._dates)
         assert ["http://mine/0"] == forward.newer_lastmod({f"http://mine/{number}": 5.0 for number in (0, 7, 8, 9)})
 
@@ -385,7 +392,7 @@ async def test_links_sent_in_portions_have_arrived_when_all_of_them_have(
 
     async with forwarder(world) as forward:
         monkeypatch.setattr(forward, "forward", one_portion)
-        sending = asyncio.create_task(forward.forward_all(links("mine", 1, 2, 3, 4, 5), cell("mine")))
+        sending = asyncio.create_task(forward.forward_all(links_of_host("mine", 1, 2, 3, 4, 5), cell_of_host("mine")))
         await still()
         assert [2, 2, 1] == [count for count, _ in sent]
         for _, receipt in sent:

@@ -56,7 +56,7 @@ class IntakeWorld:
 
 
 @pytest.fixture(params=[True])
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[IntakeWorld]:
+def intake_world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[IntakeWorld]:
     """Everything the intake touches, all cells open; depth counts, unless the test asks for `by_depth` False."""
     store = Store(tmp_path, 0.0)
     store.begin(1)
@@ -81,13 +81,18 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[IntakeWorl
     store.close()
 
 
-def test_a_link_is_taken_once(world: IntakeWorld) -> None:
+def test_a_link_is_taken_once(intake_world: IntakeWorld) -> None:
     for _ in range(2):
-        world.take(INSIDE)
-    assert (1, 1, 1, 1) == (world.counters.urls, world.store.pending, world.activity.count, world.woken)
-    entry = world.frontier.next(NOW)
+        intake_world.take(INSIDE)
+    assert (1, 1, 1, 1) == (
+        intake_world.counters.urls,
+        intake_world.store.pending,
+        intake_world.activity.count,
+        intake_world.woken,
+    )
+    entry = intake_world.frontier.next(NOW)
     assert entry is not None
-    assert (INSIDE, None) == (entry.url, world.frontier.next(NOW))
+    assert (INSIDE, None) == (entry.url, intake_world.frontier.next(NOW))
 
 
 @pytest.mark.parametrize(
@@ -101,90 +106,90 @@ def test_a_link_is_taken_once(world: IntakeWorld) -> None:
     ],
 )
 def test_an_offer_stands_every_check_or_is_rejected(
-    url: str, depth: int, state: int | None, world: IntakeWorld
+    url: str, depth: int, state: int | None, intake_world: IntakeWorld
 ) -> None:
-    world.offer(url, depth)
-    assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
+    intake_world.offer(url, depth)
+    assert (state, int(state is None)) == (intake_world.state(url), intake_world.intake.rejected)
 
 
-def test_an_excluded_seed_is_accepted_and_widens_the_scope_by_itself_only(world: IntakeWorld) -> None:
-    world.intake._scope = scope = Scope(Job(seeds=(SEED, OUTSIDE), exclude=("x",)))
-    world.offer(OUTSIDE, 0)
-    world.offer(INSIDE, 0)
-    assert (PENDING, None) == (world.state(OUTSIDE), world.state(INSIDE))
-    world.offer("http://c.test/", 0)
+def test_an_excluded_seed_is_accepted_and_widens_the_scope_by_itself_only(intake_world: IntakeWorld) -> None:
+    intake_world.intake._scope = scope = Scope(Job(seeds=(SEED, OUTSIDE), exclude=("x",)))
+    intake_world.offer(OUTSIDE, 0)
+    intake_world.offer(INSIDE, 0)
+    assert (PENDING, None) == (intake_world.state(OUTSIDE), intake_world.state(INSIDE))
+    intake_world.offer("http://c.test/", 0)
     assert not scope.is_seed("http://c.test/")
-    assert 2 == world.intake.rejected
+    assert 2 == intake_world.intake.rejected
 
 
 @pytest.mark.parametrize(("url", "state"), [(INSIDE, PENDING), (OUTSIDE, PENDING), ("http://A.test/x", None)])
 def test_a_record_of_another_holder_need_not_be_in_scope_but_canonical(
-    url: str, state: int | None, world: IntakeWorld
+    url: str, state: int | None, intake_world: IntakeWorld
 ) -> None:
-    world.merge(url)
-    assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
+    intake_world.merge(url)
+    assert (state, int(state is None)) == (intake_world.state(url), intake_world.intake.rejected)
 
 
-def test_a_site_gets_urls_up_to_its_limit_and_seeds_and_records_always(world: IntakeWorld) -> None:
-    world.intake._site_pages_max = 2
+def test_a_site_gets_urls_up_to_its_limit_and_seeds_and_records_always(intake_world: IntakeWorld) -> None:
+    intake_world.intake._site_pages_max = 2
     for url in (INSIDE, INSIDE + "2"):
-        world.take(url)
-    assert {} == world.counters.left_out
-    world.take(INSIDE + "3")
-    world.take(INSIDE)
-    world.offer(INSIDE + "3")
-    world.take(OUTSIDE)
+        intake_world.take(url)
+    assert {} == intake_world.counters.left_out
+    intake_world.take(INSIDE + "3")
+    intake_world.take(INSIDE)
+    intake_world.offer(INSIDE + "3")
+    intake_world.take(OUTSIDE)
     assert ({"site_pages": 2}, None, PENDING) == (
-        world.counters.left_out,
-        world.state(INSIDE + "3"),
-        world.state(OUTSIDE),
+        intake_world.counters.left_out,
+        intake_world.state(INSIDE + "3"),
+        intake_world.state(OUTSIDE),
     )
-    world.offer(INSIDE + "4", 0)
-    world.merge(INSIDE + "5")
-    world.merge_done(INSIDE + "6")
-    assert [PENDING, PENDING, DONE] == [world.state(INSIDE + number) for number in "456"]
-    world.merge_done(INSIDE + "3")
-    world.take(INSIDE + "3")
-    assert {"site_pages": 2} == world.counters.left_out, "what is known is not left out"
+    intake_world.offer(INSIDE + "4", 0)
+    intake_world.merge(INSIDE + "5")
+    intake_world.merge_done(INSIDE + "6")
+    assert [PENDING, PENDING, DONE] == [intake_world.state(INSIDE + number) for number in "456"]
+    intake_world.merge_done(INSIDE + "3")
+    intake_world.take(INSIDE + "3")
+    assert {"site_pages": 2} == intake_world.counters.left_out, "what is known is not left out"
 
 
-def test_a_path_gets_queries_up_to_its_limit_and_known_urls_and_seeds(world: IntakeWorld) -> None:
-    world.intake._path_queries = PathQueries(2)
-    world.merge(INSIDE + "?0")
+def test_a_path_gets_queries_up_to_its_limit_and_known_urls_and_seeds(intake_world: IntakeWorld) -> None:
+    intake_world.intake._path_queries = PathQueries(2)
+    intake_world.merge(INSIDE + "?0")
     for query in ("1", "1", "2", "1", "0"):
-        world.take(f"{INSIDE}?{query}")
-    assert ({}, 2) == (world.counters.left_out, world.counters.urls)
-    world.take(INSIDE + "?3")
-    world.offer(INSIDE + "?4")
-    world.take(INSIDE + "?2")
-    assert {"path_queries": 2} == world.counters.left_out, "what is known is not left out"
-    world.take(INSIDE)
-    world.take(INSIDE + "y?3")
-    world.offer(INSIDE + "?5", 0)
-    world.merge(INSIDE + "?6")
-    world.merge_done(INSIDE + "?7")
-    assert [None, None, PENDING, PENDING, DONE] == [world.state(f"{INSIDE}?{query}") for query in "34567"]
-    assert {PENDING} == {world.state(INSIDE), world.state(INSIDE + "y?3")}
-    assert {"path_queries": 2} == world.counters.left_out
+        intake_world.take(f"{INSIDE}?{query}")
+    assert ({}, 2) == (intake_world.counters.left_out, intake_world.counters.urls)
+    intake_world.take(INSIDE + "?3")
+    intake_world.offer(INSIDE + "?4")
+    intake_world.take(INSIDE + "?2")
+    assert {"path_queries": 2} == intake_world.counters.left_out, "what is known is not left out"
+    intake_world.take(INSIDE)
+    intake_world.take(INSIDE + "y?3")
+    intake_world.offer(INSIDE + "?5", 0)
+    intake_world.merge(INSIDE + "?6")
+    intake_world.merge_done(INSIDE + "?7")
+    assert [None, None, PENDING, PENDING, DONE] == [intake_world.state(f"{INSIDE}?{query}") for query in "34567"]
+    assert {PENDING} == {intake_world.state(INSIDE), intake_world.state(INSIDE + "y?3")}
+    assert {"path_queries": 2} == intake_world.counters.left_out
 
 
-def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(world: IntakeWorld) -> None:
-    world.intake._site_pages_max = 1
-    world.intake._path_queries = PathQueries(1)
+def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(intake_world: IntakeWorld) -> None:
+    intake_world.intake._site_pages_max = 1
+    intake_world.intake._path_queries = PathQueries(1)
     for query in "12":
-        world.take(f"{INSIDE}?{query}")
-    assert {"site_pages": 1} == world.counters.left_out
+        intake_world.take(f"{INSIDE}?{query}")
+    assert {"site_pages": 1} == intake_world.counters.left_out
 
 
-def test_a_record_counts_as_accepted_only_where_it_was_offered(world: IntakeWorld) -> None:
-    world.merge(INSIDE)
-    assert (0, 1, 1) == (world.counters.urls, world.store.pending, world.activity.count)
+def test_a_record_counts_as_accepted_only_where_it_was_offered(intake_world: IntakeWorld) -> None:
+    intake_world.merge(INSIDE)
+    assert (0, 1, 1) == (intake_world.counters.urls, intake_world.store.pending, intake_world.activity.count)
 
 
-def test_a_record_of_an_open_cell_is_crawled_when_it_is_due(world: IntakeWorld) -> None:
-    world.merge(INSIDE, tries=2, due=NOW + 30)
-    assert world.frontier.next(NOW + 29) is None
-    entry = world.frontier.next(NOW + 30)
+def test_a_record_of_an_open_cell_is_crawled_when_it_is_due(intake_world: IntakeWorld) -> None:
+    intake_world.merge(INSIDE, tries=2, due=NOW + 30)
+    assert intake_world.frontier.next(NOW + 29) is None
+    entry = intake_world.frontier.next(NOW + 30)
     assert entry is not None
     assert (INSIDE, 2) == (entry.url, entry.tries)
 
@@ -194,46 +199,46 @@ def test_a_record_of_an_open_cell_is_crawled_when_it_is_due(world: IntakeWorld) 
     [((3, 0, 0.0), (2, 1, NOW + 9)), ((2, 1, NOW + 9), (3, 0, 0.0)), ((2, 0, 0.0), (3, 1, NOW + 9))],
 )
 def test_the_smaller_depth_and_the_larger_number_of_tries_win(
-    first: tuple[int, int, float], second: tuple[int, int, float], world: IntakeWorld
+    first: tuple[int, int, float], second: tuple[int, int, float], intake_world: IntakeWorld
 ) -> None:
     for depth, tries, due in (first, second, first):
-        world.merge(INSIDE, depth, tries, due)
-    assert (2, 1, NOW + 9) == world.known(INSIDE)
+        intake_world.merge(INSIDE, depth, tries, due)
+    assert (2, 1, NOW + 9) == intake_world.known(INSIDE)
 
 
-@pytest.mark.parametrize("world", [False], indirect=True)
-def test_depth_stays_where_it_does_not_count(world: IntakeWorld) -> None:
-    world.merge(INSIDE, 3)
-    world.merge(INSIDE, 2)
-    world.take(INSIDE, 1)
-    assert (3, 0, 0.0) == world.known(INSIDE)
+@pytest.mark.parametrize("intake_world", [False], indirect=True)
+def test_depth_stays_where_it_does_not_count(intake_world: IntakeWorld) -> None:
+    intake_world.merge(INSIDE, 3)
+    intake_world.merge(INSIDE, 2)
+    intake_world.take(INSIDE, 1)
+    assert (3, 0, 0.0) == intake_world.known(INSIDE)
 
 
-def test_done_wins_and_what_was_to_be_crawled_is_not(world: IntakeWorld) -> None:
-    world.take(INSIDE)
-    world.merge_done(INSIDE)
-    assert (DONE, 0, None) == (world.state(INSIDE), world.store.pending, world.frontier.next(NOW))
-    moved, woken = world.activity.count, world.woken
-    world.merge(INSIDE, tries=2, due=NOW)
-    world.merge_done(INSIDE)
-    assert (DONE, moved, woken) == (world.state(INSIDE), world.activity.count, world.woken)
+def test_done_wins_and_what_was_to_be_crawled_is_not(intake_world: IntakeWorld) -> None:
+    intake_world.take(INSIDE)
+    intake_world.merge_done(INSIDE)
+    assert (DONE, 0, None) == (intake_world.state(INSIDE), intake_world.store.pending, intake_world.frontier.next(NOW))
+    moved, woken = intake_world.activity.count, intake_world.woken
+    intake_world.merge(INSIDE, tries=2, due=NOW)
+    intake_world.merge_done(INSIDE)
+    assert (DONE, moved, woken) == (intake_world.state(INSIDE), intake_world.activity.count, intake_world.woken)
 
 
-def test_done_is_learned_of_a_url_never_met(world: IntakeWorld) -> None:
-    world.merge_done(INSIDE)
-    world.take(INSIDE)
-    assert (DONE, 0, 1) == (world.state(INSIDE), world.counters.urls, world.activity.count)
+def test_done_is_learned_of_a_url_never_met(intake_world: IntakeWorld) -> None:
+    intake_world.merge_done(INSIDE)
+    intake_world.take(INSIDE)
+    assert (DONE, 0, 1) == (intake_world.state(INSIDE), intake_world.counters.urls, intake_world.activity.count)
 
 
-@pytest.mark.parametrize("world", [True, False], indirect=True)
-def test_a_date_is_heard_of_pages_met_before(world: IntakeWorld) -> None:
-    heard = world.modified
-    place = world.partitioner.locate(INSIDE)
+@pytest.mark.parametrize("intake_world", [True, False], indirect=True)
+def test_a_date_is_heard_of_pages_met_before(intake_world: IntakeWorld) -> None:
+    heard = intake_world.modified
+    place = intake_world.partitioner.locate(INSIDE)
     for link in (DatedLink(INSIDE, 1, 0, 5.0), Link(INSIDE, 1, 0), DatedLink(INSIDE, 1, 0)):
-        world.intake.accept_offered(link, place, NOW)
+        intake_world.intake.accept_offered(link, place, NOW)
     assert [] == heard, "when it is new it is fetched anyway"
-    world.intake.accept_offered(DatedLink(INSIDE, 1, 0, 6.0), place, NOW)
-    world.intake.accept(DatedLink(INSIDE, 1, 0, 7.0), place, NOW)
-    world.intake.accept_offered(DatedLink(OUTSIDE, 1, 0, 8.0), world.partitioner.locate(OUTSIDE), NOW)
+    intake_world.intake.accept_offered(DatedLink(INSIDE, 1, 0, 6.0), place, NOW)
+    intake_world.intake.accept(DatedLink(INSIDE, 1, 0, 7.0), place, NOW)
+    intake_world.intake.accept_offered(DatedLink(OUTSIDE, 1, 0, 8.0), intake_world.partitioner.locate(OUTSIDE), NOW)
     assert [(place.key, 6.0), (place.key, 7.0)] == heard
-    assert (1, 1) == (world.counters.urls, world.intake.rejected)
+    assert (1, 1) == (intake_world.counters.urls, intake_world.intake.rejected)

@@ -76,7 +76,7 @@ Opened = Callable[..., WarcWriter]
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Opened:
+def open_warc(tmp_path: Path) -> Opened:
     def open_writer(committed: tuple[str, int] | None = None, bytes_max: int = 10**9, seed: int = 1) -> WarcWriter:
         return WarcWriter.open(
             tmp_path,
@@ -90,11 +90,11 @@ def opened(tmp_path: Path) -> Opened:
     return open_writer
 
 
-def files(directory: Path) -> list[str]:
+def file_names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def records(path: Path) -> list[tuple[str, str | None, bytes]]:
+def warc_records(path: Path) -> list[tuple[str, str | None, bytes]]:
     """Return type, URL and block (for a response only its body, as stored) of each record."""
     with path.open("rb") as stream:
         return [
@@ -104,7 +104,7 @@ def records(path: Path) -> list[tuple[str, str | None, bytes]]:
 
 
 def response_urls(path: Path) -> list[str | None]:
-    return [url for kind, url, _ in records(path) if kind == "response"]
+    return [url for kind, url, _ in warc_records(path) if kind == "response"]
 
 
 def warcio_accepts(path: Path) -> bool:
@@ -125,13 +125,13 @@ def assert_sound(path: Path) -> None:
     assert fastwarc_accepts(path)
 
 
-def test_warcio_and_fastwarc_accept_every_kind_of_answer(opened: Opened, tmp_path: Path) -> None:
-    writer = opened()
+def test_warcio_and_fastwarc_accept_every_kind_of_answer(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc()
     for fetched in VARIED:
         writer.write(fetched)
     writer.close()
     assert_sound(tmp_path / FIRST)
-    kinds = [(kind, url) for kind, url, _ in records(tmp_path / FIRST)]
+    kinds = [(kind, url) for kind, url, _ in warc_records(tmp_path / FIRST)]
     pairs = [(kind, fetched.url) for fetched in VARIED for kind in ("response", "request")]
     assert kinds == [("warcinfo", None), *pairs]
 
@@ -141,9 +141,9 @@ def test_warcio_and_fastwarc_accept_every_kind_of_answer(opened: Opened, tmp_pat
     [(PAGE, "identical-payload-digest"), (replace(PAGE, status=304, body=b"", content=b""), "server-not-modified")],
 )
 def test_a_page_that_is_as_it_was_gets_a_revisit_record(
-    opened: Opened, tmp_path: Path, fetched: FetchResult, how: str
+    open_warc: Opened, tmp_path: Path, fetched: FetchResult, how: str
 ) -> None:
-    writer = opened()
+    writer = open_warc()
     place = writer.write(PAGE)
     again = writer.write(fetched, Original(place.payload_digest, place.date))
     writer.close()
@@ -161,8 +161,8 @@ def test_a_page_that_is_as_it_was_gets_a_revisit_record(
 
 
 @pytest.mark.parametrize("accepts", [warcio_accepts, fastwarc_accepts])
-def test_the_judges_notice_a_flipped_bit(opened: Opened, tmp_path: Path, accepts: Callable[[Path], bool]) -> None:
-    writer = opened()
+def test_the_judges_notice_a_flipped_bit(open_warc: Opened, tmp_path: Path, accepts: Callable[[Path], bool]) -> None:
+    writer = open_warc()
     writer.write(PAGE)
     writer.close()
     plain = bytearray(gzip.decompress((tmp_path / FIRST).read_bytes()))
@@ -175,15 +175,15 @@ def test_the_judges_notice_a_flipped_bit(opened: Opened, tmp_path: Path, accepts
 
 
 @pytest.mark.parametrize("fetched", VARIED, ids=lambda fetched: fetched.url.rpartition("/")[2])
-def test_a_record_keeps_the_body_byte_for_byte(opened: Opened, tmp_path: Path, fetched: FetchResult) -> None:
-    writer = opened()
+def test_a_record_keeps_the_body_byte_for_byte(open_warc: Opened, tmp_path: Path, fetched: FetchResult) -> None:
+    writer = open_warc()
     writer.write(fetched)
     writer.close()
-    assert [block for _, _, block in records(tmp_path / FIRST)][1:] == [fetched.body, b""]
+    assert [block for _, _, block in warc_records(tmp_path / FIRST)][1:] == [fetched.body, b""]
 
 
-def test_a_place_leads_to_its_record_alone(opened: Opened, tmp_path: Path) -> None:
-    writer = opened()
+def test_a_place_leads_to_its_record_alone(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc()
     places = [writer.write(fetched) for fetched in VARIED]
     writer.close()
     for fetched, place in zip(VARIED, places, strict=True):
@@ -196,8 +196,8 @@ def test_a_place_leads_to_its_record_alone(opened: Opened, tmp_path: Path) -> No
         assert record.rec_headers.get_header("WARC-Payload-Digest") == place.payload_digest
 
 
-def test_the_blocks_are_what_went_over_the_wire(opened: Opened, tmp_path: Path) -> None:
-    writer = opened()
+def test_the_blocks_are_what_went_over_the_wire(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc()
     writer.write(PAGE)
     writer.close()
     plain = gzip.decompress((tmp_path / FIRST).read_bytes())
@@ -207,8 +207,8 @@ def test_the_blocks_are_what_went_over_the_wire(opened: Opened, tmp_path: Path) 
     ) in plain
 
 
-def test_the_records_headers_say_what_when_and_where_from(opened: Opened, tmp_path: Path) -> None:
-    writer = opened()
+def test_the_records_headers_say_what_when_and_where_from(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc()
     writer.write(PAGE)
     writer.close()
     with (tmp_path / FIRST).open("rb") as stream:
@@ -221,8 +221,8 @@ def test_the_records_headers_say_what_when_and_where_from(opened: Opened, tmp_pa
     assert len({info["WARC-Record-ID"], response["WARC-Record-ID"], request["WARC-Record-ID"]}) == 3
 
 
-def test_an_unknown_address_is_not_claimed(opened: Opened, tmp_path: Path) -> None:
-    writer = opened()
+def test_an_unknown_address_is_not_claimed(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc()
     writer.write(replace(PAGE, address=""))
     writer.close()
     with (tmp_path / FIRST).open("rb") as stream:
@@ -243,9 +243,9 @@ def test_an_unknown_address_is_not_claimed(opened: Opened, tmp_path: Path) -> No
     ],
 )
 def test_an_incomplete_body_is_marked_truncated(
-    opened: Opened, tmp_path: Path, failure: FetchError, expected: str | None
+    open_warc: Opened, tmp_path: Path, failure: FetchError, expected: str | None
 ) -> None:
-    writer = opened()
+    writer = open_warc()
     writer.write(replace(PAGE, error=failure))
     writer.close()
     with (tmp_path / FIRST).open("rb") as stream:
@@ -253,8 +253,8 @@ def test_an_incomplete_body_is_marked_truncated(
     assert response.rec_headers.get_header("WARC-Truncated") == expected
 
 
-def test_chunked_framing_that_is_gone_is_not_claimed(opened: Opened, tmp_path: Path) -> None:
-    writer = opened()
+def test_chunked_framing_that_is_gone_is_not_claimed(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc()
     writer.write(VARIED[8])
     writer.close()
     with (tmp_path / FIRST).open("rb") as stream:
@@ -265,9 +265,9 @@ def test_chunked_framing_that_is_gone_is_not_claimed(opened: Opened, tmp_path: P
                 assert record.content_stream().read() == b"hello" * 9_999
 
 
-def test_record_ids_come_from_the_given_chance(opened: Opened, tmp_path: Path) -> None:
+def test_record_ids_come_from_the_given_chance(open_warc: Opened, tmp_path: Path) -> None:
     def ids(seed: int) -> list[str]:
-        writer = opened(seed=seed)
+        writer = open_warc(seed=seed)
         writer.write(PAGE)
         writer.close()
         with (tmp_path / writer.position[0]).open("rb") as stream:
@@ -278,8 +278,8 @@ def test_record_ids_come_from_the_given_chance(opened: Opened, tmp_path: Path) -
     assert not set(first) & set(other)
 
 
-def test_an_unanswered_request_is_the_callers_mistake(opened: Opened) -> None:
-    writer = opened()
+def test_an_unanswered_request_is_the_callers_mistake(open_warc: Opened) -> None:
+    writer = open_warc()
     with pytest.raises(ValueError, match="no answer"):
         writer.write(replace(PAGE, status=None))
     writer.close()
@@ -303,16 +303,16 @@ def test_a_name_that_is_not_safe_is_the_callers_mistake(tmp_path: Path) -> None:
         WarcWriter.open(tmp_path, "../x", None, info={}, bytes_max=1, random=Random(1))
 
 
-def test_a_file_ends_before_it_exceeds_its_size(opened: Opened, tmp_path: Path) -> None:
-    writer = opened(bytes_max=120_000)
+def test_a_file_ends_before_it_exceeds_its_size(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc(bytes_max=120_000)
     noise = replace(PAGE, body=NOISE)
     places = [writer.write(noise) for _ in range(5)]
     writer.close()
     assert [place.file for place in places] == [FIRST, FIRST, SECOND, SECOND, THIRD]
-    assert files(tmp_path) == [FIRST, SECOND, THIRD]
+    assert file_names(tmp_path) == [FIRST, SECOND, THIRD]
     for path in tmp_path.iterdir():
         assert path.stat().st_size <= 120_000
-        assert records(path)[0][0] == "warcinfo"
+        assert warc_records(path)[0][0] == "warcinfo"
         assert_sound(path)
 
 
@@ -332,16 +332,16 @@ def test_the_size_itself_is_allowed_and_one_byte_more_is_not(tmp_path: Path, mon
     assert second_page_goes_to("less", size - 1)[0] == SECOND
 
 
-def test_a_record_larger_than_a_file_gets_a_file_of_its_own(opened: Opened, tmp_path: Path) -> None:
-    writer = opened(bytes_max=1_000)
+def test_a_record_larger_than_a_file_gets_a_file_of_its_own(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc(bytes_max=1_000)
     places = [writer.write(replace(PAGE, body=NOISE)) for _ in range(2)]
     writer.close()
     assert [place.file for place in places] == [FIRST, SECOND]
 
 
-def test_what_is_flushed_is_in_the_file(opened: Opened, tmp_path: Path) -> None:
-    writer = opened()
-    assert records(tmp_path / FIRST)[0][0] == "warcinfo"
+def test_what_is_flushed_is_in_the_file(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc()
+    assert warc_records(tmp_path / FIRST)[0][0] == "warcinfo"
     writer.write(PAGE)
     writer.flush()
     file, length = writer.position
@@ -350,9 +350,9 @@ def test_what_is_flushed_is_in_the_file(opened: Opened, tmp_path: Path) -> None:
     writer.close()
 
 
-def test_a_file_that_ended_stays_open_until_the_next_flush(opened: Opened) -> None:
+def test_a_file_that_ended_stays_open_until_the_next_flush(open_warc: Opened) -> None:
     """Its descriptor may be with a thread that syncs it."""
-    writer = opened(bytes_max=1_000)
+    writer = open_warc(bytes_max=1_000)
     writer.write(PAGE)
     writer.flush()
     ended = FileIO(writer.fileno(), closefd=False)
@@ -365,9 +365,9 @@ def test_a_file_that_ended_stays_open_until_the_next_flush(opened: Opened) -> No
     writer.close()
 
 
-def test_held_back_records_are_bounded(opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_back_records_are_bounded(open_warc: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warc, "PENDING_BYTES_MAX", 60_000)
-    writer = opened()
+    writer = open_warc()
     for _ in range(5):
         writer.write(replace(PAGE, body=NOISE))
         assert writer.position[1] - (tmp_path / FIRST).stat().st_size < 60_000 + 60_000
@@ -376,10 +376,10 @@ def test_held_back_records_are_bounded(opened: Opened, tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_after_a_crash_the_file_goes_on_from_the_journal(opened: Opened, tmp_path: Path, seed: int) -> None:
+def test_after_a_crash_the_file_goes_on_from_the_journal(open_warc: Opened, tmp_path: Path, seed: int) -> None:
     """The file is left with any part of what was written after the last commit, or with junk."""
     random = Random(seed)
-    writer = opened(seed=seed)
+    writer = open_warc(seed=seed)
     kept = random.sample(VARIED, random.randrange(len(VARIED)))
     for fetched in kept:
         writer.write(fetched)
@@ -392,7 +392,7 @@ def test_after_a_crash_the_file_goes_on_from_the_journal(opened: Opened, tmp_pat
     whole = path.read_bytes()
     path.write_bytes(whole[: random.randint(committed[1], len(whole))] + random.randbytes(random.randrange(99)))
 
-    writer = opened(committed, seed=seed + 1)
+    writer = open_warc(committed, seed=seed + 1)
     assert writer.position == committed
     place = writer.write(PAGE)
     writer.close()
@@ -402,8 +402,8 @@ def test_after_a_crash_the_file_goes_on_from_the_journal(opened: Opened, tmp_pat
     assert_sound(path)
 
 
-def test_after_a_crash_files_the_journal_does_not_know_are_removed(opened: Opened, tmp_path: Path) -> None:
-    writer = opened(bytes_max=1_500)
+def test_after_a_crash_files_the_journal_does_not_know_are_removed(open_warc: Opened, tmp_path: Path) -> None:
+    writer = open_warc(bytes_max=1_500)
     writer.write(PAGE)
     writer.flush()
     committed = writer.position
@@ -412,9 +412,9 @@ def test_after_a_crash_files_the_journal_does_not_know_are_removed(opened: Opene
     writer.close()
     for other in ("pages.jsonl", f"{NAME}9-00007.warc.gz", f"{NAME}-00007.warc"):
         (tmp_path / other).touch()
-    assert SECOND in files(tmp_path)
-    opened(committed).close()
-    assert files(tmp_path) == [FIRST, f"{NAME}-00007.warc", f"{NAME}9-00007.warc.gz", "pages.jsonl"]
+    assert SECOND in file_names(tmp_path)
+    open_warc(committed).close()
+    assert file_names(tmp_path) == [FIRST, f"{NAME}-00007.warc", f"{NAME}9-00007.warc.gz", "pages.jsonl"]
     assert (tmp_path / FIRST).stat().st_size == committed[1]
 
 
@@ -423,14 +423,14 @@ def test_after_a_crash_files_the_journal_does_not_know_are_removed(opened: Opene
     [None, (THIRD, 500), (FIRST, 10**6), (FIRST, 0), (FIRST, -1), ("../" + FIRST, 10), ("other.warc.gz", 10), ("", 1)],
 )
 def test_without_a_matching_journal_nothing_is_removed(
-    opened: Opened, tmp_path: Path, committed: tuple[str, int] | None
+    open_warc: Opened, tmp_path: Path, committed: tuple[str, int] | None
 ) -> None:
-    writer = opened(bytes_max=1_000)
+    writer = open_warc(bytes_max=1_000)
     for _ in range(2):
         writer.write(replace(PAGE, body=NOISE))
     writer.close()
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    writer = opened(committed)
+    writer = open_warc(committed)
     assert writer.write(PAGE).file == THIRD
     writer.close()
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
@@ -451,11 +451,11 @@ class FullDisk(FileIO):
 
 
 def test_a_full_disk_loses_nothing_and_leaves_no_half_record(
-    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_warc: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warc, "FileIO", FullDisk)
     monkeypatch.setattr(FullDisk, "room", 60_000)
-    writer = opened()
+    writer = open_warc()
     first, second = (replace(PAGE, url=f"http://127.0.0.1/{name}", body=NOISE) for name in ("1", "2"))
     writer.write(first)
     writer.flush()
@@ -475,12 +475,12 @@ def test_a_full_disk_loses_nothing_and_leaves_no_half_record(
 
 
 def test_a_write_that_meets_a_full_disk_adds_nothing(
-    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_warc: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warc, "FileIO", FullDisk)
     monkeypatch.setattr(warc, "PENDING_BYTES_MAX", 1)
     monkeypatch.setattr(FullDisk, "room", 1_000)
-    writer = opened()
+    writer = open_warc()
     writer.write(replace(PAGE, body=NOISE))
     position = writer.position
     with pytest.raises(OSError, match="No space left"):
@@ -498,7 +498,7 @@ def test_an_unwritable_place_is_an_os_error(tmp_path: Path) -> None:
         WarcWriter.open(tmp_path / "file", NAME, None, info={}, bytes_max=1, random=Random(1))
 
 
-def test_closing_twice_is_closing_once(opened: Opened) -> None:
-    writer = opened()
+def test_closing_twice_is_closing_once(open_warc: Opened) -> None:
+    writer = open_warc()
     writer.close()
     writer.close()

@@ -56,7 +56,7 @@ async def pieces(request: web.Request, body: bytes, encoding: str | None) -> web
     return response
 
 
-def site() -> web.Application:
+def encoded_site() -> web.Application:
     def plain(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
         return web.Response(body=body, status=status, headers={"Content-Type": "text/html", **(headers or {})})
 
@@ -105,7 +105,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[o
 
 
 async def archived(directory: Path, paths: list[str]) -> dict[str, list[object]]:
-    runner = web.AppRunner(site())
+    runner = web.AppRunner(encoded_site())
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     fetcher = Fetcher(Limits(), Guard(["127.0.0.0/8"]), "kadcrawl/0.1", time.time)

@@ -26,7 +26,7 @@ NAME = "site.example"
 
 
 @asynccontextmanager
-async def fetching(guard: Guard = LOOPBACK) -> AsyncIterator[Fetcher]:
+async def fetching_by_proxies(guard: Guard = LOOPBACK) -> AsyncIterator[Fetcher]:
     fetcher = Fetcher(LIMITS, guard, user_agent("0.1"), time.time, by_proxies=True)
     await fetcher.start()
     try:
@@ -59,7 +59,7 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
 
 
 @pytest.fixture
-async def site(tls: ssl.SSLContext) -> AsyncIterator[Site]:
+async def http_and_https_site(tls: ssl.SSLContext) -> AsyncIterator[Site]:
     site = Site(0, 0)
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -83,19 +83,19 @@ def proxy_server(kind: str, tls: ssl.SSLContext, site: Site, scheme: str, **opti
 @pytest.mark.parametrize("credentials", [None, SECRET])
 @pytest.mark.parametrize("kind", ["http", "https", "socks5"])
 async def test_a_page_comes_through_each_kind_of_proxy(
-    kind: str, credentials: tuple[str, str] | None, scheme: str, site: Site, tls: ssl.SSLContext
+    kind: str, credentials: tuple[str, str] | None, scheme: str, http_and_https_site: Site, tls: ssl.SSLContext
 ) -> None:
-    server = proxy_server(kind, tls, site, scheme, credentials=credentials)
-    async with server.living(), fetching() as fetcher:
+    server = proxy_server(kind, tls, http_and_https_site, scheme, credentials=credentials)
+    async with server.living(), fetching_by_proxies() as fetcher:
         for _ in range(2):  # The second perhaps by the connection of the first.
-            fetched = await fetcher.fetch(site.url(scheme), [("X-More", "1")], proxy=parse(server.url))
+            fetched = await fetcher.fetch(http_and_https_site.url(scheme), [("X-More", "1")], proxy=parse(server.url))
             assert (200, None, f"/a?b=c by {scheme}") == (fetched.status, fetched.error, fetched.content.decode())
             assert fetched.request_head.startswith(b"GET /a?b=c HTTP/1.1\r\nHost: " + NAME.encode())
             assert b"Proxy" not in fetched.request_head
             assert fetched.address == ""
     assert all(NAME in where for where in server.asked)
     assert server.asked
-    for head in site.heads:
+    for head in http_and_https_site.heads:
         assert not any("auth" in name.lower() for name in head)
         assert head["X-More"] == "1"
     if kind != "socks5":
@@ -106,23 +106,25 @@ async def test_a_page_comes_through_each_kind_of_proxy(
 @pytest.mark.parametrize("kind", ["http", "https", "socks5"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_of_a_proxy_that_cannot_be_connected_to_the_site_is_not_blamed(
-    kind: str, scheme: str, site: Site
+    kind: str, scheme: str, http_and_https_site: Site
 ) -> None:
-    async with ProxyServer().living() as server, fetching() as fetcher:
+    async with ProxyServer().living() as server, fetching_by_proxies() as fetcher:
         await server.die()
         proxy = Proxy(kind, "127.0.0.1", server.port, *SECRET)
-        fetched = await fetcher.fetch(site.url(scheme), proxy=proxy)
+        fetched = await fetcher.fetch(http_and_https_site.url(scheme), proxy=proxy)
     assert (None, FetchError.PROXY) == (fetched.status, fetched.error)
     assert SECRET[1] not in repr(fetched)
-    assert site.heads == []
+    assert http_and_https_site.heads == []
 
 
 @pytest.mark.parametrize(("scheme", "failure"), [("http", None), ("https", FetchError.PROXY)])
 async def test_wrong_credentials_for_a_tunnel_are_the_proxys_fault(
-    scheme: str, failure: FetchError | None, site: Site, caplog: pytest.LogCaptureFixture
+    scheme: str, failure: FetchError | None, http_and_https_site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with ProxyServer(credentials=SECRET).living() as server, fetching() as fetcher:
-        fetched = await fetcher.fetch(site.url(scheme), proxy=Proxy("http", "127.0.0.1", server.port, "x", "wr0ng"))
+    async with ProxyServer(credentials=SECRET).living() as server, fetching_by_proxies() as fetcher:
+        fetched = await fetcher.fetch(
+            http_and_https_site.url(scheme), proxy=Proxy("http", "127.0.0.1", server.port, "x", "wr0ng")
+        )
     assert fetched.error is failure
     assert fetched.status == (407 if failure is None else None)
     assert "wr0ng" not in repr(fetched) + caplog.text
@@ -130,37 +132,40 @@ async def test_wrong_credentials_for_a_tunnel_are_the_proxys_fault(
 
 @pytest.mark.parametrize("kind", ["http", "https", "socks5"])
 async def test_a_tunnel_that_does_not_come_to_be_says_so_without_credentials(
-    kind: str, site: Site, tls: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+    kind: str, http_and_https_site: Site, tls: ssl.SSLContext, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = proxy_server(kind, tls, site, "https", credentials=SECRET)
+    server = proxy_server(kind, tls, http_and_https_site, "https", credentials=SECRET)
     server.breaks = True
-    async with server.living(), fetching() as fetcher:
-        fetched = await fetcher.fetch(site.url("https"), proxy=parse(server.url))
+    async with server.living(), fetching_by_proxies() as fetcher:
+        fetched = await fetcher.fetch(http_and_https_site.url("https"), proxy=parse(server.url))
     assert (None, FetchError.CONNECT) == (fetched.status, fetched.error)
     assert SECRET[1] not in repr(fetched) + caplog.text
     assert len(server.asked) == 1  # Nothing is repeated behind the back of the clock.
 
 
-async def test_a_refused_tunnel_names_the_status(site: Site) -> None:
-    async with ProxyServer().living() as server, fetching() as fetcher:
+async def test_a_refused_tunnel_names_the_status(http_and_https_site: Site) -> None:
+    async with ProxyServer().living() as server, fetching_by_proxies() as fetcher:
         server.refuses = b"HTTP/1.1 503 Busy"
-        fetched = await fetcher.fetch(site.url("https"), proxy=parse(server.url))
+        fetched = await fetcher.fetch(http_and_https_site.url("https"), proxy=parse(server.url))
     assert (FetchError.CONNECT, "the proxy answered 503") == (fetched.error, fetched.detail)
 
 
-async def test_a_request_that_a_proxy_may_have_passed_on_is_not_repeated(site: Site) -> None:
-    async with ProxyServer(hosts=site.hosts("http")).living() as server, fetching() as fetcher:
+async def test_a_request_that_a_proxy_may_have_passed_on_is_not_repeated(http_and_https_site: Site) -> None:
+    async with (
+        ProxyServer(hosts=http_and_https_site.hosts("http")).living() as server,
+        fetching_by_proxies() as fetcher,
+    ):
         server.breaks = True
-        fetched = await fetcher.fetch(site.url("http"), proxy=parse(server.url))
+        fetched = await fetcher.fetch(http_and_https_site.url("http"), proxy=parse(server.url))
         assert (FetchError.DISCONNECTED, 1) == (fetched.error, len(server.asked))
 
 
 @pytest.mark.parametrize("kind", ["http", "https", "socks5"])
-async def test_a_proxy_at_a_forbidden_address_is_not_connected_to(kind: str, site: Site) -> None:
+async def test_a_proxy_at_a_forbidden_address_is_not_connected_to(kind: str, http_and_https_site: Site) -> None:
     connected: list[bool] = []
     server = await asyncio.start_server(lambda reader, writer: connected.append(True), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, fetching(Guard()) as fetcher:
+    async with server, fetching_by_proxies(Guard()) as fetcher:
         for scheme in ("http", "https"):
             fetched = await fetcher.fetch(f"{scheme}://example.com/", proxy=Proxy(kind, "127.0.0.1", port))
             assert fetched.error is FetchError.PROXY
@@ -172,7 +177,7 @@ async def test_a_proxy_at_a_forbidden_address_is_not_connected_to(kind: str, sit
     "host", ["10.0.0.1", "[::1]", "169.254.169.254", "localhost", "a.localhost", "printer", "nas.local", "x.internal."]
 )
 async def test_a_private_target_is_refused_before_a_proxy_hears_of_it(host: str) -> None:
-    async with ProxyServer().living() as server, fetching(Guard(["127.0.0.1/32"])) as fetcher:
+    async with ProxyServer().living() as server, fetching_by_proxies(Guard(["127.0.0.1/32"])) as fetcher:
         guard_of_names = Guard()
         fetcher._guard.permits_host = guard_of_names.permits_host  # type: ignore[method-assign]
         fetched = await fetcher.fetch(f"http://{host}/", proxy=parse(server.url))
@@ -185,8 +190,10 @@ def test_what_a_network_was_allowed_for_may_be_asked_of_a_proxy() -> None:
     assert not any(map(guard.permits_host, ["192.168.1.1", "host", "[fd00::1]", ""]))
 
 
-async def test_the_environment_is_no_source_of_proxies(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with ProxyServer().living() as server, fetching() as fetcher:
+async def test_the_environment_is_no_source_of_proxies(
+    http_and_https_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ProxyServer().living() as server, fetching_by_proxies() as fetcher:
         monkeypatch.setenv("http_proxy", server.url)
-        fetched: FetchResult = await fetcher.fetch(f"http://127.0.0.1:{site.http}/")
+        fetched: FetchResult = await fetcher.fetch(f"http://127.0.0.1:{http_and_https_site.http}/")
         assert (200, []) == (fetched.status, server.asked)

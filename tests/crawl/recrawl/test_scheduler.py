@@ -57,7 +57,7 @@ class SchedulerBench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[tuple[SchedulerBench, SimLoop]]:
+def scheduler_bench(tmp_path: Path) -> Iterator[tuple[SchedulerBench, SimLoop]]:
     with world(1) as loop:
         bench = SchedulerBench(tmp_path, loop)
         yield bench, loop
@@ -66,8 +66,10 @@ def bench(tmp_path: Path) -> Iterator[tuple[SchedulerBench, SimLoop]]:
         bench.store.close()
 
 
-def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(bench: tuple[SchedulerBench, SimLoop]) -> None:
-    one, loop = bench
+def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(
+    scheduler_bench: tuple[SchedulerBench, SimLoop],
+) -> None:
+    one, loop = scheduler_bench
     one.recrawling.opened(CELL)
     loop.run_until_complete(asyncio.sleep(1))
     assert CELL_PENDING_MAX == one.store.pending
@@ -86,8 +88,10 @@ def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(bench: tu
     assert one.recrawling.due_s is None
 
 
-def test_nothing_is_brought_back_while_the_backups_have_much_to_take(bench: tuple[SchedulerBench, SimLoop]) -> None:
-    one, loop = bench
+def test_nothing_is_brought_back_while_the_backups_have_much_to_take(
+    scheduler_bench: tuple[SchedulerBench, SimLoop],
+) -> None:
+    one, loop = scheduler_bench
     one.copying = COPYING_MAX + 1
     one.recrawling.opened(CELL)
     loop.run_until_complete(asyncio.sleep(5))
@@ -97,8 +101,8 @@ def test_nothing_is_brought_back_while_the_backups_have_much_to_take(bench: tupl
     assert CELL_PENDING_MAX == one.store.pending
 
 
-def test_a_cell_closed_meanwhile_is_left_alone(bench: tuple[SchedulerBench, SimLoop]) -> None:
-    one, loop = bench
+def test_a_cell_closed_meanwhile_is_left_alone(scheduler_bench: tuple[SchedulerBench, SimLoop]) -> None:
+    one, loop = scheduler_bench
     one.recrawling.opened(CELL)
     one.frontier.close(CELL)
     one.recrawling.closed(CELL)

@@ -9,7 +9,7 @@ from kadcrawl.settings.job import Job
 SITE = "http://a.test"
 
 
-def taken(queries: PathQueries, *targets: str) -> list[str]:
+def accepted_urls(queries: PathQueries, *targets: str) -> list[str]:
     """Return which of these new URLs an owner takes."""
     found = []
     for target in targets:
@@ -21,13 +21,17 @@ def taken(queries: PathQueries, *targets: str) -> list[str]:
 
 def test_each_path_has_as_many_queries_as_it_may_and_no_query_is_none() -> None:
     queries = PathQueries(2)
-    assert ["/a?1", "/a?2", "/b?1", "/a", "/a/?1"] == taken(queries, "/a?1", "/a?2", "/a?3", "/b?1", "/a", "/a/?1")
-    assert [] == taken(queries, "/a?4")
+    assert ["/a?1", "/a?2", "/b?1", "/a", "/a/?1"] == accepted_urls(
+        queries, "/a?1", "/a?2", "/a?3", "/b?1", "/a", "/a/?1"
+    )
+    assert [] == accepted_urls(queries, "/a?4")
     assert 3 == len(queries), "what has no query is not counted"
 
 
 def test_parameter_order_makes_another_query_and_a_second_mark_no_new_path() -> None:
-    assert ["/a?x=1&y=2", "/a?y=2&x=1"] == taken(PathQueries(2), "/a?x=1&y=2", "/a?y=2&x=1", "/a?x?y", "/a?x=1?z")
+    assert ["/a?x=1&y=2", "/a?y=2&x=1"] == accepted_urls(
+        PathQueries(2), "/a?x=1&y=2", "/a?y=2&x=1", "/a?x?y", "/a?x=1?z"
+    )
 
 
 def test_scheme_and_host_belong_to_the_path() -> None:
@@ -40,11 +44,11 @@ def test_scheme_and_host_belong_to_the_path() -> None:
 
 def test_what_is_counted_is_bounded_and_paths_still_met_stay() -> None:
     queries = PathQueries(1, paths_max=3)
-    assert ["/a?1", "/b?1", "/c?1"] == taken(queries, "/a?1", "/b?1", "/c?1")
-    assert [] == taken(queries, "/a?2")
-    assert ["/d?1"] == taken(queries, "/d?1")
+    assert ["/a?1", "/b?1", "/c?1"] == accepted_urls(queries, "/a?1", "/b?1", "/c?1")
+    assert [] == accepted_urls(queries, "/a?2")
+    assert ["/d?1"] == accepted_urls(queries, "/d?1")
     assert 3 == len(queries)
-    assert ["/b?2"] == taken(queries, "/a?3", "/b?2"), "only the path met longest ago begins anew"
+    assert ["/b?2"] == accepted_urls(queries, "/a?3", "/b?2"), "only the path met longest ago begins anew"
 
 
 def test_a_limit_of_queries_needs_sites_of_more_than_one_url() -> None:

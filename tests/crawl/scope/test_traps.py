@@ -18,7 +18,7 @@ HEX = "0123456789abcdef0123456789ABCDEF"
 DEFAULT = Job()
 
 
-def path(*parts: object) -> str:
+def joined_path(*parts: object) -> str:
     return "".join(f"/{part}" for part in parts)
 
 
@@ -62,8 +62,8 @@ def test_no_url_of_the_simulated_web_is_refused_or_changed() -> None:
         ("/a/b" * 4, "path_repeats"),
         ("/x/y/a/b/c/a/b/c/a/b/c/a/b/c/z", "path_repeats"),
         ("/a/////b", "path_repeats"),
-        (path(*range(33)), "path_segments"),
-        (path(*range(32)) + "/", "path_segments"),
+        (joined_path(*range(33)), "path_segments"),
+        (joined_path(*range(32)) + "/", "path_segments"),
         ("/search?" + "&".join(f"filter{n}=x" for n in range(51)), "query_parameters"),
         ("/search?" + "&" * 50, "query_parameters"),
     ],
@@ -81,7 +81,7 @@ def test_repeats_are_what_an_expression_says(
 ) -> None:
     segments = before + again * count + after
     repeated = re.compile(rf"((?:/[^/]*+)+?)\1{{{times}}}(?=/|$)")
-    assert (repeated.search(path(*segments)) is not None) == _repeats(segments, times)
+    assert (repeated.search(joined_path(*segments)) is not None) == _repeats(segments, times)
 
 
 @given(st.lists(st.integers(0, 2_000), max_size=20), st.integers(1, 5), st.integers(0, 600), st.integers(1, 3))
@@ -89,7 +89,7 @@ def test_repeats_of_many_different_segments_are_found(again: list[int], count: i
     """More than a byte can tell apart; numbered in this order they differ in one byte or the other, or in both."""
     segments = [str(number) for number in [*range(600), *again * count, *range(start, 600, 256)]]
     repeated = re.compile(rf"((?:/[^/]*+)+?)\1{{{times}}}(?=/|$)")
-    assert (repeated.search(path(*segments)) is not None) == _repeats(segments, times)
+    assert (repeated.search(joined_path(*segments)) is not None) == _repeats(segments, times)
 
 
 def thue_morse(count: int) -> list[str]:
@@ -101,10 +101,10 @@ def test_a_path_that_nearly_repeats_at_every_length_is_told_soon() -> None:
     """For an expression, 4,000 such segments take a second."""
     traps = Traps(Job(path_segments_max=URL_PARTS_MAX))
     segments = thue_morse(4_000)
-    assert traps.why_not(SITE + path(*segments)) is None
-    assert "path_repeats" == traps.why_not(SITE + path(*segments, *["c"] * 4))
-    assert "path_repeats" == traps.why_not(SITE + path(*segments[:900] * 4))
-    assert traps.why_not(SITE + path(*segments[:900] * 3)) is None
+    assert traps.why_not(SITE + joined_path(*segments)) is None
+    assert "path_repeats" == traps.why_not(SITE + joined_path(*segments, *["c"] * 4))
+    assert "path_repeats" == traps.why_not(SITE + joined_path(*segments[:900] * 4))
+    assert traps.why_not(SITE + joined_path(*segments[:900] * 3)) is None
 
 
 @pytest.mark.parametrize("most", [1, 2, 20])
@@ -114,7 +114,7 @@ def test_each_bound_holds_at_max_and_max_plus_one(most: int) -> None:
     parameters = Traps(Job(query_parameters_max=most))
     got = [
         (
-            segments.why_not(SITE + path(*range(number))),
+            segments.why_not(SITE + joined_path(*range(number))),
             repeats.why_not(SITE + "/a/b" * number),
             parameters.why_not(SITE + "/?" + "&".join(["x"] * number)),
         )

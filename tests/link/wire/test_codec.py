@@ -274,13 +274,13 @@ def test_what_others_may_write_otherwise_is_read_all_the_same() -> None:
     assert unpack_part(row, PeerRow).counters == PeerCounters(failed={"dns": 1})
 
 
-def classes() -> Iterator[type[Message]]:
+def wire_classes() -> Iterator[type[Message]]:
     for kind in KINDS:
         yield from get_args(kind)
 
 
 def test_all_messages_begin_as_they_are_looked_at() -> None:
-    for one in classes():
+    for one in wire_classes():
         tag = str(one.__struct_config__.tag)
         assert len(tag) < 32
         assert len(one.__struct_fields__) < 15
@@ -319,7 +319,7 @@ def _unbounded(info: msgspec.inspect.Type, path: str) -> Iterator[str]:
             yield f"{path}: {info}"
 
 
-@pytest.mark.parametrize("one", [*classes()], ids=lambda one: str(one.__name__))
+@pytest.mark.parametrize("one", [*wire_classes()], ids=lambda one: str(one.__name__))
 def test_every_value_of_every_message_has_a_limit(one: type[Message]) -> None:
     assert not [*_unbounded(msgspec.inspect.type_info(one), one.__name__)]
 
@@ -329,7 +329,7 @@ plain = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.binary(), inner, max_size=4),
     max_leaves=12,
 )
-TAGS = st.sampled_from([str(one.__struct_config__.tag) for one in classes()])
+TAGS = st.sampled_from([str(one.__struct_config__.tag) for one in wire_classes()])
 
 
 @given(

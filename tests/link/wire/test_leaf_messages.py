@@ -35,7 +35,7 @@ DRAW = WorkRequest(
 )
 
 
-def lend(urls: int) -> Lend:
+def largest_lend(urls: int) -> Lend:
     """Return a loan as large as so many URLs make it."""
     url = "http://" + "a" * (URL_CHARS_MAX - 7)
     robots = RobotsRecord(url, bytes(ROBOTS_BYTES_MAX), 1.0)
@@ -43,7 +43,7 @@ def lend(urls: int) -> Lend:
     return Lend(CONTACT, bytes(8), SiteRecord(url, 1.5, 1.5), 8, pending, [robots] * (ROBOTS_BATCH_BYTES_MAX // 65536))
 
 
-DRAWN = WorkGrant(CONTACT, [lend(1)] * GRANT_LOANS_MAX, "crawling", 10_000, [CONTACT] * CONTACTS_MAX)
+DRAWN = WorkGrant(CONTACT, [largest_lend(1)] * GRANT_LOANS_MAX, "crawling", 10_000, [CONTACT] * CONTACTS_MAX)
 
 
 def test_question_and_answer_survive_the_wire() -> None:
@@ -53,7 +53,7 @@ def test_question_and_answer_survive_the_wire() -> None:
 
 def test_the_fullest_answer_fits_a_message() -> None:
     each, more = divmod(GRANT_URLS_MAX, GRANT_LOANS_MAX)
-    lends = [lend(each + (number < more)) for number in range(GRANT_LOANS_MAX)]
+    lends = [largest_lend(each + (number < more)) for number in range(GRANT_LOANS_MAX)]
     assert GRANT_URLS_MAX == sum(len(one.pending) for one in lends)
     assert len(pack(msgspec.structs.replace(DRAWN, loans=lends))) < BYTES_MAX
 
@@ -79,7 +79,7 @@ def test_a_question_beyond_its_limits_is_malformed(wrong: dict[str, object]) -> 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"loans": [lend(1)] * (GRANT_LOANS_MAX + 1)},
+        {"loans": [largest_lend(1)] * (GRANT_LOANS_MAX + 1)},
         {"loans": [Lend(CONTACT, bytes(8), SiteRecord("a", 0.0, 0.0), 1, [], [])]},
         {"others": [CONTACT] * (CONTACTS_MAX + 1)},
         {"activity": "dancing"},

@@ -40,7 +40,7 @@ def departed(number: int, pages: int) -> Departed:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> DepartedPeers:
+def departed_peers(tmp_path: Path) -> DepartedPeers:
     return DepartedPeers(Store(tmp_path, 0.0))
 
 
@@ -59,15 +59,15 @@ def test_the_fullest_farewell_fits_a_message() -> None:
     assert farewell == unpack(said, Request, BYTES_MAX)
 
 
-def test_of_one_peer_and_of_too_many_those_that_did_more_are_kept(kept: DepartedPeers) -> None:
-    kept.keep([departed(1, 5), departed(2, 7)])
-    kept.keep([departed(1, 3), departed(2, 8)])
-    assert {1: 5, 2: 8} == pages(kept)
-    kept.keep([departed(number, 1000) for number in range(3, DEPARTED_MAX + 1)])
-    assert DEPARTED_MAX == len(pages(kept))
-    kept.keep([departed(DEPARTED_MAX + 1, 6)])
-    assert DEPARTED_MAX == len(pages(kept))
-    assert {1, 2, DEPARTED_MAX + 1} & {*pages(kept)} == {2, DEPARTED_MAX + 1}
+def test_of_one_peer_and_of_too_many_those_that_did_more_are_kept(departed_peers: DepartedPeers) -> None:
+    departed_peers.keep([departed(1, 5), departed(2, 7)])
+    departed_peers.keep([departed(1, 3), departed(2, 8)])
+    assert {1: 5, 2: 8} == pages(departed_peers)
+    departed_peers.keep([departed(number, 1000) for number in range(3, DEPARTED_MAX + 1)])
+    assert DEPARTED_MAX == len(pages(departed_peers))
+    departed_peers.keep([departed(DEPARTED_MAX + 1, 6)])
+    assert DEPARTED_MAX == len(pages(departed_peers))
+    assert {1, 2, DEPARTED_MAX + 1} & {*pages(departed_peers)} == {2, DEPARTED_MAX + 1}
 
 
 def test_who_is_kept_is_journaled(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_who_is_kept_is_journaled(tmp_path: Path) -> None:
 KNOWN = [Contact(id_bytes(number), "10.0.0.1", 4160) for number in (0b0000, 0b0001, 0b0010, 0b1000, 0b1001)]
 
 
-def nearest(target: int, count: int) -> list[Contact]:
+def nearest_known(target: int, count: int) -> list[Contact]:
     return sorted(KNOWN, key=lambda contact: contact.number ^ target)[:count]
 
 
@@ -110,19 +110,19 @@ class Others:
     ],
 )
 async def test_farewell_is_said_to_those_nearest_to_each_that_stay(
-    kept: DepartedPeers, leaving: list[int], told: dict[int, list[int]], asked: int
+    departed_peers: DepartedPeers, leaving: list[int], told: dict[int, list[int]], asked: int
 ) -> None:
-    kept.keep([departed(0b1001, 5)])
+    departed_peers.keep([departed(0b1001, 5)])
     others: Any = Others(*leaving)
-    await send_leave_stats(others, KNOWN[0].id, kept.leave_stats(departed(0b0000, 9), nearest))
+    await send_leave_stats(others, KNOWN[0].id, departed_peers.leave_stats(departed(0b0000, 9), nearest_known))
     assert told == others.told
     assert asked == others.asked
     assert KEEPERS == 2
 
 
-def test_a_peer_that_is_back_speaks_for_itself(kept: DepartedPeers) -> None:
-    kept.keep([departed(1, 5), Departed(leaf_contact(id_bytes(2)), PeerCounters(pages=3))])
-    (left, leaf) = kept.rows()
+def test_a_peer_that_is_back_speaks_for_itself(departed_peers: DepartedPeers) -> None:
+    departed_peers.keep([departed(1, 5), Departed(leaf_contact(id_bytes(2)), PeerCounters(pages=3))])
+    (left, leaf) = departed_peers.rows()
     assert ("left", "leaf: left") == (left.state_text, leaf.state_text)
     back = replace(left, state=PeerState.CRAWLING, counters=PeerCounters(pages=6))
     leaf_back = replace(leaf, state=PeerState.IDLE, counters=PeerCounters(pages=4))
@@ -139,7 +139,7 @@ async def gone(peer: Peer) -> None:
     await peer.__aexit__(None, None, None)
 
 
-async def counted(peer: Peer) -> tuple[int, list[str]]:
+async def pages_and_states(peer: Peer) -> tuple[int, list[str]]:
     rows = (await peer.census()).rows
     return sum(row.counters.pages for row in rows), sorted(row.state_text for row in rows)
 
@@ -153,12 +153,14 @@ async def test_totals_keep_departed_peers_and_count_returning_peers_once(make_pe
         assert PAGES == sum(peer.counters.pages for peer in peers)
         for left in (3, 2, 1):
             await gone(peers[left])
-            assert PAGES == (await counted(peers[0]))[0], f"{4 - left} left, and those kept what the others did"
-        assert (PAGES, ["left", "left", "left", "stopping"]) == await counted(peers[0])
+            assert PAGES == (await pages_and_states(peers[0]))[0], (
+                f"{4 - left} left, and those kept what the others did"
+            )
+        assert (PAGES, ["left", "left", "left", "stopping"]) == await pages_and_states(peers[0])
         back = await make_peer("c", join=peers[0])
         await until(lambda: back.contact in peers[0].overlay.contacts())
         for peer in (peers[0], back):
-            total, states = await counted(peer)
+            total, states = await pages_and_states(peer)
             assert (PAGES, 2) == (total, states.count("left"))
 
 

@@ -22,7 +22,7 @@ from tests.support.waiting import until
 ALL = bytes([255] * 20)
 
 
-def config(directory: Path) -> Config:
+def default_config(directory: Path) -> Config:
     return Config(data=directory, port=0)
 
 
@@ -73,7 +73,7 @@ async def test_a_newcomer_takes_the_range_it_is_told_of(make_peer: MakePeer, tmp
     assert asked[0].ids[5] == second.contact.id
     await until(lambda: first.overlay.contacts() == [second.contact])
     await second.__aexit__(None, None, None)
-    async with Peer(config(tmp_path / "b")) as again:
+    async with Peer(default_config(tmp_path / "b")) as again:
         assert again.contact.id == second.contact.id
         await again.join([first.contact.address])
         assert again.contact.id == second.contact.id
@@ -83,7 +83,7 @@ async def test_a_newcomer_takes_the_range_it_is_told_of(make_peer: MakePeer, tmp
 async def test_an_id_nobody_was_told_of_is_not_kept(tmp_path: Path) -> None:
     ids = set()
     for _ in range(2):
-        async with Peer(config(tmp_path)) as peer:
+        async with Peer(default_config(tmp_path)) as peer:
             ids.add(peer.contact.id)
             with pytest.raises(StartError):
                 await peer.join([("127.0.0.1", 9)])
@@ -137,7 +137,7 @@ async def test_a_bootstrap_that_is_silent_leaves_time_to_ask_the_next(
     monkeypatch.setattr(RangeFinder, "find", found)
     monkeypatch.setattr(node_id, "ASK_S", 2.0)
     with caplog.at_level("INFO", "kadcrawl"):
-        async with Peer(config(tmp_path / "c")) as third:
+        async with Peer(default_config(tmp_path / "c")) as third:
             await third.join([second.contact.address, first.contact.address])
     assert "identity.drawn_blindly" not in caplog.text
 

@@ -20,7 +20,7 @@ from tests.support.web import Web, html
 SEED = "http://127.0.0.2:9/"
 
 
-def owns(peer: Peer, url: str) -> bool:
+def owns_url(peer: Peer, url: str) -> bool:
     return peer.overlay.owns(peer.components.partitioner.locate(url).cell)
 
 
@@ -139,7 +139,7 @@ async def test_a_link_of_a_seed_that_is_still_on_its_way_is_not_turned_away(make
     one.obey(one.state_gossip.say("pause"))
     await until(lambda: other.paused)
     one._wave_answers.respond(NewSeeds(["http://example.com/"]))  # A wave that the other one misses.
-    urls = [url for url in (f"http://h{n}.example.com/" for n in range(40)) if owns(other, url)]
+    urls = [url for url in (f"http://h{n}.example.com/" for n in range(40)) if owns_url(other, url)]
     await one.components.forwarder.forward([Link(url, depth, 0) for url in urls], None).acknowledged
     assert len(urls) == other.store.pending > 0
     assert 0 == other.components.intake.rejected
@@ -154,7 +154,7 @@ async def test_what_seeds_do_not_reach_is_turned_away_after_a_while(
     one._wave_answers.respond(NewSeeds([f"http://{n}.a.example/" for n in range(SEEDS_MAX - 1)]))
     other._wave_answers.respond(NewSeeds([f"http://{n}.b.example/" for n in range(SEEDS_MAX - 1)]))
     await until(lambda: other.paused)
-    url = next(url for url in (f"http://h{n}.a.example/" for n in range(40)) if owns(other, url))
+    url = next(url for url in (f"http://h{n}.a.example/" for n in range(40)) if owns_url(other, url))
     before = asyncio.get_running_loop().time()
     await one.components.forwarder.forward([Link(url, 1, 0)], None).acknowledged
     assert 15 <= asyncio.get_running_loop().time() - before < 30
@@ -165,7 +165,7 @@ async def test_a_url_handed_over_waits_for_the_seed_it_came_by(make_peer: MakePe
     async with Web(40) as site:
         site.fallback = lambda request: html()
         peers = one, other = await swarm(make_peer, "ab", scope="host")
-        url = next(url for url in (site.url("/handed-over", n) for n in range(40)) if owns(other, url))
+        url = next(url for url in (site.url("/handed-over", n) for n in range(40)) if owns_url(other, url))
         one._wave_answers.respond(NewSeeds([url.replace("handed-over", "")]))  # A wave that the other one misses.
         place = other.components.partitioner.locate(url)
         await other.cells.sync.opened([place.cell], 5)

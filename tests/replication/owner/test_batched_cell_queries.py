@@ -48,7 +48,7 @@ class SyncRequestsBench:
         self.tasks.append(asyncio.get_running_loop().create_task(work, name=name))
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
+def run_in_world(work: Coroutine[Any, Any, None]) -> None:
     with world(0) as loop:
         loop.run_until_complete(work)
 
@@ -60,7 +60,7 @@ def test_questions_asked_at_the_same_time_travel_together_each_once() -> None:
         assert [3, 4, 3] == [answer.held.cell for answer in answers if answer is not None]
         assert [[3, 4]] == bench.client.asked
 
-    run(scenario())
+    run_in_world(scenario())
 
 
 def test_an_answer_about_other_cells_is_none() -> None:
@@ -69,7 +69,7 @@ def test_an_answer_about_other_cells_is_none() -> None:
         bench.client.about = 9
         assert await bench.inquiry.ask(A, Cell(3)) is None
 
-    run(scenario())
+    run_in_world(scenario())
 
 
 def test_who_keeps_silent_is_passed_over_unless_it_lives() -> None:
@@ -88,7 +88,7 @@ def test_who_keeps_silent_is_passed_over_unless_it_lives() -> None:
         await bench.inquiry.ask(A, Cell(3))
         assert not bench.inquiry.is_gone(A)
 
-    run(scenario())
+    run_in_world(scenario())
 
 
 def test_silent_peers_are_remembered_in_bounded_number_the_latest_longest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,4 +106,4 @@ def test_silent_peers_are_remembered_in_bounded_number_the_latest_longest(monkey
         assert not bench.inquiry.is_gone(A)
         assert 10 == len(bench.inquiry._silences)
 
-    run(scenario())
+    run_in_world(scenario())

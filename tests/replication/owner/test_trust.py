@@ -107,7 +107,7 @@ def test_an_owner_does_not_believe_a_copy_from_far_once_it_has_settled(play: Pla
     play(scenario)
 
 
-def lies() -> list[Batch]:
+def false_batches() -> list[Batch]:
     """Pages that are done, put off, and done for ever: some that are pending, and one that nobody has found yet."""
     put_off = [PendingRecord(url(CELL, number), 1, 0, 200, 86_400.0) for number in (0, 4)]
     odd = "x"
@@ -135,7 +135,7 @@ def test_nobody_believes_records_from_far(play: Play) -> None:
             await told.answer(AssignReplica(far.contact, 1, [CellSummary(CELL, 1, 0, bytes(16))]))
             backed = told.cells.holdings.backed.get(CELL)
             assert backed is None or backed.owner != far.contact or told not in holders, "it keeps it for who is nearer"
-            for lie in lies():
+            for lie in false_batches():
                 await told.answer(Replicate(far.contact, lie))
             await asyncio.sleep(SILENT_S)
         for holder in holders:

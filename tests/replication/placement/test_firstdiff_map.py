@@ -15,11 +15,11 @@ ME = 0b1000 << 156
 """Of the tables, whose IDs and places differ in the top four bits."""
 
 
-def place(top: int) -> int:
+def place_of_top(top: int) -> int:
     return top << 156
 
 
-def filled(me: int, placements: dict[Placement, int]) -> CellMap:
+def filled_map(me: int, placements: dict[Placement, int]) -> CellMap:
     cells = CellMap(me)
     for (cell, role), at in placements.items():
         cells.put(cell, role, at)
@@ -42,43 +42,45 @@ def nearer_to(newcomer: int, me: int, placements: dict[Placement, int]) -> set[P
 )
 def test_whole_buckets_go_or_stay_unread(newcomer: int, moved: list[int], examined: int) -> None:
     placements = {(Cell(1), 0): 0b1000, (Cell(2), 0): 0b1010, (Cell(3), 0): 0b1100, (Cell(4), 0): 0b0000}
-    cells = filled(ME, {placement: place(top) | 1 for placement, top in placements.items()})
-    assert [(Cell(cell), 0) for cell in moved] == cells.displaced_by(place(newcomer))
+    cells = filled_map(ME, {placement: place_of_top(top) | 1 for placement, top in placements.items()})
+    assert [(Cell(cell), 0) for cell in moved] == cells.displaced_by(place_of_top(newcomer))
     assert (examined, len(moved)) == (cells.examined, cells.displaced)
 
 
 def test_a_farther_bucket_gives_keys_that_differ_in_the_newcomers_bit() -> None:
-    cells = filled(ME, {(Cell(1), 0): place(0b0001), (Cell(2), 1): place(0b0010), (Cell(3), 2): place(0b0011)})
-    assert [(Cell(2), 1), (Cell(3), 2)] == cells.displaced_by(place(0b1010))
+    cells = filled_map(
+        ME, {(Cell(1), 0): place_of_top(0b0001), (Cell(2), 1): place_of_top(0b0010), (Cell(3), 2): place_of_top(0b0011)}
+    )
+    assert [(Cell(2), 1), (Cell(3), 2)] == cells.displaced_by(place_of_top(0b1010))
     assert (2, 2) == (cells.examined, cells.displaced)
 
 
 def test_we_displace_nothing_of_our_own() -> None:
-    cells = filled(ME, {(Cell(1), 0): ME, (Cell(2), 0): place(0b1010)})
+    cells = filled_map(ME, {(Cell(1), 0): ME, (Cell(2), 0): place_of_top(0b1010)})
     assert [] == cells.displaced_by(ME)
 
 
 def test_a_cell_has_one_role_at_a_time() -> None:
-    cells = filled(ME, {(Cell(1), 0): place(0b0001)})
-    cells.put(Cell(1), 2, place(0b1010))
+    cells = filled_map(ME, {(Cell(1), 0): place_of_top(0b0001)})
+    cells.put(Cell(1), 2, place_of_top(0b1010))
     assert 1 == len(cells)
-    assert [] == cells.displaced_by(place(0b0000))
-    assert [(Cell(1), 2)] == cells.displaced_by(place(0b1010))
+    assert [] == cells.displaced_by(place_of_top(0b0000))
+    assert [(Cell(1), 2)] == cells.displaced_by(place_of_top(0b1010))
 
 
 def test_what_was_dropped_is_no_longer_displaced() -> None:
-    cells = filled(ME, {(Cell(1), 0): place(0b0001), (Cell(2), 0): place(0b0010)})
+    cells = filled_map(ME, {(Cell(1), 0): place_of_top(0b0001), (Cell(2), 0): place_of_top(0b0010)})
     cells.drop(Cell(1))
     cells.drop(Cell(1))
     cells.drop(Cell(7))
-    assert [(Cell(2), 0)] == cells.displaced_by(place(0b0000))
+    assert [(Cell(2), 0)] == cells.displaced_by(place_of_top(0b0000))
     assert 1 == len(cells)
 
 
 def test_putting_twice_changes_nothing() -> None:
-    cells = filled(ME, {(Cell(1), 0): place(0b0001)})
-    cells.put(Cell(1), 0, place(0b0001))
-    assert [(Cell(1), 0)] == cells.displaced_by(place(0b0000))
+    cells = filled_map(ME, {(Cell(1), 0): place_of_top(0b0001)})
+    cells.put(Cell(1), 0, place_of_top(0b0001))
+    assert [(Cell(1), 0)] == cells.displaced_by(place_of_top(0b0000))
 
 
 ids = st.integers(0, 2**ID_BITS - 1)
@@ -93,7 +95,7 @@ def test_displaced_are_exactly_those_the_newcomer_is_nearer_to(
 ) -> None:
     assume(newcomer != me)
     placements = {(cell, role): at for cell, (role, at) in held.items()}
-    cells = filled(me, placements)
+    cells = filled_map(me, placements)
     displaced = cells.displaced_by(newcomer)
     assert nearer_to(newcomer, me, placements) == set(displaced)
     assert len(displaced) == len(set(displaced)) == cells.displaced <= cells.examined <= len(placements)
@@ -108,7 +110,7 @@ def test_the_map_is_exact_after_any_changes(
     then: dict[Cell, tuple[int, int]],
 ) -> None:
     assume(newcomer != me)
-    cells = filled(me, {(cell, role): at for cell, (role, at) in first.items()})
+    cells = filled_map(me, {(cell, role): at for cell, (role, at) in first.items()})
     for cell in dropped:
         cells.drop(cell)
     for cell, (role, at) in then.items():

@@ -25,12 +25,12 @@ cells = st.integers(0, 2**BITS - 1).map(Cell)
 swarms = st.lists(st.integers(0, 2**ID_BITS - 1), min_size=1, max_size=12, unique=True)
 
 
-def nearest(peers: list[int], place: int, count: int) -> list[Contact]:
+def nearest_to_place(peers: list[int], place: int, count: int) -> list[Contact]:
     return [contact(peer) for peer in sorted(peers, key=lambda peer: peer ^ place)[:count]]
 
 
 def holders_in(peers: list[int], cell: Cell) -> list[Contact]:
-    return holders([nearest(peers, place, HOLDERS) for place in placement_keys(cell, BITS)])
+    return holders([nearest_to_place(peers, place, HOLDERS) for place in placement_keys(cell, BITS)])
 
 
 A, B, C, D = (contact(number) for number in range(1, 5))
@@ -63,7 +63,7 @@ def test_the_places_of_a_cell_are_those_of_its_roles() -> None:
 def test_holders_are_distinct_as_many_as_there_can_be_and_led_by_the_owner(peers: list[int], cell: Cell) -> None:
     chosen = holders_in(peers, cell)
     assert min(HOLDERS, len(peers)) == len(chosen) == len({one.id for one in chosen})
-    assert nearest(peers, anchor(cell, BITS), 1) == chosen[:1]
+    assert nearest_to_place(peers, anchor(cell, BITS), 1) == chosen[:1]
 
 
 @given(swarms.filter(lambda peers: len(peers) >= 3), cells, st.randoms())
@@ -78,7 +78,7 @@ def test_each_backup_is_the_nearest_to_its_key_of_those_not_chosen(
     for role in (FIRST_BACKUP, SECOND_BACKUP):
         earlier = {one.number for one in chosen[:role]}
         others = [peer for peer in peers if peer not in earlier]
-        assert nearest(others, places[role], 1) == [chosen[role]]
+        assert nearest_to_place(others, places[role], 1) == [chosen[role]]
 
 
 def test_plain_double_hashing_loses_what_distinct_backups_keep() -> None:

@@ -32,16 +32,16 @@ HEAD = pack("<4sBBHdd", b"seen", 1, 1, 3, DAY, 1e-4)
 engines = pytest.mark.parametrize("filters", list(ENGINES))
 
 
-def keys(name: object, count: int) -> list[Key]:
+def random_keys(name: object, count: int) -> list[Key]:
     random = Random(str(name))
     return [Key(random.randbytes(20)) for _ in range(count)]
 
 
-def made(*days: tuple[int, int], filters: str = "pybloom") -> ExpiringFilter:
+def filter_of_days(*days: tuple[int, int], filters: str = "pybloom") -> ExpiringFilter:
     """A set that met (day, how many)."""
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters))
     for day, count in days:
-        for key in keys(day, count):
+        for key in random_keys(day, count):
             seen.add(key, START + day * DAY)
     return seen
 
@@ -54,8 +54,8 @@ def filters_of(grain: int, count: int, rung: int = 0, capacity: int = CAPACITY_L
     return pack("<qHBBI", grain, 0, count, rung, capacity) + bits
 
 
-SHAPE = made((0, 300)).epoch_filters[0].filters[0][1].shape
-TOLD = to_bytes(made((0, 20), (1, 300), (2, 1_500)), START + 2 * DAY)
+SHAPE = filter_of_days((0, 300)).epoch_filters[0].filters[0][1].shape
+TOLD = to_bytes(filter_of_days((0, 20), (1, 300), (2, 1_500)), START + 2 * DAY)
 
 
 # --- round trips -----------------------------------------------------------------------------------------------------
@@ -68,55 +68,55 @@ TOLD = to_bytes(made((0, 20), (1, 300), (2, 1_500)), START + 2 * DAY)
     ids=["empty", "one", "few", "more", "days"],
 )
 def test_a_set_comes_back_to_the_byte_and_goes_on(filters: str, days: list[tuple[int, int]]) -> None:
-    seen, now = made(*days, filters=filters), START + 2 * DAY
+    seen, now = filter_of_days(*days, filters=filters), START + 2 * DAY
     told = to_bytes(seen, now)
     back = from_bytes(told, seen.period, now)
     assert told == to_bytes(back, now)
     for day, count in days:
-        assert all(back.contains(key, now) for key in keys(day, count))
-    assert [back.contains(key, now) for key in keys("new", 500)] == [
-        seen.contains(key, now) for key in keys("new", 500)
+        assert all(back.contains(key, now) for key in random_keys(day, count))
+    assert [back.contains(key, now) for key in random_keys("new", 500)] == [
+        seen.contains(key, now) for key in random_keys("new", 500)
     ]
-    for key in keys("later", 1_200):
+    for key in random_keys("later", 1_200):
         back.add(key, now)
-    assert all(back.contains(key, now) for key in keys("later", 1_200))
+    assert all(back.contains(key, now) for key in random_keys("later", 1_200))
 
 
 @engines
 def test_equal_sets_have_equal_bytes_however_they_came_about(filters: str) -> None:
     there, back = (
-        made((1, 100), (0, 700), filters=filters),
+        filter_of_days((1, 100), (0, 700), filters=filters),
         ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters)),
     )
     for day, count in ((0, 700), (1, 100)):
-        for key in reversed(keys(day, count)):
+        for key in reversed(random_keys(day, count)):
             back.add(key, START + day * DAY)
     assert to_bytes(there, START + DAY) == to_bytes(back, START + DAY)
 
 
 def test_a_set_that_came_over_the_wire_grows_as_if_it_had_stayed() -> None:
-    there = made((0, 3_000), (1, 2_000))
+    there = filter_of_days((0, 3_000), (1, 2_000))
     back = from_bytes(to_bytes(there, START + DAY), PERIOD, START + DAY)
     for seen in (there, back):
-        for key in keys("more", 1_500):
+        for key in random_keys("more", 1_500):
             seen.add(key, START + DAY)
         assert [3_008, CAPACITY_LEAST] == [one.shape.capacity for _, one in seen.epoch_filters[-1].filters]
 
 
 def test_what_expires_on_the_way_is_left_out() -> None:
-    told = to_bytes(made((0, 300), (1, 10)), START + DAY)
+    told = to_bytes(filter_of_days((0, 300), (1, 10)), START + DAY)
     assert 2 == from_bytes(told, PERIOD, START + 2 * DAY).live(START + 2 * DAY)
     assert 1 == from_bytes(told, PERIOD, START + 3 * DAY).live(START + 3 * DAY)
     assert 0 == from_bytes(told, PERIOD, START + 9 * DAY).live(START + 9 * DAY)
 
 
 def test_an_expired_epoch_filter_is_not_sent() -> None:
-    seen = made((0, 300))
+    seen = filter_of_days((0, 300))
     assert HEAD == to_bytes(seen, START + 3 * DAY)
 
 
 def test_a_clock_may_be_one_epoch_ahead() -> None:
-    told = to_bytes(made((0, 5)), START)
+    told = to_bytes(filter_of_days((0, 5)), START)
     assert 1 == from_bytes(told, PERIOD, START - DAY).live(START - DAY)
     with pytest.raises(ValueError, match="lies ahead"):
         from_bytes(told, PERIOD, START - 2 * DAY)
@@ -187,7 +187,7 @@ def test_what_is_not_well_formed_is_refused_and_said_why(name: str) -> None:
 
 
 def test_rungs_are_told_in_order_and_without_a_gap() -> None:
-    seen = made((0, 1_500))
+    seen = filter_of_days((0, 1_500))
     told = to_bytes(seen, START)
     ends = [pack("<BI", rung, filter.shape.capacity) + filter.bits for rung, filter in seen.epoch_filters[0].filters]
     assert HEAD + pack("<qHB", TODAY, 0, 2) + b"".join(ends) == told
@@ -212,7 +212,7 @@ def test_growth_never_gives_less_than_the_least_of_a_rung(expected: int) -> None
 
 
 def test_some_bytes_are_made_without_the_others() -> None:
-    seen = made((0, 20), (1, 300), (2, 1_500))
+    seen = filter_of_days((0, 20), (1, 300), (2, 1_500))
     pieces = Pieces(seen)
     assert len(TOLD) == pieces.size
     for step in (1_000, 2_777, len(TOLD), 2 * len(TOLD)):

@@ -27,7 +27,7 @@ def keys(name: object, count: int) -> list[Key]:
     return [Key(SITE + random.randbytes(8)) for _ in range(count)]
 
 
-def crawl(seen: ExpiringFilter, links: list[Key], now: float) -> set[Key]:
+def fetch_unseen(seen: ExpiringFilter, links: list[Key], now: float) -> set[Key]:
     """Fetch what was not seen, as the paper's `request_seen` decides; return that."""
     fetched = set()
     for key in links:
@@ -46,7 +46,7 @@ def test_hour_three_meets_hour_one_again_and_hour_four_both(filters: str) -> Non
     seen = ExpiringFilter(Period(epoch_s=HOUR, epochs=2, filters=filters))
     pool = keys("news", 500)
     pages = [pool[:200], pool[100:300], [*pool[:50], *pool[100:250], *pool[300:350]], [*pool[50:260], *pool[350:400]]]
-    one, two, three, four = (crawl(seen, page, START + hour * HOUR) for hour, page in enumerate(pages))
+    one, two, three, four = (fetch_unseen(seen, page, START + hour * HOUR) for hour, page in enumerate(pages))
     assert set(pool[:200]) == one
     assert set(pool[200:300]) == two
     assert not one & two
@@ -62,7 +62,7 @@ def test_hour_three_meets_hour_one_again_and_hour_four_both(filters: str) -> Non
 def test_three_daily_filters_forget_on_the_fourth_day(filters: str, count: int) -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters))
     posts = keys("posts", count)
-    fetched = [len(crawl(seen, posts, START + day * DAY)) for day in range(8)]
+    fetched = [len(fetch_unseen(seen, posts, START + day * DAY)) for day in range(8)]
     assert [count, 0, 0, count, 0, 0, count, 0] == fetched
 
 
@@ -86,7 +86,7 @@ def test_the_clock_may_roll_over_between_two_checks() -> None:
 
 def test_an_expired_epoch_filter_is_dropped_whole() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
-    crawl(seen, keys("big", 2_000), START)
+    fetch_unseen(seen, keys("big", 2_000), START)
     assert (1, 2_000) == (seen.live(START), seen.count(START))
     assert seen.false_positive_rate(START) > 0
     later = START + 2 * DAY
@@ -97,10 +97,10 @@ def test_an_expired_epoch_filter_is_dropped_whole() -> None:
 def test_a_clock_that_jumps_back_neither_raises_nor_drops(filters: str) -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters))
     fresh, while_back = keys("fresh", 600), keys("back", 600)
-    crawl(seen, fresh, START + 100 * DAY)
+    fetch_unseen(seen, fresh, START + 100 * DAY)
     for back in (START + 99 * DAY, START + 50 * DAY, START, 0.0, -DAY):
         assert all(seen.contains(key, back) for key in fresh)
-    crawl(seen, while_back, START + 99 * DAY)
+    fetch_unseen(seen, while_back, START + 99 * DAY)
     assert all(seen.contains(key, START + 100 * DAY) for key in [*fresh, *while_back])
     assert not any(seen.contains(key, START + 102 * DAY) for key in while_back)
     assert all(seen.contains(key, START + 102 * DAY) for key in fresh)
@@ -159,19 +159,19 @@ def test_the_shares_of_all_filters_sum_to_no_more_than_the_whole() -> None:
 def test_the_next_epoch_has_one_filter_as_large_as_the_fullest_before() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
     for day, count in enumerate([5_000, 3_000, 5_100]):
-        crawl(seen, keys(day, count), START + day * DAY)
+        fetch_unseen(seen, keys(day, count), START + day * DAY)
     capacities = [[one.shape.capacity for _, one in day.filters] for day in seen.epoch_filters]
     assert [[5120], [5120]] == capacities
-    crawl(seen, keys("more", 5_400 - 5_100), START + 2 * DAY)
+    fetch_unseen(seen, keys("more", 5_400 - 5_100), START + 2 * DAY)
     assert [5120, 1280] == [one.shape.capacity for _, one in seen.epoch_filters[-1].filters]
 
 
 def test_what_was_expected_is_still_known_after_a_pause() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=1))
-    crawl(seen, keys("before", 3_000), START)
+    fetch_unseen(seen, keys("before", 3_000), START)
     assert not seen.contains(keys("before", 1)[0], START + 5 * DAY)
     assert not seen.contains(keys("before", 1)[0], START + 9 * DAY)
-    crawl(seen, keys("after", 300), START + 9 * DAY)
+    fetch_unseen(seen, keys("after", 300), START + 9 * DAY)
     assert [3008] == [one.shape.capacity for day in seen.epoch_filters for _, one in day.filters]
 
 
@@ -204,7 +204,7 @@ def test_a_key_added_twice_takes_no_room() -> None:
 # --- joins -----------------------------------------------------------------------------------------------------------
 
 
-def made(filters: str, *days: tuple[int, str, int]) -> ExpiringFilter:
+def filter_of_named_days(filters: str, *days: tuple[int, str, int]) -> ExpiringFilter:
     """A set that met (day, which, how many of them)."""
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, error=1e-3, filters=filters))
     for day, name, count in days:
@@ -228,13 +228,13 @@ COPIES: dict[str, list[tuple[int, str, int]]] = {
 @engines
 @pytest.mark.parametrize(("one", "other"), [*combinations_with_replacement(COPIES, 2)])
 def test_joins_commute_and_change_nothing_twice(filters: str, one: str, other: str) -> None:
-    both, turned = made(filters, *COPIES[one]), made(filters, *COPIES[other])
-    both.join(made(filters, *COPIES[other]), NOW)
-    turned.join(made(filters, *COPIES[one]), NOW)
+    both, turned = filter_of_named_days(filters, *COPIES[one]), filter_of_named_days(filters, *COPIES[other])
+    both.join(filter_of_named_days(filters, *COPIES[other]), NOW)
+    turned.join(filter_of_named_days(filters, *COPIES[one]), NOW)
     told = to_bytes(both, NOW)
     assert told == to_bytes(turned, NOW)
     for again in (one, other):
-        both.join(made(filters, *COPIES[again]), NOW)
+        both.join(filter_of_named_days(filters, *COPIES[again]), NOW)
         assert told == to_bytes(both, NOW)
     both.join(turned, NOW)
     assert told == to_bytes(both, NOW)
@@ -244,12 +244,12 @@ def test_joins_commute_and_change_nothing_twice(filters: str, one: str, other: s
 
 @engines
 def test_joins_associate_in_what_is_seen_and_for_how_long(filters: str) -> None:
-    left = made(filters, *COPIES["more"])
-    left.join(made(filters, *COPIES["others"]), NOW)
-    left.join(made(filters, *COPIES["few"]), NOW)
-    rest = made(filters, *COPIES["others"])
-    rest.join(made(filters, *COPIES["few"]), NOW)
-    right = made(filters, *COPIES["more"])
+    left = filter_of_named_days(filters, *COPIES["more"])
+    left.join(filter_of_named_days(filters, *COPIES["others"]), NOW)
+    left.join(filter_of_named_days(filters, *COPIES["few"]), NOW)
+    rest = filter_of_named_days(filters, *COPIES["others"])
+    rest.join(filter_of_named_days(filters, *COPIES["few"]), NOW)
+    right = filter_of_named_days(filters, *COPIES["more"])
     right.join(rest, NOW)
     met = [(day, key) for name in ("more", "others", "few") for day, which, n in COPIES[name] for key in keys(which, n)]
     for seen in (left, right):
@@ -277,26 +277,26 @@ def test_copies_of_one_history_stay_one_filter(filters: str) -> None:
 
 @engines
 def test_a_union_of_strangers_says_how_much_it_errs(filters: str) -> None:
-    both = made(filters, (3, "one", 1_024))
-    both.join(made(filters, (3, "other", 1_024)), NOW)
+    both = filter_of_named_days(filters, (3, "one", 1_024))
+    both.join(filter_of_named_days(filters, (3, "other", 1_024)), NOW)
     assert [2] == [len(one.filters) for one in both.epoch_filters]
-    alone = made(filters, (3, "one", 1_024)).false_positive_rate(NOW)
+    alone = filter_of_named_days(filters, (3, "one", 1_024)).false_positive_rate(NOW)
     assert pytest.approx(2 * alone, rel=0.3) == both.false_positive_rate(NOW)
 
 
 @engines
 def test_a_joined_set_shares_nothing_with_what_it_was_joined_from(filters: str) -> None:
-    source = made(filters, (3, "few", 5), (2, "many", 500))
-    copy = made(filters)
+    source = filter_of_named_days(filters, (3, "few", 5), (2, "many", 500))
+    copy = filter_of_named_days(filters)
     copy.join(source, NOW)
     told = to_bytes(copy, NOW)
-    crawl(source, keys("later", 400), NOW)
+    fetch_unseen(source, keys("later", 400), NOW)
     assert told == to_bytes(copy, NOW)
 
 
 def test_a_join_takes_up_nothing_that_has_expired() -> None:
-    both = made("pybloom")
-    both.join(made("pybloom", (0, "old", 200), (1, "new", 200)), NOW)
+    both = filter_of_named_days("pybloom")
+    both.join(filter_of_named_days("pybloom", (0, "old", 200), (1, "new", 200)), NOW)
     assert (1, 200) == (both.live(NOW), both.count(NOW))
 
 
@@ -309,11 +309,11 @@ def test_sets_of_unlike_periods_are_not_joined() -> None:
 
 def test_a_join_that_would_take_too_many_filters_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epoch_filter, "FILTERS_MAX", 2)
-    both = made("pybloom", (2, "few", 3), (3, "one", 1_024))
-    both.join(made("pybloom", (3, "two", 1_024)), NOW)
+    both = filter_of_named_days("pybloom", (2, "few", 3), (3, "one", 1_024))
+    both.join(filter_of_named_days("pybloom", (3, "two", 1_024)), NOW)
     told = to_bytes(both, NOW)
     with pytest.raises(ValueError, match="at most 2 filters, not 3"):
-        both.join(made("pybloom", (2, "more", 3), (3, "three", 1_024)), NOW)
+        both.join(filter_of_named_days("pybloom", (2, "more", 3), (3, "three", 1_024)), NOW)
     assert told == to_bytes(both, NOW)
 
 

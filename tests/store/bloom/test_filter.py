@@ -20,7 +20,7 @@ def places(seed: int, count: int) -> list[int]:
     return [random.getrandbits(64) for _ in range(count)]
 
 
-def filled(make: type[Filter], shape: Shape, added: list[int]) -> Filter:
+def filter_with(make: type[Filter], shape: Shape, added: list[int]) -> Filter:
     one = make(shape)
     for place in added:
         one.add(place)
@@ -48,7 +48,7 @@ def test_a_full_filter_has_all_that_was_added_and_errs_as_designed(
     make: type[Filter], capacity: int, error: float
 ) -> None:
     added = places(1, capacity)
-    one = filled(make, shape_for(capacity, error), added)
+    one = filter_with(make, shape_for(capacity, error), added)
     assert all(place in one for place in added)
     wrong = sum(place in one for place in places(2, ASKED))
     deviation = (ASKED * error) ** 0.5
@@ -64,7 +64,7 @@ def test_keys_that_differ_in_a_few_bits_err_no_more(make: type[Filter], differs:
         key[differs] = number.to_bytes(4, "big")
         return fingerprint_of(Key(bytes(key)))
 
-    one = filled(make, shape_for(2_000, 1e-3), [place(number) for number in range(2_000)])
+    one = filter_with(make, shape_for(2_000, 1e-3), [place(number) for number in range(2_000)])
     assert sum(place(number) in one for number in range(2_000, 2_000 + ASKED)) <= 1.5 * 1e-3 * ASKED
 
 
@@ -74,7 +74,7 @@ def test_with_six_hashes_the_error_is_the_formulas(make: type[Filter], keys_per_
     """P4 4, Table 2: k = 6, and bits as many as there are."""
     shape = Shape(capacity=10_000, error=0.5, hashes=6, part_bits=8192)
     keys = int(keys_per_bit * shape.bits)
-    one = filled(make, shape, places(3, keys))
+    one = filter_with(make, shape, places(3, keys))
     expected = (1 - exp(-keys / shape.part_bits)) ** 6
     wrong = sum(place in one for place in places(4, ASKED)) / ASKED
     assert abs(wrong - expected) <= 5 * (expected / ASKED) ** 0.5 + 0.05 * expected
@@ -84,7 +84,7 @@ def test_with_six_hashes_the_error_is_the_formulas(make: type[Filter], keys_per_
 @engines
 def test_filters_asked_together_say_what_each_would(make: type[Filter]) -> None:
     shapes = [shape_for(1_000, 0.06), shape_for(1_000, 1e-3), shape_for(1_000, 0.06), shape_for(3_000, 0.02)]
-    filters = [filled(make, shape, places(number, shape.capacity)) for number, shape in enumerate(shapes)]
+    filters = [filter_with(make, shape, places(number, shape.capacity)) for number, shape in enumerate(shapes)]
     ask = make.asking(filters)
     asked = [*places(0, 1_000), *places(3, 3_000), *places(9, 5_000)]
     assert [any(place in one for one in filters) for place in asked] == [ask(place) for place in asked]
@@ -94,7 +94,7 @@ def test_filters_asked_together_say_what_each_would(make: type[Filter]) -> None:
 def test_bits_say_all_there_is_to_know(make: type[Filter]) -> None:
     added = places(5, 700)
     shape = shape_for(1_000, 1e-4)
-    one = filled(make, shape, added)
+    one = filter_with(make, shape, added)
     again = make(shape, one.bits)
     assert (one.bits, one.ones) == (again.bits, again.ones)
     assert all(place in again for place in added)
@@ -107,16 +107,16 @@ def test_bits_say_all_there_is_to_know(make: type[Filter]) -> None:
 @engines
 def test_two_filters_merge_into_what_both_cover(make: type[Filter]) -> None:
     shape = shape_for(1_000, 1e-4)
-    one, other = filled(make, shape, places(6, 400)), filled(make, shape, places(7, 400))
+    one, other = filter_with(make, shape, places(6, 400)), filter_with(make, shape, places(7, 400))
     both = one.merged(other)
-    assert both.bits == other.merged(one).bits == filled(make, shape, places(6, 400) + places(7, 400)).bits
+    assert both.bits == other.merged(one).bits == filter_with(make, shape, places(6, 400) + places(7, 400)).bits
     assert [True, True, False, False] == [both.covers(one), both.covers(both), one.covers(both), one.covers(other)]
     assert pytest.approx(800, rel=0.02) == both.count
 
 
 @engines
 def test_nothing_raises_beyond_capacity(make: type[Filter]) -> None:
-    one = filled(make, shape_for(100, 1e-2), places(8, 500))
+    one = filter_with(make, shape_for(100, 1e-2), places(8, 500))
     assert all(place in one for place in places(8, 500))
     assert 100 == likely_count(one.shape, one.shape.bits)
 

@@ -86,7 +86,7 @@ Make = Callable[..., Holder]
 
 
 @pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+def make_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Makes an owner with backups."""
     made: list[Holder] = []
 
@@ -99,7 +99,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
         others += [Holder(tmp_path / f"{number}", period, number, []) for number in range(2, 2 + backups)]
         made.extend([one, *others])
         for holder in made:
-            holder.store.journal.durable = _done  # type: ignore[method-assign,assignment]
+            holder.store.journal.durable = _nothing  # type: ignore[method-assign,assignment]
         return one
 
     yield owner
@@ -107,13 +107,13 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
         holder.store.close()
 
 
-async def _done() -> None:
+async def _nothing() -> None:
     pass
 
 
-async def test_an_owner_hides_nothing_that_a_backup_alone_knows(make: Make) -> None:
+async def test_an_owner_hides_nothing_that_a_backup_alone_knows(make_owner: Make) -> None:
     """A page finished late at the backup comes between the question and the answer."""
-    owner = make(1, Period(HOUR, 3))
+    owner = make_owner(1, Period(HOUR, 3))
     (backup,) = owner.others
     owner.learn([1, 2])
     backup.learn([2, 3])
@@ -127,9 +127,11 @@ async def test_an_owner_hides_nothing_that_a_backup_alone_knows(make: Make) -> N
 
 @pytest.mark.parametrize("filters", list(ENGINES))
 @pytest.mark.parametrize("seed", range(12))
-async def test_an_owner_and_two_backups_converge_and_then_send_nothing(seed: int, filters: str, make: Make) -> None:
+async def test_an_owner_and_two_backups_converge_and_then_send_nothing(
+    seed: int, filters: str, make_owner: Make
+) -> None:
     random = Random(seed)
-    owner = make(2, Period(HOUR, 1, error=0.01, filters=filters))
+    owner = make_owner(2, Period(HOUR, 1, error=0.01, filters=filters))
     holders = [owner, *owner.others]
     known: set[int] = set()
 
@@ -153,8 +155,8 @@ async def test_an_owner_and_two_backups_converge_and_then_send_nothing(seed: int
     assert before == owner.messages
 
 
-async def test_who_has_the_same_under_other_names_takes_the_owners(make: Make) -> None:
-    owner = make(2, Period(HOUR, 3))
+async def test_who_has_the_same_under_other_names_takes_the_owners(make_owner: Make) -> None:
+    owner = make_owner(2, Period(HOUR, 3))
     owner.learn([1, 2])
     for number, backup in enumerate(owner.others, 1):
         (told,) = owner.told
@@ -167,11 +169,11 @@ async def test_who_has_the_same_under_other_names_takes_the_owners(make: Make) -
 
 
 async def test_what_would_err_too_much_is_left_out_and_all_are_alike(
-    make: Make, caplog: pytest.LogCaptureFixture
+    make_owner: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Five strangers, each of whose filters is full, meet one by one."""
     period = Period(HOUR, 1, error=0.01)
-    owner = make(4, period)
+    owner = make_owner(4, period)
     for number, holder in enumerate([owner, *owner.others]):
         holder.learn(range(1_000 * number, 1_000 * number + 32))
     for _ in range(2):
@@ -201,7 +203,7 @@ def full(name: object, count: int, error: float, filters: str = "pybloom") -> Ep
     return one
 
 
-def measured(one: EpochFilter, asked: int = 40_000) -> float:
+def false_positive_share(one: EpochFilter, asked: int = 40_000) -> float:
     random = Random("new")
     return sum(random.getrandbits(64) in one for _ in range(asked)) / asked
 
@@ -211,10 +213,10 @@ def measured(one: EpochFilter, asked: int = 40_000) -> float:
 def test_joins_of_full_filters_err_as_much_as_they_say_and_are_allowed(filters: str, count: int) -> None:
     error = 0.01
     union = full(0, count, error, filters)
-    assert measured(union) <= error
+    assert false_positive_share(union) <= error
     for number in (1, 2):
         union = union.joined(full(number, count, error, filters))
-        assert pytest.approx(measured(union), rel=0.15) == union.false_positive_rate
+        assert pytest.approx(false_positive_share(union), rel=0.15) == union.false_positive_rate
     assert 2 * error < union.false_positive_rate <= JOINED_RATE_FACTOR_MAX * error < RATE_FACTOR_MAX * error
     assert union.false_positive_rate <= union.false_positive_rate_when_full
     with pytest.raises(ValueError, match="joined they would have a false positive rate"):
@@ -228,7 +230,7 @@ def test_half_full_filters_join_while_the_result_errs_no_more_than_two() -> None
         union = union.joined(full(number, 500, error))
         assert all(filter.ones / filter.shape.bits < 0.57 for _, filter in union.filters)
     assert [3] == [len(union.filters)]
-    assert pytest.approx(measured(union), rel=0.15) == union.false_positive_rate
+    assert pytest.approx(false_positive_share(union), rel=0.15) == union.false_positive_rate
     assert union.false_positive_rate <= JOINED_RATE_FACTOR_MAX * error
 
 
