@@ -306,9 +306,7 @@ class Attempt:
             is_first = parts.rounds.finish(entry, line, records, visit, number)
         else:
             is_first = source.store.finish(entry, line, records)
-        if not is_first:
-            parts.counters.duplicates += 1
-        parts.counters.done += 1
+        parts.counters.finish(is_first=is_first)
         if failed is not None:
             parts.counters.fail(failed)
             log.info("crawl.failed url=%s why=%s", entry.url, failed)

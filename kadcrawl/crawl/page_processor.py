@@ -127,22 +127,22 @@ class PageProcessor:
         held = LINE_BYTES + len(entry.url) + sum(len(link.url) for link in found.outlinks)
         if page is not None:
             held += len(page.content) + sum(map(len, page.links))
-        self._counters.links_seen += len(found.links)
+        self._counters.find_links(len(found.links))
         self._counters.leave_out(found.left_out)
         body_bytes, unchanged = len(result.body), original is not None
         return ProcessedPage(line, found.failed, found.outlinks, page, rule, body_bytes, held, visit, number, unchanged)
 
     def count(self, page: ProcessedPage, records: bytes) -> None:
         """Count a finished URL and the records in these lines."""
-        counters = self._counters
         if page.line.status is None:
-            counters.unanswered += 1
-            return
-        counters.pages += 1
-        counters.body_bytes += page.body_bytes
-        counters.revisits += page.number > 0
-        counters.unchanged += page.is_unchanged
-        counters.records += records.count(b"\n")
+            self._counters.give_up()
+        else:
+            self._counters.answer(
+                page.body_bytes,
+                records.count(b"\n"),
+                is_revisit=page.number > 0,
+                is_unchanged=page.is_unchanged,
+            )
 
     def outlinks_of_forbidden(self, entry: FrontierEntry, rules: Rules) -> list[Link]:
         """Return the links of a page that robots.txt forbids: the sitemaps of its site, if the job follows sitemaps."""

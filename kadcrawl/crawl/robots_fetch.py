@@ -104,12 +104,10 @@ class RobotsSearch:
             wait_s = 0.0
         elif own_s > 0:
             wait_s = max(wait_s, own_s)
-        elif wait_s > 0:
-            search.turns += 1
-            if search.turns > TURNS_MAX:
-                # The next turn belongs to this search. All others wait for a later one: many may have waited as long.
-                search.is_promised, search.not_before = True, max(search.not_before, now + wait_s)
-                self._lead(elsewhere, search.not_before, now)
+        elif wait_s > 0 and search.let_go_first() > TURNS_MAX:
+            # The next turn belongs to this search. All others wait for a later one: many may have waited as long.
+            search.promise(now + wait_s)
+            self._lead(elsewhere, search.not_before, now)
         wait_s = max(wait_s, search.not_before - now)
         if wait_s > 0:
             self._frontier.hold(entry.site, now + wait_s, now)
@@ -118,7 +116,7 @@ class RobotsSearch:
         if isinstance(known, Rules):
             self._learn(entry, origin_of(entry.url), known)
             return False
-        search.is_promised = False
+        search.take_turn()
         self._lead(elsewhere, now, now)
         return True
 
@@ -184,13 +182,12 @@ class RobotsSearch:
     def _alone(self, entry: FrontierEntry, search: Search) -> Generator[None]:
         """Block the entry's site, and keep other entries from going on with the search."""
         self._frontier.block(entry.site)
-        search.waiting = [entry.site]
+        search.begin(entry.site)
         try:
             yield
         finally:
-            for site in search.waiting:
+            for site in search.end():
                 self._frontier.unblock(site, self._clock.now())
-            search.waiting = None
 
     def _answered(
         self, entry: FrontierEntry, origin: str, search: Search, result: FetchResult, rules: Rules | None

@@ -2,7 +2,8 @@
 
 Invariant: an entry is in `ready`, in `waiting`, or `out` with the crawler or another peer, and never in two of them.
 `loaded` holds the entries still wanted: an entry that was removed while it was out, or whose cell was closed, does not
-come back. A decision: the frontier gives the time (wall-clock seconds) and reads the store.
+come back. A decision: the frontier gives the time (wall-clock seconds) and reads the store. The frontier also sets the
+clocks and flags of its sites: no other module sees a site, and a setter per field would cost calls per page.
 
 Tests: tests/crawl/frontier/test_frontier.py
 """

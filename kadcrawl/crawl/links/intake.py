@@ -89,7 +89,7 @@ class Intake:
         if (limit := self._limit_met(link, location)) is not None:
             self._counters.leave_out({limit: 1})
         elif self._journal_new(link, location, now):
-            self._counters.urls += 1
+            self._counters.accept()
             if self._path_queries is not None:
                 self._path_queries.count(link.url)
         else:

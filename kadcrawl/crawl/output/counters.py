@@ -51,6 +51,31 @@ class Counters:
         """URLs that were requested to their end."""
         return self.pages + self.unanswered
 
+    def accept(self) -> None:
+        """Count a new URL."""
+        self.urls += 1
+
+    def find_links(self, links: int) -> None:
+        """Count the links found on a page."""
+        self.links_seen += links
+
+    def answer(self, body_bytes: int, records: int, *, is_revisit: bool, is_unchanged: bool) -> None:
+        """Count a page whose server answered."""
+        self.pages += 1
+        self.body_bytes += body_bytes
+        self.records += records
+        self.revisits += is_revisit
+        self.unchanged += is_unchanged
+
+    def give_up(self) -> None:
+        """Count a URL given up without any answer."""
+        self.unanswered += 1
+
+    def finish(self, *, is_first: bool) -> None:
+        """Count a URL as DONE. The URL is a duplicate if the store knew it as DONE before."""
+        self.done += 1
+        self.duplicates += not is_first
+
     def fail(self, reason: str, urls: int = 1) -> None:
         """Count URLs recorded as failed."""
         name = counted_as(reason)

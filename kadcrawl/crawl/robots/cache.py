@@ -56,6 +56,43 @@ class Search:
         self.url, self.not_before = target, not_before
         self.hops += 1
 
+    def let_go_first(self) -> int:
+        """Let another site go first, and return the number of such turns."""
+        self.turns += 1
+        return self.turns
+
+    def promise(self, not_before: float) -> None:
+        """Give the search its turn at `not_before`, or later if it must wait for longer."""
+        self.is_promised, self.not_before = True, max(self.not_before, not_before)
+
+    def take_turn(self) -> None:
+        """Use the turn of the search."""
+        self.is_promised = False
+
+    def begin(self, site: str) -> None:
+        """Begin a request, for which this site is blocked."""
+        self.waiting = [site]
+
+    def end(self) -> list[str]:
+        """End the request, and return the sites that were blocked meanwhile."""
+        waiting, self.waiting = self.waiting or [], None
+        return waiting
+
+    def count_try(self, until: float) -> int:
+        """Count a failed try, and return the tries so far. If the search ends now, it stays given up until `until`."""
+        self.tries += 1
+        self.until = until
+        return self.tries
+
+    def give_up(self, why: str) -> None:
+        """Give the origin up."""
+        self.given_up = why
+
+    def start_again(self, origin: str, not_before: float) -> None:
+        """Go back to the robots.txt of the origin, without its redirects."""
+        self.url, self.hops, self.turns, self.not_before = origin + ROBOTS_PATH, 0, 0, not_before
+        self.is_promised = False
+
 
 class RobotsCache:
     """Rules by origin, over the store."""
@@ -127,14 +164,12 @@ class RobotsCache:
         With `passing` False the origin is given up at once.
         """
         search = self.search(origin, now)
-        search.tries += 1
-        search.until = now + self._limits.robots_dead_s
-        if not passing or search.tries >= self._limits.robots_tries_max:
-            search.given_up = why
+        tries = search.count_try(now + self._limits.robots_dead_s)
+        if not passing or tries >= self._limits.robots_tries_max:
+            search.give_up(why)
             return 0.0
-        wait_s = self._limits.robots_retry_s * 2.0 ** (search.tries - 1)
-        search.url, search.hops, search.turns, search.not_before = origin + ROBOTS_PATH, 0, 0, now + wait_s
-        search.is_promised = False
+        wait_s = self._limits.robots_retry_s * 2.0 ** (tries - 1)
+        search.start_again(origin, now + wait_s)
         return wait_s
 
     def _journaled(self, origin: str) -> tuple[Rules, float, int] | None:
