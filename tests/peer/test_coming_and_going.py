@@ -319,7 +319,7 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
         fetch, frontier = peer.components.fetcher.fetch, peer.components.frontier
 
         async def watched(
-            url: str, headers: Any = (), *, may_send: Callable[[], bool], hold: MemorySlots
+            url: str, headers: Any = (), *, may_send: Callable[[], bool], memory_slots: MemorySlots
         ) -> FetchResult:
             def asked() -> bool:
                 may = may_send()
@@ -329,7 +329,7 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
                     sent.append((peer, opening))
                 return may
 
-            return await fetch(url, headers, asked, memory_slots=hold)
+            return await fetch(url, headers, asked, memory_slots=memory_slots)
 
         monkeypatch.setattr(peer.components.fetcher, "fetch", watched)
 

@@ -131,7 +131,7 @@ async def test_in_a_flood_of_non_members_members_are_still_heard(
                 await asyncio.sleep(0.01)
 
         flooding = asyncio.create_task(flood())
-        await until(lambda: "overlay.flood_sampler one_in=" in caplog.text)
+        await until(lambda: "overlay.flood one_in=" in caplog.text)
         third = await make_peer("three", key=KEY, join=second)
         await until(lambda: third.contact in first.overlay.contacts())
         strangers, heard, began = (
@@ -143,7 +143,7 @@ async def test_in_a_flood_of_non_members_members_are_still_heard(
         flooding.cancel()
         assert (counters.non_members - strangers) / (asyncio.get_running_loop().time() - began) < 200
     assert {second.contact, third.contact} == set(first.overlay.contacts())
-    await until(lambda: "overlay.flood_sampler one_in=1 " in caplog.text)
+    await until(lambda: "overlay.flood one_in=1 " in caplog.text)
 
 
 async def test_nobody_speaks_in_the_name_of_another(make_peer: MakePeer, tmp_path: Path) -> None:
