@@ -1,7 +1,7 @@
-"""Ambushes: machines that lose power just when they hold something that no other has.
+"""Ambushes: power cuts at the moment at which a machine is the only holder of a record.
 
-Such moments are short, and a power cut at any time hardly ever meets one. Which machine, and within which time, is in
-the plan; when it comes is a function of the world, so the same plan is still the same world. Pure: the caller looks.
+Such moments are short, and a power cut at a random time hardly ever meets one. The plan states the machines and the
+period. The instant is a function of the world, so the same plan is still the same world. Pure: the caller checks.
 """
 
 from collections.abc import Callable
@@ -9,17 +9,18 @@ from collections.abc import Callable
 from .plan import Event
 
 STEP_S = 0.01
-"""How often to look while an ambush is laid."""
+"""Virtual seconds between two looks while an ambush is laid."""
 
 
 class Ambushes:
-    """Those that are laid."""
+    """The ambushes that are laid and not yet sprung."""
 
     def __init__(self, is_alone: Callable[[int], bool]) -> None:
-        """`is_alone` says whether a machine holds, just now, a record that no other has as far."""
+        """`is_alone` says whether a machine holds a record that no other machine has in as advanced a state."""
         self._is_alone = is_alone
         self._since: dict[Event, float | None] = {}
-        """Laid -> since when one of its machines has held such a record; None if none does."""
+        """Laid ambush -> the instant since which one of its machines has held such a record. None: no machine holds
+        one."""
 
     def __bool__(self) -> bool:
         return bool(self._since)
@@ -28,13 +29,13 @@ class Ambushes:
         self._since[event] = None
 
     def lift(self, event: Event) -> bool:
-        """Its time is over; return whether it has not been sprung."""
+        """Remove an ambush whose time is over. Return whether it was still laid."""
         laid = event in self._since
         self._since.pop(event, None)
         return laid
 
     def sprung(self, now: float) -> list[Event]:
-        """Look, and return those whose moment has come; they are laid no more."""
+        """Check every ambush and return the events whose moment has come. These ambushes are removed."""
         for event, since in self._since.items():
             if not any(map(self._is_alone, event.machines)):
                 self._since[event] = None

@@ -24,21 +24,22 @@ from .trial import BOOT_MOST_S, LIMITS, SEEDS, WEB_ADDRESS, Size, Trial, TrialOu
 PAGES_PER_SITE = 50
 DELAY_S = 0.25
 KILLS_APART_S = 5.0
-"""Between two kills; a peer's death is noticed and mended within about 10 s, so no more than two are exposed."""
+"""Virtual seconds between two kills. The swarm notices and repairs a death within about 10 s, so two peers are
+exposed at most."""
 SLOW = 0.001
 """Share of the pages that take seconds."""
 SHOWN_APART_S = 0.5
-"""Seconds of this world between two looks of `show`."""
+"""Wall-clock seconds between two calls of `show`."""
 MEASURED_APART_S = 10.0
 """Virtual seconds between two measurements of all disks, and between two collections of garbage: a closed connection is
-25 kB in cycles. No world collects by itself, as the moment would be chance."""
+25 kB in cycles. The loop collects no garbage by itself, because the moment would be chance."""
 COMPANY_S = 0.5
-"""Least time between two batches of links, of copies, and between two commits: each costs as much as a request."""
+"""Least seconds between two batches of links or copies, and between two commits: each costs as much as a request."""
 SPARING = {
     "kadcrawl.store.journal.CHECKPOINT_BYTES": 256 * 1024,
     "kadcrawl.link.client_connection.KEPT_IDLE_S": 6.0,
 }
-"""Smaller than where each peer has a machine of its own: here all files and connections are in one machine's memory."""
+"""Smaller limits than in production, because here all files and connections share one machine's memory."""
 
 
 class Alike(Size):
@@ -62,7 +63,7 @@ class Alike(Size):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwarmSnapshot:
-    """How far a swarm is."""
+    """The progress of a swarm at one instant."""
 
     virtual_s: float
     peers: int
@@ -74,14 +75,14 @@ class SwarmSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldCost:
-    """What a world took."""
+    """The resources that one world used."""
 
     cpu_s: float
     wall_s: float
     memory_bytes: int
-    """The most this process ever had (resident)."""
+    """The peak of this process (resident)."""
     disk_bytes: int
-    """The most that was seen on all disks together."""
+    """The peak of all disks together, as measured."""
 
 
 def plan_of(seed: int, peers: int, kills: int) -> Plan:
@@ -96,7 +97,7 @@ def plan_of(seed: int, peers: int, kills: int) -> Plan:
 def crawl(
     plan: Plan, pages: int, sites: int | None = None, show: Callable[[SwarmSnapshot], None] = lambda sight: None
 ) -> tuple[TrialOutcome, WorldCost]:
-    """Run the trial; `show` is told now and then how far it is."""
+    """Run the trial and call `show` from time to time with its progress."""
     raise_open_files()
     watcher = Watcher(show)
     began, began_cpu = time.perf_counter(), time.process_time()
@@ -114,13 +115,13 @@ def crawl(
 
 
 def raise_open_files() -> None:
-    """Let this process open as many files as it may: each peer has some ten."""
+    """Raise the limit of open files to the hard limit: each peer has about ten."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class Watcher:
-    """Looks at a trial now and then."""
+    """Measures a trial from time to time."""
 
     def __init__(self, show: Callable[[SwarmSnapshot], None]) -> None:
         self.disk_bytes = 0
@@ -130,13 +131,14 @@ class Watcher:
         self._frozen = False
 
     def look(self, trial: Trial) -> None:
-        """Called after each look of the observer."""
+        """Measure disks, collect garbage and show progress when due. The trial calls this after each look of its
+        observer."""
         if trial.now >= self._measured_at + MEASURED_APART_S:
             self._measured_at = trial.now
             self.disk_bytes = max(self.disk_bytes, trial.machines.disk_bytes)
             gc.collect()
             if not self._frozen and all(machine.begun for machine in trial.machines.live):
-                # What the peers are made of stays: most of what there is to look through.
+                # The objects of the peers stay, and they are most of the heap.
                 self._frozen = True
                 trial.set_aside()
         now = time.perf_counter()

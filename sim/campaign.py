@@ -1,7 +1,7 @@
-"""Many trials over several processes, and what they add up to.
+"""Campaigns: many trials over several processes, and the sums of their outcomes.
 
-Each seed is a world of its own, so processes share nothing: a worker is given a `Task` and gives back an `Outcome`. A
-trial that breaks, or takes longer than `TRIAL_WALL_S`, is an outcome too, with the reason for its violation.
+Each seed is a world of its own, so processes share nothing: a worker gets a `Task` and returns a `TrialOutcome`. A
+trial that raises, or that takes longer than `TRIAL_WALL_S`, is an outcome too. Its violation is the reason.
 """
 
 import multiprocessing
@@ -23,9 +23,9 @@ from .plan import Plan
 from .trial import USUAL, Size, TrialOutcome, run
 
 TRIAL_WALL_S = 120
-"""A trial of the default size takes a second or so; one that goes round in circles is ended."""
+"""Wall-clock seconds after which a trial is ended. A trial of the default size takes about one second."""
 TRIALS_PER_PROCESS = 500
-"""Then a worker is replaced: what trials leave behind in it is bounded."""
+"""Trials after which a worker process is replaced. This bounds the memory that finished trials leave behind."""
 
 
 class Task(NamedTuple):
@@ -45,19 +45,19 @@ class Hunt(NamedTuple):
     peers: int
     size: Size = USUAL
     delay_s: float | None = None
-    """The job's; None for what each seed draws."""
+    """The job's delay in seconds. None: each seed draws its own."""
 
 
 class Catch(NamedTuple):
-    """What came of a hunt."""
+    """The result of a hunt."""
 
     mutant: str
     seed: int | None
-    """The first in which it was found; None if it was not."""
+    """The first seed that exposes the mutant. None: no seed did."""
     tried: int
-    """Seeds it took."""
+    """The number of seeds that were tried."""
     judges: tuple[str, ...]
-    """Who found it."""
+    """The judges that found the mutant."""
 
 
 def tasks(
@@ -70,7 +70,7 @@ def tasks(
     mutant: str | None = None,
     history: History = "exact",
 ) -> Iterator[Task]:
-    """Yield the trials of these seeds, of jobs with this delay or, for None, with the one each draws."""
+    """Yield the trials of these seeds. The delay None leaves each seed its own."""
     for seed in seeds:
         yield Task(draw(seed, peers, faults=faults).delayed(delay_s).kept_by(history), size, mutant)
 
@@ -86,7 +86,7 @@ def hunts(todo: Iterable[Hunt], jobs: int) -> Iterator[Catch]:
 
 
 def attempt(task: Task) -> TrialOutcome:
-    """Run one trial, whatever comes of it."""
+    """Run one trial. An exception becomes an outcome with a violation."""
     try:
         with _ending(task.wall_most_s):
             return run(task.plan, task.size, mutant=task.mutant)
@@ -95,7 +95,7 @@ def attempt(task: Task) -> TrialOutcome:
 
 
 def hunt(one: Hunt) -> Catch:
-    """Try seeds until some judge finds what it does not find in the same world without the mutant."""
+    """Try seeds until a judge finds a violation that the same world without the mutant does not have."""
     for tried, seed in enumerate(one.seeds, 1):
         plan = draw(seed, one.peers).delayed(one.delay_s)
         found = attempt(Task(plan, one.size, one.mutant))
@@ -109,7 +109,7 @@ def hunt(one: Hunt) -> Catch:
 
 @dataclass(slots=True)
 class Totals:
-    """What a campaign adds up to."""
+    """The sums of a campaign's outcomes."""
 
     seeds: int = 0
     virtual_s: float = 0.0
@@ -121,11 +121,11 @@ class Totals:
     cut_short: int = 0
     parted: int = 0
     violations: Counter[str] = field(default_factory=Counter)
-    """By judge."""
+    """Judge -> number of violations."""
     met: Counter[str] = field(default_factory=Counter)
     repairs_s: list[float] = field(default_factory=list)
     failing: dict[int, dict[str, list[str]]] = field(default_factory=dict)
-    """Seed -> judge -> what it found."""
+    """Seed -> judge -> violations."""
     began: float = field(default_factory=time.monotonic)
 
     def add(self, outcome: TrialOutcome) -> None:
@@ -150,7 +150,7 @@ class Totals:
         return time.monotonic() - self.began
 
     def report(self) -> dict[str, Any]:
-        """Return the totals as they are written to JSON."""
+        """Return the totals in the form written to JSON."""
         found = self.violations
         return {
             "seeds": self.seeds,
@@ -179,19 +179,20 @@ class Totals:
 
 
 def quantile(values: list[float], share: float) -> float | None:
-    """Return the value below or at which this share of them lies; None if there are none."""
+    """Return the smallest value that at least the given share of the values does not exceed. None if there are no
+    values."""
     return round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 3) if values else None
 
 
 class TooLong(KeyboardInterrupt):
-    """A trial has had its time. No `except Exception` on its way stops it."""
+    """A trial took too long. The base class keeps each `except Exception` from stopping it."""
 
 
 def _each(work: Any, todo: Iterable[Any], jobs: int) -> Iterator[Any]:
     if jobs == 1:
         yield from map(work, todo)
         return
-    # Spawned, not forked: a worker is as fresh as a person's own process that replays the seed.
+    # Spawned, not forked: a worker starts as fresh as the process that replays a seed later.
     context = multiprocessing.get_context("spawn")
     with context.Pool(jobs, maxtasksperchild=TRIALS_PER_PROCESS) as pool:
         yield from pool.imap_unordered(work, todo)
@@ -199,10 +200,10 @@ def _each(work: Any, todo: Iterable[Any], jobs: int) -> Iterator[Any]:
 
 @contextmanager
 def _ending(seconds: int) -> Iterator[None]:
-    """Raise TooLong after so many seconds of this world."""
+    """Raise TooLong after so many seconds of wall-clock time."""
 
     def ring(number: int, frame: FrameType | None) -> None:
-        raise TooLong(f"not over after {seconds} s")
+        raise TooLong(f"the trial was not over after {seconds} s")
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.alarm(seconds)

@@ -1,11 +1,12 @@
-"""A machine's disk: it survives a kill, and loses of each file a part of what was not synced.
+"""The simulated disk of a machine: survives a kill, and loses a part of each file's unsynced bytes.
 
-Owns one directory for each incarnation of the peer, so that what a dead one still has open disturbs nobody. `sync`
-takes the place of `kadcrawl.store.store.sync_files` and notes how much of each file is safe; a crash keeps that much,
-and as much of the rest as chance will have. The database itself is kept whole: SQLite writes to it in checkpoints
-only, of frames that are synced already, and syncs it before it drops them. Its shared memory is not kept.
+A `Disk` has one directory for each incarnation of the peer, so files that a dead incarnation still has open disturb
+nobody. `sync` replaces `kadcrawl.store.store.sync_files` and notes how many bytes of each file are safe. A crash keeps
+these bytes, and a random part of the rest. The database itself is kept whole: SQLite writes to it in checkpoints only,
+from frames that are synced already, and syncs it before it drops the frames. The shared memory of the database is not
+kept.
 
-Files only grow between two syncs, or shrink to nothing, so a length says what is safe.
+Between two syncs files only grow, or shrink to nothing, so a length says which bytes are safe.
 """
 
 import errno
@@ -18,7 +19,7 @@ from random import Random
 from typing import Any, Literal
 
 DiskState = Literal["same", "old", "none"]
-"""What a machine boots with: what its last end left, what an earlier one did, or an empty disk."""
+"""The disk that a machine boots with: as its last end left it, as an earlier end left it, or empty."""
 
 SAFE = "peer.sqlite"
 LOST = "peer.sqlite-shm"
@@ -31,20 +32,20 @@ class Disk:
     def __init__(self, root: Path, random: Random) -> None:
         self.full = False
         self.directory = root
-        """Where the incarnation now running has its files."""
+        """The directory of the running incarnation."""
         self._root = root
         self._random = random
         self._numbers = 0
         self._wipes = 0
         self._left: Path | None = None
-        """What the last end left, untouched."""
+        """The directory that the last end left, never modified."""
         self._old: Path | None = None
         self._synced: dict[tuple[int, int], int] = {}
         """Bytes that are safe, by device and inode."""
         self._lines: dict[tuple[int, int, bytes], None] = {}
-        """Page lines by wipes, place and text: one that was written again at its place is the same."""
+        """Page lines by wipes, place and text: a line that was written again at its place is the same."""
         self._lines_left: list[tuple[int, int, bytes]] = []
-        """Those in the file when power went: if the disk is used again they must be shown again."""
+        """The lines in the file at the last power cut. If the disk is used again, the peer must write them again."""
 
     def boot(self, state: DiskState) -> Path:
         """Return the directory of a new incarnation. A disk that never was "old" is as it was left."""
@@ -69,7 +70,7 @@ class Disk:
         return self.directory
 
     def sync(self, fds: Iterable[int]) -> None:
-        """Make what these files hold by now safe. Raises OSError while the disk is full."""
+        """Mark the current content of these files as safe. Raises OSError while the disk is full."""
         if self.full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         for fd in fds:
@@ -77,31 +78,32 @@ class Disk:
             self._synced[_inode(status)] = status.st_size
 
     def crash(self) -> None:
-        """The peer was killed: what was not synced is lost in part.
+        """Lose a random part of the unsynced bytes, because the peer was killed.
 
-        A page line that was shown counts, unless the peer comes back on this very disk and does not show it again.
+        A page line that was in the file still counts, unless the peer boots with state "same" and does not write it
+        again.
         """
         self._lines_left = self._read_lines()
         self._end(self._survivors())
 
     def close(self) -> None:
-        """The peer ended by itself: all it has written stays."""
+        """Keep all written bytes, because the peer ended by itself."""
         kept = self._next()
         shutil.copytree(self.directory, kept)
         self._end(kept)
 
     def snapshot(self) -> None:
-        """Keep what a crash would leave now, as the "old" disk."""
+        """Keep the files that a crash would leave now, as the "old" disk."""
         self._forget(self._old)
         self._old = self._survivors()
 
     def destroy(self) -> None:
-        """Remove everything; the lines are remembered."""
+        """Remove all files, but remember the page lines."""
         self._read_lines()
         shutil.rmtree(self._root)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return all page lines the disk ever showed, in the order of their places."""
+        """Return all page lines that were ever on the disk, in the order of their places."""
         self._read_lines()
         return [json.loads(line) for _, _, line in self._lines]
 
@@ -114,7 +116,7 @@ class Disk:
         self._left = kept
 
     def _survivors(self) -> Path:
-        """Make a directory of what a crash would leave."""
+        """Create a directory with the files that a crash would leave."""
         kept = self._next()
         kept.mkdir(parents=True)
         for path in _files(self.directory):

@@ -1,7 +1,8 @@
-"""Fault plans drawn from a seed: what befalls a swarm, in an order and a mixture nobody thought of.
+"""Fault plans drawn from a seed: faults in a random order and mixture.
 
-A plan keeps the promise it is to test: no more than `EXPOSED_MAX` machines are exposed at once (`sim.plan`), and half
-of the swarm stands at any time. Leaving loses nothing, so many may leave together, while nobody else is exposed.
+A plan keeps the assumptions of the promise under test: no more than `EXPOSED_MAX` machines are exposed at once
+(`sim/plan.py`), and half of the swarm stands at any time. Leaving loses nothing, so many machines may leave together
+while no other machine is exposed.
 """
 
 from collections.abc import Callable
@@ -14,42 +15,49 @@ from .plan import EXPOSED_MAX, RECOVERY_S, Disk, Event, Kind, Plan
 
 FAULTS_FROM_S = 2.0
 FAULTS_UNTIL_S = 28.0
-"""Faults begin within this time; crawls of the sizes simulated here take as long."""
+"""The last instant at which a fault may begin. Crawls of the sizes simulated here take about as long."""
 GAP_S = 1.6
 """Mean time between two faults."""
 DISKS: tuple[Disk | None, ...] = ("same", "old", "none", None)
 DISK_WEIGHTS = (50, 20, 12, 18)
-"""How often a killed machine comes back on which disk, or not at all."""
+"""Weights of the `DISKS` with which a killed machine comes back. None: the machine stays away."""
 TOGETHER_S = 0.05
-"""Two kills this close find nobody repaired in between."""
+"""Seconds between two kills with no repair between them."""
 DELAYS_S = ((0.0, 1.0), (0.25, 1.0), (1.0, 2.0), (2.0, 12.0), (4.0, 16.0))
-"""What a job asks for between two requests to a site, and what the sites ask for that ask for more. With the long ones
-a death is noticed before a site may be asked again, so that only the clocks keep the next owner from it."""
+"""Pairs of delays in seconds: the job's, and the delay of the sites that ask for a longer one.
+
+With the long delays a death is noticed before its site may be asked again, so only the clocks restrain the next owner.
+"""
 DELAY_WEIGHTS = (5, 14, 38, 20, 25)
 TRAILS = (0, 1, 3)
 TRAIL_WEIGHTS = (30, 40, 30)
-"""With a trail each link counts; with one alone nearly everybody is idle while somebody is not."""
+"""Weights of the `TRAILS`. With a trail each link counts. With a single trail nearly all peers are idle while one is
+not."""
 BLOCKS = (0, 0, 0, 1, 2, 6)
-"""URLs of a heavy block, 0 for no balance: small ones, as no peer of so small a crawl has many; and nearly a site, so
-that a loan lasts until its ends lose each other."""
+"""Choices for the URLs of a heavy block, 0 for no balance.
+
+Most are small, because no peer of so small a crawl has many URLs. The largest is nearly a site, so that a loan lasts
+until its two peers lose contact.
+"""
 BALANCES: tuple[Literal["level", "drain"], ...] = ("level", "drain")
 FETCHES = (1, 2, 64)
-"""Requests of a peer under way at a time, in a job that lends by seconds to drain: mostly fewer than sites allow."""
+"""Requests of a peer under way at a time, in a job with balance "drain": mostly fewer than sites allow."""
 HURRIED = 0.5
-"""Share of those jobs without a delay: with one, pages wait for their sites mostly, and not for their peer."""
+"""Share of those jobs without a delay. With a delay, pages wait for their sites more than for their peer."""
 UPDATES_S = (0.5, 3.0)
 LEAVES = (0, 0, 0, 2)
 AMBUSHES = 1 / 5
-"""Share of the single kills that wait for the moment in which they do harm."""
+"""Share of the single kills that wait for the moment of most harm."""
 AMBUSH_S = (1.0, 4.0)
-"""How long an ambush waits."""
+"""The least and the most seconds that an ambush waits."""
 ALONE_MOST_S = 0.15
-"""How long the machine may have held something alone when it is killed; then usually others have it."""
+"""The most seconds for which the killed machine has been the only holder of a record. After this time others usually
+have it."""
 LEAVERS_MIN, LEAVERS_MAX = 4, 8
 
 
 def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
-    """Return the plan of a seed; without `faults` nothing happens in it."""
+    """Return the plan of a seed. Without `faults` the plan has no events."""
     random = Random(f"web {seed}")
     [(delay_s, own_delay_s)] = random.choices(DELAYS_S, DELAY_WEIGHTS)
     [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
@@ -69,12 +77,12 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
 
 
 class _Drawing:
-    """One plan in the making: who stands, who is exposed until when."""
+    """A plan in the making: the machines that stand, and the instants at which exposures end."""
 
     def __init__(self, seed: int, peers: int) -> None:
         self._random = Random(f"plan {seed} {peers}")
         self._machines = list(range(peers))
-        """Those that exist and are to be up in the end."""
+        """The machines that exist and are to be up in the end."""
         self._next_number = peers
         self._standing_min = max(2, peers // 2)
         self._joiners_max = max(2, peers // 2)
@@ -101,8 +109,8 @@ class _Drawing:
             self._stall: 8,
             self._weather: 12,
         }
-        # Half of all that can happen does not in this plan, so that the rest happens more often, and together: swarm
-        # testing (Groce et al. 2012). With everything in every plan, what needs room hardly ever finds any.
+        # A plan leaves out half of the kinds of faults, so that the others happen more often, and together: swarm
+        # testing (Groce et al. 2012). With all kinds in every plan, a kind that needs much room hardly ever finds any.
         choices = {happens: weight for happens, weight in choices.items() if self._random.random() < 0.5} or choices
         at_s = FAULTS_FROM_S + self._random.expovariate(1 / GAP_S)
         while at_s < FAULTS_UNTIL_S:
@@ -111,10 +119,10 @@ class _Drawing:
             at_s += self._random.expovariate(1 / GAP_S)
         return sorted(self._events, key=lambda event: event.at_s)
 
-    # --- what happens, if there is room for it at that moment
+    # --- faults: each happens only if there is room for it at that moment
 
     def _kill(self, at_s: float) -> None:
-        """At any time, or in ambush: in the moment at which it does harm."""
+        """Kill a machine now, or by an ambush: at the moment at which the kill does most harm."""
         for machine in self._chosen(1, at_s):
             if self._random.random() >= AMBUSHES:
                 self._power_cut((machine,), at_s)
@@ -137,7 +145,7 @@ class _Drawing:
         self._newcomers(self._random.choice((1, 1, 2)), at_s)
 
     def _join_and_kill(self, at_s: float) -> None:
-        """A newcomer asks for its range, and meanwhile one that takes part in that goes."""
+        """Let a newcomer join, and meanwhile kill the newcomer or another machine."""
         soon_s = at_s + self._random.uniform(0.05, 2.0)
         victims = self._chosen(1, soon_s)
         newcomers = self._newcomers(1, at_s)
@@ -155,7 +163,7 @@ class _Drawing:
             self._power_cut((machine,), at_s + self._random.uniform(0.05, 2.0))
 
     def _leave_many(self, at_s: float) -> None:
-        """Many leave together, often all who hold some cell: nothing is lost by leaving, however many do."""
+        """Let many machines leave together, often all holders of a cell: leaving loses nothing, however many leave."""
         chosen = self._chosen(self._random.randint(LEAVERS_MIN, LEAVERS_MAX), at_s, exposed=EXPOSED_MAX)
         if chosen:
             self._happen(at_s, Kind.LEAVE, chosen)
@@ -173,7 +181,7 @@ class _Drawing:
             self._last(at_s, Kind.FULL, chosen, self._random.uniform(0.5, 6.0))
 
     def _partition(self, at_s: float) -> None:
-        """Cut the swarm in two: a few from the rest, or halves, of which each can spare one machine."""
+        """Cut the swarm in two: a few machines from the rest, or two halves. Each half can spare one machine."""
         half = len(self._machines) // 2
         cost = 1 if half > EXPOSED_MAX else EXPOSED_MAX
         if at_s < self._parted_until or self._room(at_s) < cost:
@@ -190,7 +198,7 @@ class _Drawing:
         self._parted_until = at_s + for_s + RECOVERY_S
 
     def _stall(self, at_s: float) -> None:
-        """A disk becomes slow, and often it is dying: what is written and what is safe drift apart."""
+        """Make a disk slow and cut its power meanwhile, so that written and safe bytes drift apart."""
         for_s = self._random.uniform(1.0, 4.0)
         dies_s = at_s + self._random.uniform(0.2, 1.0) * for_s
         machines = self._chosen(1, dies_s)
@@ -211,9 +219,9 @@ class _Drawing:
     # --- the pieces
 
     def _chosen(self, count: int, at_s: float, exposed: int | None = None) -> tuple[int, ...]:
-        """Return `count` machines that may go at this moment; none if there is no room for that.
+        """Return `count` machines that may go at this moment, or none if there is no room for so many.
 
-        `exposed` is how many that exposes, if it is another number.
+        `exposed` is the number of exposures this costs, if it differs from `count`.
         """
         free = [one for one in self._machines if self._busy_until.get(one, 0.0) <= at_s]
         spare = len(self._machines) - sum(until > at_s for until in self._busy_until.values()) - self._standing_min
@@ -225,13 +233,13 @@ class _Drawing:
         return EXPOSED_MAX - sum(until > at_s for until in self._exposures)
 
     def _power_cut(self, machines: tuple[int, ...], at_s: float) -> None:
-        """Kill the machines; most come back, each after a while of its own."""
+        """Kill the machines. Most come back, each after a random time."""
         self._happen(at_s, Kind.KILL, machines)
         for machine in machines:
             self._come_back(machine, at_s)
 
     def _come_back(self, machine: int, at_s: float) -> None:
-        """The machine, down since `at_s`, starts after a while on one disk or another, or never."""
+        """Restart a machine that is down since `at_s` after a while, on a random disk, or never."""
         down_s = self._random.choice((0.5, 3.0, 12.0)) * self._random.uniform(0.2, 1.0)
         disk: Disk | None = self._random.choices(DISKS, DISK_WEIGHTS)[0]
         if disk is None:

@@ -1,4 +1,4 @@
-"""What peers know as done when they keep fingerprints in place of keys, seen by who knows all keys there are."""
+"""Reads the DONE keys of stores, also of stores that keep fingerprints: the simulator knows all keys to ask for."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -38,8 +38,8 @@ class Histories:
                 int.from_bytes(place, "big") for (place,) in db.execute("SELECT place FROM slice_place").fetchall()
             }
             slices: dict[Cell, list[ExpiringFilter]] = {}
-            for cell, grain, bits in db.execute("SELECT cell, grain, bits FROM slice_bits"):
-                slices.setdefault(Cell(cell), []).append(from_bytes(bits, period, grain * period.epoch_s))
+            for cell, epoch, bits in db.execute("SELECT cell, grain, bits FROM slice_bits"):
+                slices.setdefault(Cell(cell), []).append(from_bytes(bits, period, epoch * period.epoch_s))
         return records | self._done(places, slices, store.expiring_filters.now(), records)
 
     def _done(

@@ -1,4 +1,4 @@
-"""Who ought to hold what, and who does: worked out from outside, for many peers at once. Pure."""
+"""Rightful holders of cells, and the copies they have, computed from outside for many peers at once. Pure."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,9 @@ def rightful(standing: Mapping[int, int], placements: Mapping[Cell, Sequence[int
 def copies(
     records: Mapping[int, Mapping[Key, int]], holders: Mapping[Cell, Sequence[int]], cell_bits: int
 ) -> dict[Key, int]:
-    """Return how many of its rightful holders have each record, in the state of whoever is furthest.
+    """Return for each record how many of its rightful holders have it in the most advanced state of any machine.
 
-    `records` maps machines to what they hold: key -> state.
+    `records` maps machines to their records: key -> state.
     """
     furthest: dict[Key, int] = {}
     for held in records.values():
@@ -44,13 +44,13 @@ def nearest(numbers: Sequence[int], key: int, count: int) -> list[int]:
     """Return the `count` of these 160-bit numbers, which are sorted, that are XOR-nearest to `key`, nearest first."""
 
     def sharing(bits: int) -> range:
-        """Return where those are that differ from the key in the last `bits` bits only."""
+        """Return the indices of the numbers that differ from the key in the last `bits` bits only."""
         first = key >> bits << bits
         return range(bisect_left(numbers, first), bisect_left(numbers, first + (1 << bits)))
 
     def how_many(bits: int) -> int:
         return len(sharing(bits))
 
-    # Who shares more of the key is nearer than all who share less.
+    # A number that shares more leading bits with the key is nearer than all that share fewer.
     bits = bisect_left(range(ID_BITS), count, key=how_many)
     return sorted((numbers[at] for at in sharing(bits)), key=lambda number: number ^ key)[:count]

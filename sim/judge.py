@@ -1,7 +1,7 @@
-"""The judge of a crawl: compares what a web's own access log shows with what a correct crawler does. No I/O.
+"""The judge of a crawl: compares a web's own access log with the requests of a correct crawler. No I/O.
 
-It stands outside the crawler: it shares no code with kadcrawl and believes nothing a peer says. One log of
-the whole web goes in, from whatever server; one `Verdict` comes out.
+The judge stands outside the crawler: it shares no code with kadcrawl and trusts no statement of a peer. Its input is
+one log of the whole web, from any server. Its output is one `Verdict`.
 """
 
 from collections import Counter, defaultdict
@@ -30,17 +30,17 @@ class Access(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What a correct crawler gets from one URL."""
+    """The result of one URL in a correct crawl."""
 
     status: int
-    """Of the last answer."""
+    """The status of the last answer."""
     fetches_min: int
     fetches_max: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What was wrong with a crawl, as sentences; nothing at all when it was clean."""
+    """The faults of a crawl as sentences. A clean crawl has none."""
 
     missing: tuple[str, ...]
     """URLs never fetched, or left before their last answer."""
@@ -92,10 +92,10 @@ def judge(
 
 
 def _hurried(log: Sequence[Access], delays: Mapping[str, float], slack_s: float) -> list[str]:
-    """Hold every request against all earlier ones of its site: n requests later is n delays later.
+    """Compare every request with all earlier requests of its site: n requests later must be n delays later.
 
-    So a single request may seem early by the slack, as clocks do, but a site asked a little too fast all the
-    time gathers a lead and is found out.
+    A single request may be early by the slack, because clocks differ. A crawler that is always a little too fast
+    gathers a lead and is found out.
     """
     times: defaultdict[str, list[Access]] = defaultdict(list)
     for access in log:

@@ -1,8 +1,8 @@
 """The judges of a simulated crawl: one per promise, each a pure function over `Facts`.
 
-They stand outside the peers: what they know is the access log of the web, the page lines on all disks that ever were,
-and what `sim.observer` saw in the peers' stores with a god's view. A judge returns one sentence per violation; none
-means that its promise was kept. Its docstring says what it promises.
+They stand outside the peers. They know the access log of the web, the page lines on all disks that ever were, and the
+contents of the peers' stores as `sim/observer.py` saw them. A judge returns one sentence per violation. An empty list
+means that the promise was kept. The docstring of a judge states its promise.
 """
 
 from collections import Counter, defaultdict
@@ -13,9 +13,9 @@ from typing import NamedTuple
 COPIES = 3
 """Peers that hold each record."""
 REPAIR_MOST_S = 30.0
-"""By when, after the last fault, there must be three copies of everything again."""
+"""Seconds after the last fault within which all records must have three copies again."""
 SLACK_S = 1e-6
-"""What floating point may take from a delay."""
+"""Tolerance for floating point when delays are compared."""
 
 ROBOTS_PATH = "/robots.txt"
 
@@ -26,12 +26,12 @@ class Fetch(NamedTuple):
     at_s: float
     url: str
     site: str
-    """What politeness is about; `url` begins with it."""
+    """The origin to which politeness applies. `url` begins with it."""
     status: int
     machine: int
-    """Who asked."""
+    """The machine that sent the request."""
     lender: int | None = None
-    """For whom, if it was lent the page."""
+    """The lender, if the machine borrowed the page."""
 
     @property
     def path(self) -> str:
@@ -39,12 +39,12 @@ class Fetch(NamedTuple):
 
 
 class ExpectedPage(NamedTuple):
-    """What a correct crawler gets from one URL."""
+    """The result of one URL in a correct crawl."""
 
     status: int
-    """Of the last answer."""
+    """The status of the last answer."""
     fetches: int = 1
-    """How many requests that takes, from an owner that stays."""
+    """The number of requests that an owner needs that stays up."""
 
 
 class Line(NamedTuple):
@@ -58,7 +58,8 @@ class Line(NamedTuple):
 
 
 class Parting(NamedTuple):
-    """A time in which machines did not reach all others; it ends when they agree again, not when the cable is back."""
+    """A period in which machines did not reach all others. It ends when they agree again, after the network is
+    healed."""
 
     from_s: float
     until_s: float
@@ -79,58 +80,58 @@ class Facts:
     """Everything seen of one crawl from outside."""
 
     truth: Mapping[str, ExpectedPage] = field(default_factory=dict)
-    """What there is to crawl: each reachable URL that robots.txt allows."""
+    """Each reachable URL that robots.txt allows, with its expected result."""
     disallowed: Collection[str] = ()
     """URLs that are linked and that robots.txt forbids."""
     delays: Mapping[str, float] = field(default_factory=dict)
     """Site -> seconds between two of its requests, as its robots.txt asks."""
     delay_s: float = 0.0
-    """The job's: that of a site whose robots.txt nobody has read yet."""
+    """The job's delay, which holds for a site until its robots.txt has been read."""
     fetches: Sequence[Fetch] = ()
-    """In the order of arrival."""
+    """All requests in the order of arrival."""
     overs: Sequence[float] = ()
-    """When each of them was answered or its connection lost."""
+    """The instant at which each fetch was answered or lost its connection."""
     cut: Collection[int] = ()
-    """The places of those whose answer never arrived whole, mostly as their asker was killed."""
+    """The places of fetches whose answer never arrived whole, mostly because the machine was killed."""
     connections_max: int = 1
     """Requests that may be under way at a time to a site without a delay."""
     lines: Sequence[Line] = ()
-    """Of all disks, the dead ones' too."""
+    """The page lines of all disks, also of dead machines."""
     done: Mapping[str, int] = field(default_factory=dict)
-    """What live peers say is DONE -> one that says so: the URL, or the key in hex if no URL has it."""
+    """Finished URLs of live peers -> a machine that has the URL as DONE. A key without a known URL is given in hex."""
     pending: Mapping[str, int] = field(default_factory=dict)
-    """What live peers still say is PENDING when all is over."""
+    """URLs that are still PENDING at a live peer in the end -> that machine."""
     changes: Mapping[str, int] = field(default_factory=dict)
-    """Site -> how often its owner may have changed."""
+    """Site -> the most changes of its owner that may have happened."""
     partings: Sequence[Parting] = ()
     claims: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """Cell -> the machines that say, when all is quiet, that they own it."""
+    """Cell -> the machines that claim it when the swarm is quiet."""
     owners: Mapping[int, int] = field(default_factory=dict)
-    """Cell -> the live machine that is XOR-nearest to it."""
+    """Cell -> the live machine XOR-nearest to it."""
     named: Sequence[tuple[int, int, int]] = ()
-    """(asked, cell, answered): which machine one named as the owner when all was quiet."""
+    """(asked, cell, answered): the machine that a peer named as the owner when the swarm was quiet."""
     live: int = 0
-    """Peers up when all is over."""
+    """The number of peers up in the end."""
     repair_s: float | None = 0.0
-    """From the last fault until all that was stored then had three copies; None if it never had."""
+    """Seconds from the last fault until every record stored then had three copies. None: this never happened."""
     copies: Mapping[str, int] = field(default_factory=dict)
-    """URL or key in hex -> how many of its rightful holders have it when all is over."""
+    """URL or key in hex -> the number of its rightful holders that have it in the end."""
     ends: Sequence[End] = ()
     over: bool = True
-    """The swarm ended by itself."""
+    """Whether the swarm ended by itself."""
     waited_s: float = 0.0
-    """From the last fault until it did, or nobody waited any longer."""
+    """Seconds from the last fault to the end of the swarm, or to the end of the trial."""
     shared: Sequence[str] = ()
-    """What was seen of lent pages that two could fetch at a time, though no partition kept them apart."""
+    """Observations of lent pages that two machines could fetch at a time, though no partition kept them apart."""
     unsafe: Sequence[str] = ()
-    """What was seen of links of finished pages that fewer than three peers knew, while nothing befell anybody."""
+    """Observations of links of finished pages that fewer than three peers knew, in periods without faults."""
     peaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Queue -> the most that was ever seen in it, and its bound."""
+    """Queue -> the greatest length ever seen, and its bound."""
     errors: Sequence[str] = ()
 
 
 def nothing_lost(facts: Facts) -> list[str]:
-    """Every reachable URL has a page line with its last status, on whatever disk; nothing is still PENDING."""
+    """Every reachable URL has a page line with its last status on some disk, and no URL is still PENDING."""
     statuses: defaultdict[str, set[int | None]] = defaultdict(set)
     for line in facts.lines:
         statuses[line.url].add(line.status)
@@ -147,7 +148,7 @@ def nothing_lost(facts: Facts) -> list[str]:
 
 
 def nothing_made_up(facts: Facts) -> list[str]:
-    """What a peer says is DONE has a page line on some disk, and what a line says was fetched has been."""
+    """Each DONE URL of a peer has a page line on some disk, and each page line has its fetch."""
     answered = {(fetch.url, fetch.status) for fetch in facts.fetches}
     lined = {line.url for line in facts.lines}
     made_up = [f"{url} is DONE at {machine} and on no disk" for url, machine in facts.done.items() if url not in lined]
@@ -158,10 +159,10 @@ def nothing_made_up(facts: Facts) -> list[str]:
 
 
 def one_fetch_per_owner(facts: Facts) -> list[str]:
-    """A URL is fetched as often as it takes, once, and once more for each change of its owner.
+    """A URL is fetched as often as its answers require, and as often again for each change of its owner.
 
-    A fetch by another machine, or for another, shows such a change as well: the hand-over may take longer than the
-    newcomer's arrival.
+    A fetch by another machine, or for another lender, shows such a change as well: the hand-over may take longer than
+    the join of the newcomer.
     """
     counts = Counter(fetch.url for fetch in facts.fetches if fetch.path != ROBOTS_PATH)
     sites = {fetch.url: fetch.site for fetch in facts.fetches}
@@ -180,20 +181,22 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
 
 
 def polite(facts: Facts) -> list[str]:
-    """Two requests to one site are never closer than its delay, whoever made them; but see `parted`."""
+    """Two requests to one site are never closer than its delay, from any machines. For partitions see `parted`."""
     return [sentence for sentence, excepted in _hurries(facts) if not excepted]
 
 
 def within_connections(facts: Facts) -> list[str]:
-    """Of a site without a delay no more requests are under way than one may have, whoever made them; but see `parted`.
+    """A site without a delay has no more requests under way than the limit, from any machines. For partitions see
+    `parted`.
 
-    What a taker has under way when its giver dies is not counted: no heir can know of it (`kadcrawl.balance.leases`).
+    Requests that a borrower has under way when its lender dies do not count: the next owner cannot know of them
+    (`kadcrawl.balance.leases`).
     """
     return [sentence for sentence, excepted in _crowds(facts) if not excepted]
 
 
 def robots_obeyed(facts: Facts) -> list[str]:
-    """A site's first request is for its robots.txt, and what that forbids is never asked for."""
+    """A site's first request is for its robots.txt, and URLs that robots.txt forbids are never requested."""
     forbidden = frozenset(facts.disallowed)
     known: set[str] = set()
     found = []
@@ -208,7 +211,7 @@ def robots_obeyed(facts: Facts) -> list[str]:
 
 
 def one_owner_when_quiet(facts: Facts) -> list[str]:
-    """When all is quiet the live peer XOR-nearest to a cell says it owns it, nobody else does, and all name it."""
+    """The live peer XOR-nearest to a cell, and no other, claims it in a quiet swarm, and all peers name this owner."""
     found = []
     for cell, owner in facts.owners.items():
         claiming = facts.claims.get(cell, ())
@@ -221,7 +224,7 @@ def one_owner_when_quiet(facts: Facts) -> list[str]:
 
 
 def three_copies(facts: Facts) -> list[str]:
-    """Soon after the last fault all that was stored is on three live peers; in the end, on its rightful holders."""
+    """Soon after the last fault every record is on three live peers, and in the end on its rightful holders."""
     found = []
     wanted = min(COPIES, facts.live)
     if facts.repair_s is None:
@@ -235,17 +238,17 @@ def three_copies(facts: Facts) -> list[str]:
 
 
 def lent_to_one(facts: Facts) -> list[str]:
-    """While a taker may begin a page, nobody else may, be it its owner or another taker."""
+    """While a borrower may begin a page, neither the owner nor another borrower may."""
     return list(facts.shared)
 
 
 def copied_before_acknowledged(facts: Facts) -> list[str]:
-    """In a quiet network a page is DONE only once what it links to is at three peers."""
+    """A page is DONE in a quiet network only once three peers have its links."""
     return list(facts.unsafe)
 
 
 def no_early_end(facts: Facts) -> list[str]:
-    """Nobody says that the crawl is over while a reachable URL is not finished; but see `parted`."""
+    """No peer says that the crawl is over while a reachable URL is not finished. For partitions see `parted`."""
     return [
         f"{end.machine} said at {end.at_s:.3f} s that all is over, with {end.unfinished} URLs to go"
         for end in facts.ends
@@ -254,7 +257,7 @@ def no_early_end(facts: Facts) -> list[str]:
 
 
 def no_missing_end(facts: Facts) -> list[str]:
-    """Some time after the last fault every peer that is up says that the crawl is over."""
+    """Every peer that is up says that the crawl is over, some time after the last fault."""
     return [] if facts.over else [f"{facts.waited_s:.0f} s after the last fault the swarm had not ended"]
 
 
@@ -289,28 +292,28 @@ JUDGES: tuple[Judge, ...] = (
 
 
 def judge(facts: Facts) -> dict[str, list[str]]:
-    """Return what each judge that found anything found, by the judge's name."""
+    """Return the violations found, by the name of the judge. Judges that found none are left out."""
     verdicts = {one.__name__: one(facts) for one in JUDGES}
     return {name: found for name, found in verdicts.items() if found}
 
 
 def duplicates(facts: Facts) -> int:
-    """Return how many requests were made for pages that had been fetched as often as it takes.
+    """Return the number of requests for pages that had been fetched often enough before.
 
-    But see `parted`, and `cut_short`: what was cut short has not been fetched.
+    For partitions see `parted`. Requests that were cut short do not count as fetches, see `cut_short`.
     """
     return sum(not excused for excused in _repeats(facts))
 
 
 def cut_short(facts: Facts) -> int:
-    """Return how many requests for pages died with their asker, or were given up by it; they are made again."""
+    """Return the number of page requests that died with their machine or were given up. They are made again."""
     return sum(facts.fetches[place].url in facts.truth for place in facts.cut)
 
 
 def parted(facts: Facts) -> int:
-    """Return how often a side of a partition hurried a site, repeated a page or ended for want of knowing the other.
+    """Return the number of early requests, repeated fetches and early ends that a partition excuses.
 
-    That is allowed, as neither side can know of the other's clocks and URLs.
+    They are allowed, because neither side can know the clocks and URLs of the other side.
     """
     early = sum(1 for end in facts.ends if end.unfinished and _parted_at(facts, end.at_s))
     unknowing = sum(excused for found in (_hurries(facts), _crowds(facts)) for _, excused in found)
@@ -321,12 +324,15 @@ def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:
     """Yield each pair of requests to one site that are too close, and whether a partition excuses them."""
     recent: defaultdict[str, list[Fetch]] = defaultdict(list)
     answered: set[str] = set()
-    told: set[str] = set()
-    """Sites whose robots.txt somebody has read, as a page was asked for after it: its asker may have died before."""
+    heard: set[str] = set()
+    """Sites whose robots.txt a machine has read, because a page was requested after it.
+
+    The machine that requested robots.txt may have died before it read the answer.
+    """
     for fetch in facts.fetches:
         if fetch.path != ROBOTS_PATH and fetch.site in answered:
-            told.add(fetch.site)
-        delay_s = facts.delays.get(fetch.site, facts.delay_s) if fetch.site in told else facts.delay_s
+            heard.add(fetch.site)
+        delay_s = facts.delays.get(fetch.site, facts.delay_s) if fetch.site in heard else facts.delay_s
         close = [one for one in recent[fetch.site] if fetch.at_s - one.at_s < delay_s - SLACK_S]
         recent[fetch.site] = [*close, fetch]
         if fetch.path == ROBOTS_PATH and fetch.status == 200:
@@ -340,7 +346,7 @@ def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:
 
 
 def _crowds(facts: Facts) -> Iterator[tuple[str, bool]]:
-    """Yield each request to a site that had as many under way as it may, and whether a partition excuses that."""
+    """Yield each request to a site that was at its limit, and whether a partition excuses the request."""
     under_way: defaultdict[str, list[tuple[float, Fetch]]] = defaultdict(list)
     for fetch, over_s in zip(facts.fetches, facts.overs, strict=bool(facts.overs)):
         if facts.delays.get(fetch.site, facts.delay_s) > 0 or fetch.path == ROBOTS_PATH:
@@ -357,7 +363,7 @@ def _crowds(facts: Facts) -> Iterator[tuple[str, bool]]:
 
 
 def _repeats(facts: Facts) -> Iterator[bool]:
-    """Yield for each request too many whether a partition excuses it."""
+    """Yield, for each request too many, whether a partition excuses it."""
     before: defaultdict[str, list[Fetch]] = defaultdict(list)
     for place, fetch in enumerate(facts.fetches):
         if fetch.url in facts.truth:
@@ -369,12 +375,15 @@ def _repeats(facts: Facts) -> Iterator[bool]:
 
 
 def _excused(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
-    """Whether the two come from different sides of a partition."""
+    """Return whether the requests come from different sides of a partition."""
     return _divided(facts, fetch.at_s, _owner(before), _owner(fetch))
 
 
 def _apart(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
-    """Whether a partition lay between the owners or the machines: also a giver takes back what it does not hear of."""
+    """Return whether a partition lay between the owners or between the machines.
+
+    The machines count too, because a lender takes back loans of a borrower that it does not reach.
+    """
     return _excused(facts, before, fetch) or _divided(facts, fetch.at_s, before.machine, fetch.machine)
 
 
@@ -386,7 +395,7 @@ def _divided(facts: Facts, at_s: float, one: int, other: int) -> bool:
 
 
 def _owner(fetch: Fetch) -> int:
-    """Return who decided that it be asked for: whoever borrows knows what its giver knows."""
+    """Return the machine that decided on the fetch. A borrower knows what its lender knows, so the lender decides."""
     return fetch.machine if fetch.lender is None else fetch.lender
 
 

@@ -1,4 +1,5 @@
-"""What the observer knows of loans: who fetches for whom, what was lent and lost, and what two may fetch at a time."""
+"""The observer's knowledge of loans: lenders, borrowers, lost loans, and pages that two machines may fetch at a
+time."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -13,14 +14,14 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import PENDING
 
 SLACK_S = 0.5
-"""A loan is seen now and then, so it may have begun and ended by so much earlier and later than it was seen."""
+"""Tolerance for the begin and the end of a loan in seconds: loans are observed from time to time only."""
 
 
 def owners_at(entry: FrontierEntry, peers: Iterable[tuple[int, Peer]], now: float) -> Iterator[int]:
-    """Yield the machines whose own crawler may begin a page at this second of the loop."""
+    """Yield the machines whose own crawler may begin a page at this instant of the loop."""
     for number, peer in peers:
         if peer.cells.away_s(now) >= STALL_S:
-            continue  # Just thawed: before it begins anything it will see that it was away.
+            continue  # The peer has just thawed: it will notice the stall before it begins a page.
         cell, frontier = peer.store.cell_of(entry.key), peer.components.frontier
         if not frontier.is_open(cell) or peer.store.state(entry.key) != PENDING or entry.key in frontier.keys_out(cell):
             continue
@@ -30,7 +31,7 @@ def owners_at(entry: FrontierEntry, peers: Iterable[tuple[int, Peer]], now: floa
 
 
 def borrowers(peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]]) -> Iterator[tuple[int, Borrower]]:
-    """Yield what each machine borrows."""
+    """Yield the borrower of each machine."""
     yield from ((number, peer.balancing.loans.borrower) for number, peer in peers)
     yield from ((number, leaf.borrower) for number, leaf in leaves)
 
@@ -44,25 +45,26 @@ class SeenLoan:
     until_s: float
 
     def away_s(self, at_s: float) -> float:
-        """Return how far a second is from the time in which the loan was seen."""
+        """Return the seconds between an instant and the period in which the loan was seen."""
         return max(self.from_s - at_s, at_s - self.until_s, 0.0)
 
 
 class SeenLoans:
-    """All loans that were seen."""
+    """All loans that the observer has seen."""
 
     def __init__(self) -> None:
         self._loans: defaultdict[tuple[str, int], list[SeenLoan]] = defaultdict(list)
-        """By site and taker, as the taker sees it: it outlives its giver by a lease."""
+        """Loans by site and borrower, as the borrower sees them. Such a loan outlives its lender by a lease."""
         self._numbers: dict[bytes, int] = {}
         """Machines by the ID of their peer."""
         self._lost: dict[bytes, Counter[str]] = {}
-        """Of each run of a peer: how often each site was lent and lost."""
+        """For each run of a peer, the number of times each site was lent and lost."""
 
     def look(
         self, now: float, peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]] = ()
     ) -> Counter[str]:
-        """See the loans of these machines; return which sites were lent and lost since, and how often."""
+        """Record the loans of these machines. Return the sites that were lent and lost since the last look, with
+        counts."""
         peers = list(peers)
         self._numbers.update((peer.contact.id, number) for number, peer in peers)
         lost: Counter[str] = Counter()
@@ -80,9 +82,11 @@ class SeenLoans:
     def shared(
         self, now: float, peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]] = ()
     ) -> Iterator[tuple[str, set[int], set[int]]]:
-        """Yield each (URL, taker and giver, others) of a page that a taker may begin now, and another machine as well.
+        """Yield each (URL, borrower and lender, others) of a page that its borrower and another machine may both begin
+        now.
 
-        The other is its owner, or one that takes itself for it, or has it on loan too; then its giver is named with it.
+        The other machine is the owner, or takes itself for the owner, or has borrowed the page too. In the last case
+        `others` contains its lender as well.
         """
         peers = list(peers)
         lent: dict[Key, set[int]] = {}
@@ -96,7 +100,7 @@ class SeenLoans:
                     yield from ((entry.url, ends, {one}) for one in owners_at(entry, peers, now))
 
     def lender(self, site: str, borrower: int, at_s: float) -> int | None:
-        """Return for which machine one fetched from a site at that second, if it was for another."""
+        """Return the lender for which a machine fetched from a site at that instant, or None for no loan."""
         loans = self._loans.get((site, borrower), ())
         seen = [loan for loan in reversed(loans) if loan.away_s(at_s) < SLACK_S]
         return min(seen, key=lambda loan: loan.away_s(at_s)).lender if seen else None

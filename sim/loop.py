@@ -1,15 +1,16 @@
-"""An asyncio event loop in virtual time: nothing waits, everything happens in one order, the same for the same seed.
+"""An asyncio event loop in virtual time: callbacks run without waiting, in one order that depends only on the seed.
 
-Time stands still while callbacks run and jumps to the next timer or event of the network when none is ready. The loop
-opens no file descriptor and reads no clock; sockets come from the `Network` it is made with, executors are the hosts'
-own disks. Unmodified asyncio code runs on it, aiohttp's client and server included.
+Time stands still while callbacks run. It jumps to the next timer or network event when no callback is ready. The loop
+opens no file descriptor and reads no clock. Sockets come from the loop's `Network`, executors are the hosts' disks.
+Unmodified asyncio code runs on it, aiohttp's client and server included.
 
-Two things would let the order depend on the process: the clock, and sets of tasks or futures, which iterate by
+Two sources could make the order depend on the process: the clock, and sets of tasks or futures, which iterate by
 address. So tasks and futures made here hash by the order of their making.
 
 Each callback runs on behalf of a host, known by its context (`HOST`). Killing a host ends it between two callbacks:
-none of it runs any more, its tasks are neither cancelled nor finished; they are kept until the loop closes, so that the
-garbage collector does not run their `finally` blocks at a moment of its own. Freezing keeps callbacks until the thaw.
+none of its callbacks runs any more, and its tasks are neither canceled nor finished. The tasks are kept until the loop
+closes, so that the garbage collector does not run their `finally` blocks at a moment of its own. Freezing keeps
+callbacks until the thaw.
 """
 
 import asyncio
@@ -31,13 +32,16 @@ from .tcp import Listener, SimTransport, connect
 Ts = TypeVarTuple("Ts")
 
 TIMER_STEP_S = 1e-6
-"""What goes by at least before a timer fires. Else one set anew for a rest that rounding left would stop the clock."""
+"""The least time that passes before a timer fires.
+
+Without it, a timer that is set again for a remainder left by rounding would stop the clock.
+"""
 UNWINDINGS_MAX = 100
-"""Times what never finished may still wait for something on its way out."""
+"""The number of awaits that an unfinished coroutine may make while it is ended."""
 
 
 class WorldEnd(BaseException):
-    """Thrown into what never finished, so that it releases its files."""
+    """The exception thrown into unfinished coroutines, so that they release their files."""
 
 
 class SimFuture(asyncio.Future[Any]):
@@ -62,7 +66,7 @@ class SimTask(asyncio.Task[Any]):
 
 
 class SimHandle(asyncio.Handle):
-    """A callback to come. Making one is most of a callback's cost, so it does not ask for a debug mode that is off."""
+    """A scheduled callback. Making it is most of a callback's cost, so the debug mode, which is off, is not checked."""
 
     __slots__ = ()
 
@@ -76,7 +80,8 @@ class SimHandle(asyncio.Handle):
 
 
 class SimTimer(asyncio.TimerHandle):
-    """A callback to come at an instant; as for `SimHandle`, nothing is asked. Once cancelled it stays in the heap."""
+    """A callback at an instant. As in `SimHandle`, the debug mode is not checked. A canceled timer stays in the
+    heap."""
 
     __slots__ = ()
 
@@ -97,7 +102,7 @@ class SimTimer(asyncio.TimerHandle):
 
 
 class SimLoop(asyncio.BaseEventLoop):
-    """One simulated world, made whole from `seed`."""
+    """One simulated world, determined by `seed`."""
 
     def __init__(self, seed: int = 0) -> None:
         self.now = 0.0
@@ -105,7 +110,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._ready: deque[asyncio.Handle]
         super().__init__()
         self._coming: list[tuple[float, int, asyncio.TimerHandle | None, Callable[..., object] | None, Any]] = []
-        """A heap of timers and of what `post` was given, by instant and then by the order of their making."""
+        """A heap of timers and posted events, ordered by instant and then by the order of their making."""
         self.next_number = count().__next__
         self._buried: list[asyncio.Task[Any]] = []
         self._over = False
@@ -114,7 +119,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.has_set_aside = False
 
     def set_aside(self) -> None:
-        """Let the garbage collector not look through what there is by now until the world ends."""
+        """Exempt all current objects from garbage collection until the world ends."""
         gc.freeze()
         self.has_set_aside = True
 
@@ -133,38 +138,38 @@ class SimLoop(asyncio.BaseEventLoop):
             raise RuntimeError("the world has ended")
         task = SimTask(coro, loop=self, name=name, context=context, **options)
         task.host = HOST.get(None) if context is None else context.get(HOST)
-        hash(task)  # Numbered now, whenever this Python first asks for it.
+        hash(task)  # Numbered now, because Python versions hash tasks at different moments.
         return task
 
     def post(self, at: float, event: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
-        """Let something happen at the instant `at` that is no host's doing; it cannot be taken back."""
+        """Schedule an event at the instant `at` that belongs to no host. The event cannot be canceled."""
         heappush(self._coming, (at, self.next_number(), None, event, args))
 
     def kill(self, host: Host) -> None:
-        """End all that runs on `host`. Its kernel resets its connections; those who sent datagrams hear nothing."""
+        """End all callbacks of `host`. Its kernel resets its connections. Senders of datagrams get no answer."""
         host.cease()
         for task in asyncio.all_tasks(self):
             if _host_of(task) is host:
                 self._buried.append(task)
 
     def freeze(self, host: Host) -> None:
-        """Stop all that runs on `host`, as SIGSTOP does; its kernel goes on taking what arrives."""
+        """Stop all callbacks of `host`, as SIGSTOP does. Its kernel still receives data."""
         host.freeze()
 
     def thaw(self, host: Host) -> None:
-        """Let `host` run again: first what was due meanwhile, in its order, then what arrived."""
+        """Let `host` run again: first the callbacks that were due meanwhile, in their order, then the received data."""
         host.thaw()
 
     def make_up(self, at: float, handle: asyncio.Handle) -> None:
-        """Run at the instant `at` what a frozen host has missed."""
+        """Run at the instant `at` a callback that a frozen host has missed."""
         self.post(at, self._ready.append, handle)
 
     def close(self) -> None:
-        """Close the loop. What never finished ends here, whatever it still wanted to do."""
+        """Close the loop and end all unfinished coroutines."""
         if self.is_closed():
             return
         self._over = True
-        self.set_exception_handler(lambda loop, context: None)  # What nobody closes now is no news.
+        self.set_exception_handler(lambda loop, context: None)  # Unclosed resources are expected now.
         ended: set[asyncio.Task[Any]] = set()
         while unfinished := {*self._buried, *asyncio.all_tasks(self)} - ended:
             for task in unfinished:
@@ -175,7 +180,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._coming.clear()
         super().close()
 
-    # --- what BaseEventLoop leaves to a loop
+    # --- methods that BaseEventLoop leaves to its subclasses
 
     def call_soon(
         self,
@@ -204,14 +209,14 @@ class SimLoop(asyncio.BaseEventLoop):
         return timer
 
     def _run_once(self) -> None:
-        """Go on, from instant to instant, until told to stop."""
+        """Run callbacks, from instant to instant, until the loop is stopped."""
         ready, coming = self._ready, self._coming
         while True:
             if not ready and not self._stopping:  # type: ignore[attr-defined]
                 while coming and (first := coming[0][2]) is not None and first._cancelled:
                     heappop(coming)
                 if not coming:
-                    raise RuntimeError("nothing will ever happen again: every task waits and no timer is set")
+                    raise RuntimeError("the simulation is stuck: every task waits and no timer is set")
                 if coming[0][0] > self.now:
                     self.now = coming[0][0]
             now = self.now
@@ -221,7 +226,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     ready.append(timer)
                 else:
                     try:
-                        event(*args)  # type: ignore[misc]  # what is no timer is an event
+                        event(*args)  # type: ignore[misc]  # an entry without a timer has an event
                     except Exception as error:
                         self.call_exception_handler({"message": f"{event} failed", "exception": error})
             for _ in range(len(ready)):
@@ -245,7 +250,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Call `func` a little later, in the order of the calls; never, if its host is dead by then."""
+        """Call `func` a little later, in the order of the calls. If its host is dead by then, `func` is never
+        called."""
         done = self.create_future()
 
         def call() -> None:
@@ -272,7 +278,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> list[Any]:
         return self.network.getaddrinfo(host, port, type or socket.SOCK_STREAM)
 
-    async def create_datagram_endpoint(  # type: ignore[override]  # of its many options we know one
+    async def create_datagram_endpoint(  # type: ignore[override]  # only one of its many options is known
         self, protocol_factory: Callable[[], Any], local_addr: Address
     ) -> tuple[asyncio.DatagramTransport, Any]:
         protocol = protocol_factory()
@@ -284,7 +290,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return Listener(HOST.get(), port or 0, protocol_factory)
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
-        """Connect a TCP socket. The real one is closed: it but stands for the simulated one in `create_connection`."""
+        """Connect a simulated stream and close the real socket, which names the stream in `create_connection`."""
         sock.close()
         self._connected[sock] = await connect(HOST.get(), (address[0], address[1]))
 
@@ -306,13 +312,13 @@ class SimLoop(asyncio.BaseEventLoop):
 
 @contextmanager
 def world(seed: int) -> Iterator[SimLoop]:
-    """Give a loop that is closed at the end; the garbage collector, a source of chance, rests meanwhile.
+    """Yield a loop that is closed at the end. The garbage collector, a source of chance, is disabled meanwhile.
 
-    What dead peers leave open is as natural here as it is in life, and no reason for warnings.
+    Warnings for resources that dead peers leave open are suppressed: dead machines do the same in real life.
     """
     enabled = gc.isenabled()
     gc.disable()
-    gc.freeze()  # What is here already is not looked through at the end.
+    gc.freeze()  # Objects that exist already are not searched at the end.
     loop = SimLoop(seed)
     try:
         yield loop
@@ -329,19 +335,19 @@ def world(seed: int) -> Iterator[SimLoop]:
 
 
 def _host_of(task: asyncio.Task[Any]) -> Host | None:
-    """Return the host a task runs on; since Python 3.12 aiohttp makes some tasks without asking the loop."""
+    """Return the host of a task. Since Python 3.12 aiohttp makes some tasks without the loop's factory."""
     if isinstance(task, SimTask):
         return task.host
     return task.get_context().get(HOST)  # type: ignore[attr-defined, no-any-return]
 
 
 def _unwind(coro: Any) -> None:
-    """End a coroutine, although its `finally` blocks wait for something."""
+    """End a coroutine, although its `finally` blocks may await futures."""
     for _ in range(UNWINDINGS_MAX):
         try:
             coro.throw(WorldEnd())
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:
-            return  # It is at its end, with whatever it missed on the way.
+            return  # The coroutine has ended; exceptions on its way out do not matter.
     raise AssertionError(f"{coro} does not end")

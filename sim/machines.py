@@ -1,8 +1,8 @@
-"""Machines that run the unmodified `kadcrawl.Peer` in a simulated world, and everything that may happen to them.
+"""Machines that run the unmodified `kadcrawl.Peer` in a simulated world, and the faults that can happen to them.
 
-A machine keeps its number, address and disk through its incarnations; each boot makes a new host and a new `Peer`. A
-`Machines` owns them all, hands them their `World`, and collects what went wrong in any of them (`errors`). While it is
-open, aiohttp takes its time and chance from the world too, and its names from the web.
+A machine keeps its number, address and disk through its incarnations. Each boot makes a new host and a new `Peer`. A
+`Machines` object owns all machines, gives them their `Environment`, and collects unhandled exceptions and error logs
+(`errors`). While it is open, aiohttp takes its time and chance from the world too, and resolves names by the web.
 """
 
 import asyncio
@@ -37,21 +37,21 @@ from .loop import SimLoop
 from .network import HOST, Host
 
 WEB_NETWORKS = ("198.18.0.0/15",)
-"""Where the simulated web lives (RFC 2544: for tests only)."""
+"""The addresses of the simulated web (RFC 2544: for tests only)."""
 EPOCH = 1_767_225_600.0
 """The world's time at the beginning, in seconds since 1970: 2026-01-01."""
 BOOTSTRAPS = 3
-"""Machines a joiner is told of."""
+"""The number of addresses that a joiner gets."""
 REJOIN_S = 1.0
-"""Pause of a machine whose peer could not join, before it starts it again."""
+"""Seconds before a machine whose peer could not join starts it again."""
 RESOLVE_S = 0.005
 
 
 class Names(Protocol):
-    """What knows the addresses of the simulated web."""
+    """Interface of a simulated web that resolves its host names."""
 
     def address(self, host: str) -> str | None:
-        """Return the IP of a host name; None if there is no such host."""
+        """Return the IP of a host name, or None if there is no such host."""
 
 
 class WebResolver(AbstractResolver):
@@ -70,7 +70,7 @@ class WebResolver(AbstractResolver):
         return [ResolveResult(hostname=host, host=ip, port=port, family=socket.AF_INET, proto=0, flags=0)]
 
     async def close(self) -> None:
-        """It keeps nothing open."""
+        """Do nothing: the resolver keeps no connection open."""
 
 
 class Machine:
@@ -81,20 +81,20 @@ class Machine:
         self.host = host
         self.disk = disk
         self.peer: Peer | None = None
-        """The peer it runs, or the last it ran."""
+        """The running peer, or the last peer."""
         self.is_leaf = False
-        """It is behind a NAT and runs a leaf, ..."""
+        """The machine is behind a NAT and runs a leaf in place of a peer."""
         self.leaf: Leaf | None = None
-        """... this one; and no peer."""
+        """The running leaf of a machine behind a NAT."""
         self.alive = False
         self.founds = False
-        """It begins the swarm, as nobody is there to join."""
+        """The machine starts the swarm, because no other machine is there to join."""
         self.leaves = False
         self.incarnations = 0
         self.clock_s = 0.0
-        """How far its wall clock is ahead of the world's."""
+        """Seconds by which the machine's wall clock is ahead of the world's."""
         self.end: str | None = None
-        """How its last peer ended: "killed", "done", "left", or by which error."""
+        """The end of its last peer: "killed", "done", "left", or the repr of an error."""
 
     def __repr__(self) -> str:
         return f"<Machine {self.number} alive={self.alive} frozen={self.frozen} end={self.end} {self.peer!r}>"
@@ -105,11 +105,11 @@ class Machine:
 
     @property
     def begun(self) -> bool:
-        """Its peer is part of the swarm, or about to found it."""
+        """The peer is part of the swarm, or about to start the swarm."""
         return self.alive and (self.founds or (self.peer is not None and self.peer.begun))
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return every page line its disks ever showed."""
+        """Return every page line that was ever on its disks."""
         return self.disk.lines()
 
 
@@ -136,7 +136,7 @@ class Machines:
         self.loop = loop
         self.machines: dict[int, Machine] = {}
         self.errors: list[str] = []
-        """What no peer should ever let happen: exceptions nobody handled, and log records of level ERROR."""
+        """Unhandled exceptions and log records of level ERROR. No peer should ever cause either."""
         self._web = web
         self._job = job
         self._limits = limits
@@ -170,7 +170,7 @@ class Machines:
         )
         chance = Random(f"websockets {self._seed}")
         self._stack.enter_context(mock.patch("aiohttp.client.os", SimpleNamespace(urandom=chance.randbytes)))
-        # The masks of frames come from a default of this one argument.
+        # The masks of frames come from the default of this argument.
         self._stack.enter_context(mock.patch.dict(WebSocketWriter.__init__.__kwdefaults__, random=chance))
         return self
 
@@ -178,7 +178,7 @@ class Machines:
         self._closed = True
         for machine in [*self.live, *self.leaves]:
             machine.alive, machine.end = False, "killed"
-            machine.host.cease()  # What still waits on it ends with the loop: looked for once, not for each machine.
+            machine.host.cease()  # Its tasks end with the loop, which searches all tasks once, not for each machine.
         for machine in self.machines.values():
             machine.disk.destroy()
             machine.peer = machine.leaf = None
@@ -200,7 +200,7 @@ class Machines:
 
     @property
     def disk_bytes(self) -> int:
-        """What the files of all disks take; each is looked at."""
+        """The bytes that the files of all disks take. Reading this visits each file."""
         return sum(path.stat().st_blocks * 512 for path in self._directory.rglob("*"))
 
     @property
@@ -208,25 +208,25 @@ class Machines:
         """The world's time, in seconds since 1970."""
         return EPOCH + self.loop.time()
 
-    # --- what may happen
+    # --- faults and other events
 
     def start(self, number: int) -> None:
         """Boot a machine that begins the swarm with the job and its seeds."""
         self._boot(number, "none", founds=True)
 
     def join(self, number: int, disk: DiskState = "none") -> None:
-        """Boot a machine, for the first time or again, that joins by way of live ones, and retries until it is in.
+        """Boot a machine, for the first time or again. It joins by live machines and retries until it is in the swarm.
 
-        If nobody is left to join, it begins the swarm again, with what is on its disk and the seeds.
+        If no machine is left to join, this one starts the swarm again, with the content of its disk and the seeds.
         """
         self._boot(number, disk, founds=False)
 
     def hang(self, number: int) -> None:
-        """Boot a machine behind a NAT that becomes a leaf of live ones; so it will be whenever it is booted again."""
+        """Boot a machine behind a NAT that becomes a leaf of live machines. Every later boot makes it a leaf again."""
         self._boot(number, "none", founds=False, is_leaf=True)
 
     def kill(self, number: int) -> None:
-        """End the peer between two of its steps; what it had not synced is lost in part."""
+        """End the peer between two of its steps. Its disk loses a part of the unsynced bytes."""
         machine = self.machines[number]
         self._stop(machine, "killed")
         machine.disk.crash()
@@ -240,7 +240,7 @@ class Machines:
         self.loop.thaw(self.machines[number].host)
 
     def leave(self, number: int) -> None:
-        """Ask the peer to leave the swarm; it ends by itself."""
+        """Ask the peer to leave the swarm. The peer ends by itself."""
         machine = self.machines[number]
         machine.leaves = True
         if machine.leaf is not None:
@@ -249,7 +249,7 @@ class Machines:
             machine.host.context.copy().run(machine.peer.leave_soon)
 
     def full(self, number: int, full: bool) -> None:
-        """Let the machine's disk be full, or make room."""
+        """Fill the machine's disk, or make room."""
         self.machines[number].disk.full = full
 
     def snapshot(self, number: int) -> None:
@@ -258,7 +258,7 @@ class Machines:
         self.machines[number].disk.snapshot()
 
     def jump(self, number: int, seconds: float) -> None:
-        """Move the machine's wall clock; its next peer sees it."""
+        """Move the machine's wall clock. The next peer of the machine uses the new time."""
         self.machines[number].clock_s += seconds
 
     # --- a machine's life
@@ -284,7 +284,7 @@ class Machines:
         self.loop.kill(machine.host)
 
     async def _live(self, machine: Machine) -> None:
-        """Run peers until one has come to its end."""
+        """Run peers until the end of a peer is final."""
         host = machine.host
         end = None
         while end is None:
@@ -295,7 +295,7 @@ class Machines:
                 await asyncio.sleep(REJOIN_S)
             except DiskFullError:
                 machine.peer, machine.leaf, machine.founds = None, None, False
-                while machine.disk.full:  # noqa: ASYNC110 -- as a person would look
+                while machine.disk.full:  # noqa: ASYNC110 -- as a person would check
                     await asyncio.sleep(REJOIN_S)
             except Exception as error:
                 end = repr(error)
@@ -305,7 +305,7 @@ class Machines:
             machine.disk.close()
 
     async def _run_peer(self, machine: Machine) -> str:
-        """Run one peer; return how it ended. Raises StartError, StorageError."""
+        """Run a peer and return how it ended. Raises StartError, StorageError."""
         others = self._others(machine)
         machine.founds = machine.founds or not others
         config, world = self._config(machine), self._environment(machine)
@@ -322,7 +322,7 @@ class Machines:
         return "left" if peer.leaving else "done"
 
     async def _run_leaf(self, machine: Machine) -> str:
-        """Run one leaf; return how it ended. Raises StartError, StorageError."""
+        """Run a leaf and return how it ended. Raises StartError, StorageError."""
         async with Leaf(self._config(machine), self._environment(machine)) as leaf:
             machine.leaf = leaf
             await leaf.join(self._known_of(self._others(machine)))
@@ -333,11 +333,11 @@ class Machines:
         return "left" if machine.leaves else "done"
 
     def _others(self, machine: Machine) -> list[str]:
-        """Return the IPs of those who are there to join."""
+        """Return the IPs of the machines that are there to join."""
         return [other.host.ip for other in self.live if other.begun and other is not machine]
 
     def _known_of(self, others: list[str]) -> list[tuple[str, int]]:
-        """Return the addresses of those of them a joiner is told of."""
+        """Return the addresses that a joiner gets: a sample of these IPs."""
         return [(ip, PORT_DEFAULT) for ip in self._random.sample(others, min(BOOTSTRAPS, len(others)))]
 
     def _config(self, machine: Machine) -> Config:
@@ -359,10 +359,10 @@ class Machines:
             sync=machine.disk.sync,
             resolver=lambda: WebResolver(self._web),
             free_bytes=lambda _: 1 << 40,
-            poison_pages=lambda _: PoisonPages(None),  # No page kills here.
+            poison_pages=lambda _: PoisonPages(None),  # No page crashes a peer here.
         )
 
-    # --- what went wrong
+    # --- errors
 
     def _note(self, what: str, error: BaseException | None = None) -> None:
         host = HOST.get(None)
@@ -372,7 +372,7 @@ class Machines:
 
 
 class _ErrorRecords(logging.Handler):
-    """Hands over what is logged as an error."""
+    """A logging handler that passes records of level ERROR on."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__(logging.ERROR)

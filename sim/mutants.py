@@ -1,17 +1,22 @@
 """Planted bugs: each breaks one promise of the peers in one place, and the campaign must find it.
 
-A mutant is a function that takes what stands at a *seam* (a class's method, a module's function, by its path) and
-returns what is put there instead while the mutant is planted (`unittest.mock.patch.object`). Its docstring says in
-words what is then wrong. Nothing else of kadcrawl is touched, and nothing of it knows of this file; a seam that has
-been renamed makes `planted` raise AttributeError, which the tests look for.
+A mutant is a function that takes the object at a *seam* (a class's method or a module's function, by its path) and
+returns its replacement while the mutant is planted (`unittest.mock.patch.object`). The docstring of the function states
+the fault. Nothing else of kadcrawl changes, and kadcrawl does not know this file. A seam that has been renamed makes
+`planted` raise AttributeError. The tests check every seam.
 
-Not every slip breaks a promise. These were planted and left out again, as something else makes up for each while no
-more than two peers are gone: one wave taken for proof of the end, or silence for idleness (what is pending is counted
-at three peers, of which one at least answers); links on their way not counted (their page stays PENDING until they have
-arrived); digests that do not tell PENDING from DONE (they are compared with the number of PENDING beside them, and
-by windows only in cells of thousands); a death that backups do not report at once (they report strays anyway); a
-site's own delay that does not move with it (waits of more than 10 s are copied, and robots.txt says it again); cells
-dropped unseen (all that is left to drop is a page fetched twice, which a change of owner may cost).
+Not every slip breaks a promise. These mutants were planted and removed again, because another mechanism makes up for
+each while no more than two peers are gone:
+
+- one wave as proof of the end, or silence taken for idleness: pending URLs are counted at three peers, and at least one
+  of them answers
+- links on their way not counted: their page stays PENDING until they have arrived
+- digests that do not tell PENDING from DONE: they are compared with the number of PENDING beside them, and by windows
+  only in cells of thousands
+- a death that backups do not report at once: they report misplaced records anyway
+- a site's own delay that does not move with the site: waits of more than 10 s are copied, and robots.txt states the
+  delay again
+- cells dropped without a check: the worst result is a page fetched twice, which a change of owner may cost
 """
 
 import asyncio
@@ -22,7 +27,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 Replace = Callable[[Any], Any]
-"""What stands at the seam -> what is put there."""
+"""Maps the object at the seam to its replacement."""
 
 
 class Mutant(NamedTuple):
@@ -32,12 +37,12 @@ class Mutant(NamedTuple):
     seam: str
     """``package.module:Class.method`` or ``package.module:function``."""
     breaks: str
-    """What is wrong, in words."""
+    """The fault in words."""
     replace: Replace
 
 
 MUTANTS: dict[str, Mutant] = {}
-"""By name, in the order of a URL's life."""
+"""Mutants by name, in the order of a URL's life."""
 
 QUICK = (
     "robots_ignored",
@@ -53,14 +58,14 @@ QUICK = (
     "holders_keep_silent",
     "ends_after_a_sample",
 )
-"""Those a quick look plants: found within a few seeds, and of every room."""
+"""The mutants of a quick campaign: found within a few seeds, and from every room."""
 
 
 def mutant(seam: str) -> Callable[[Replace], Replace]:
     """Enter the decorated function under its name."""
 
     def enter(replace: Replace) -> Replace:
-        assert replace.__doc__, "a mutant says what it breaks"
+        assert replace.__doc__, "a mutant needs a docstring that states its fault"
         MUTANTS[replace.__name__] = Mutant(replace.__name__, seam, replace.__doc__, replace)
         return replace
 
@@ -69,7 +74,7 @@ def mutant(seam: str) -> Callable[[Replace], Replace]:
 
 @contextmanager
 def planted(name: str | None) -> Iterator[None]:
-    """While open, the bug of this name is in kadcrawl; none for None. Raises KeyError, AttributeError."""
+    """Plant the mutant of this name while the context is open, or none for None. Raises KeyError, AttributeError."""
     if name is None:
         yield
         return
@@ -85,7 +90,7 @@ def planted(name: str | None) -> Iterator[None]:
 
 @mutant("kadcrawl.crawl.links.forwarder:Forwarder._offer")
 def links_lost_on_refusal(offer: Any) -> Any:
-    """An offer that failed, or that the other peer did not take, counts as acknowledged."""
+    """An offer that failed, or that the other peer refused, counts as acknowledged."""
 
     async def offer_once(self: Any, owner: Any, batch: Any) -> Any:
         for link, place in await offer(self, owner, batch):
@@ -110,7 +115,7 @@ def done_before_links_are_safe(forward: Any) -> Any:
 
 @mutant("kadcrawl.store.journal:Journal.durable")
 def acknowledged_before_durable(_: Any) -> Any:
-    """What is to be on disk first is acknowledged before it is there."""
+    """Records are acknowledged before they are on disk."""
 
     def durable(self: Any) -> Any:
         self._dirty.set()
@@ -123,7 +128,7 @@ def acknowledged_before_durable(_: Any) -> Any:
 
 @mutant("kadcrawl.store.journal:Journal.__init__")
 def journal_never_synced(init: Any) -> Any:
-    """Commits are not synced: a power cut takes what the system had not written yet."""
+    """Commits are not synced: a power cut loses all that the system had not written yet."""
 
     def init_without_sync(self: Any, directory: Any, commit_spacing_s: Any, sync: Any = None) -> None:
         init(self, directory, commit_spacing_s, lambda fds: None)
@@ -146,7 +151,7 @@ def page_lines_not_written_again(init: Any) -> Any:
 
 @mutant("kadcrawl.crawl.robots.rules:Rules.allowed")
 def robots_ignored(_: Any) -> Any:
-    """What robots.txt forbids is fetched."""
+    """URLs that robots.txt forbids are fetched."""
     return lambda self, url: True
 
 
@@ -164,13 +169,13 @@ def not_held_after_crash(open_cell: Any) -> Any:
 
 @mutant("kadcrawl.crawl.frontier.frontier:Frontier.clock")
 def clocks_forgotten_on_move(clock: Any) -> Any:
-    """Whoever takes a cell over hears that its sites may be asked at once."""
+    """The next owner of a cell learns that its sites may be asked at once."""
     return lambda self, name, now: (0.0, clock(self, name, now)[1])
 
 
 @mutant("kadcrawl.crawl.frontier.frontier:Frontier.close")
 def released_and_still_crawled(_: Any) -> Any:
-    """A cell that another owns now is crawled on."""
+    """A peer goes on crawling a cell that another peer owns now."""
     return lambda self, cell: None
 
 
@@ -182,11 +187,11 @@ def released_while_in_flight(_: Any) -> Any:
 
 @mutant("kadcrawl.replication.cells:Cells.is_stalled")
 def stall_not_noticed(_: Any) -> Any:
-    """A peer that was frozen goes on as if nothing had been."""
+    """A peer that was frozen goes on without noticing the stall."""
     return lambda self: False
 
 
-# --- who owns what ---------------------------------------------------------------------------------------------------
+# --- owners -----------------------------------------------------------------------------------------------------------
 
 
 @mutant("kadcrawl.overlay.overlay:Overlay.owns")
@@ -204,7 +209,7 @@ def second_closest_owner(_: Any) -> Any:
 
 @mutant("kadcrawl.replication.owner.catch_up:holders")
 def backup_skipped(holders: Any) -> Any:
-    """The second backup gets nothing."""
+    """The second backup gets no records."""
     return lambda nearest: holders(nearest)[:2]
 
 
@@ -221,7 +226,7 @@ def backups_not_distinct(_: Any) -> Any:
 
 @mutant("kadcrawl.replication.holder_side:HolderSide._send_cells_held")
 def holders_keep_silent(_: Any) -> Any:
-    """Who holds records of a cell does not tell its owner so: neither backups of one that died nor who comes back."""
+    """Holders of a cell do not report their records to its owner: neither backups after a death nor returning peers."""
 
     async def say_nothing(self: Any, owner: Any, cells: Any) -> None:
         return None
@@ -231,7 +236,7 @@ def holders_keep_silent(_: Any) -> Any:
 
 @mutant("kadcrawl.replication.placement.holdings:Holdings.joined")
 def newcomers_not_told(_: Any) -> Any:
-    """Nobody tells a newcomer what is now its own."""
+    """No peer reports to a newcomer the cells that it owns now."""
     return lambda self, newcomer: []
 
 
@@ -240,13 +245,13 @@ def newcomers_not_told(_: Any) -> Any:
 
 @mutant("kadcrawl.replication.replicator:Replicator.changed")
 def changes_not_copied(_: Any) -> Any:
-    """Backups hear of a cell when it is synced, and then of no change of it."""
+    """Backups get a cell when it is synced, but no later change of it."""
     return lambda self, cell, key: None
 
 
 @mutant("kadcrawl.replication.replicator:Replicator.delivered")
 def copies_not_awaited(_: Any) -> Any:
-    """A link is acknowledged before the backups have it."""
+    """A link is acknowledged before the backups have the link."""
 
     async def delivered(self: Any, contact: Any) -> bool:
         return True
@@ -256,13 +261,13 @@ def copies_not_awaited(_: Any) -> Any:
 
 @mutant("kadcrawl.crawl.links.intake:Intake.merge_done")
 def done_not_merged(_: Any) -> Any:
-    """That a URL is DONE elsewhere is not learned."""
+    """A peer does not learn that a URL is DONE elsewhere."""
     return lambda self, key, now: None
 
 
 @mutant("kadcrawl.replication.anti_entropy:AntiEntropy.reconcile")
 def opened_before_caught_up(_: Any) -> Any:
-    """A cell is opened without what the others have of it."""
+    """A cell is opened without the records of the other holders."""
 
     async def reconcile(self: Any, *_: Any, **__: Any) -> None:
         return None
@@ -285,7 +290,7 @@ def left_without_handing_over(_: Any) -> Any:
 
 @mutant("kadcrawl.crawl.frontier.site:Site.lend")
 def lent_and_still_crawled(lend: Any) -> Any:
-    """The giver goes on at a site by the connections it has lent."""
+    """A lender goes on at a site with the connections that it has lent."""
 
     def lend_and_keep(self: Any, count: int, connections: int) -> Any:
         entries = lend(self, count, connections)
@@ -297,13 +302,13 @@ def lent_and_still_crawled(lend: Any) -> Any:
 
 @mutant("kadcrawl.lending.borrower:Borrower.expire")
 def lease_without_end(_: Any) -> Any:
-    """A taker goes on however long its giver has been silent."""
+    """A borrower goes on however long its lender has been silent."""
     return lambda self: None
 
 
 @mutant("kadcrawl.lending.loan:lender_takes_back_at")
 def lease_too_short(_: Any) -> Any:
-    """A giver takes pages back before their taker has stopped."""
+    """A lender takes pages back before their borrower has stopped."""
     return lambda received_at: received_at + 0.3
 
 
@@ -319,7 +324,7 @@ def connections_not_waited_for(_: Any) -> Any:
 
 @mutant("kadcrawl.lending.lender:Lender._end")
 def loan_never_ends(_: Any) -> Any:
-    """What comes back from a taker stays lent."""
+    """Pages that a borrower returns stay lent."""
 
     def end(self: Any, loan: Any) -> None:
         self._loans.pop(loan.id, None)
@@ -340,7 +345,7 @@ def released_while_lent(is_busy: Any) -> Any:
 
 @mutant("kadcrawl.lending.loans:Loans._journal")
 def borrowed_page_not_written(_: Any) -> Any:
-    """A page fetched for another peer is said to be done and is in no output."""
+    """A page fetched for another peer counts as done and is in no output."""
     return lambda self, entry, line, records, *, reported: True
 
 
@@ -349,7 +354,7 @@ def borrowed_page_not_written(_: Any) -> Any:
 
 @mutant("kadcrawl.overlay.waves.termination:Termination._proof")
 def ends_after_a_sample(_: Any) -> Any:
-    """A few peers that are idle are taken for the whole swarm."""
+    """A sample of idle peers is taken for the whole swarm."""
 
     async def proof(self: Any) -> Any:
         from kadcrawl.link.wire.messages import Survey
@@ -364,5 +369,5 @@ def ends_after_a_sample(_: Any) -> Any:
 
 @mutant("kadcrawl.crawl.crawler:Crawler.pending")
 def only_open_cells_counted(_: Any) -> Any:
-    """The end is sought while PENDING copies are left of cells nobody has opened yet."""
+    """A peer seeks the end although it has PENDING copies of cells that no peer has opened yet."""
     return property(lambda self: self._frontier.pending)

@@ -1,9 +1,10 @@
-"""The simulated network: hosts with addresses, datagrams that arrive late, twice, or not at all, and who is cut off.
+"""The simulated network: hosts with addresses, datagrams that are late, duplicated or lost, and cut links.
 
-What may go wrong is in `Conditions`, changed at any moment by the test; who cannot reach whom is in the cuts. Streams
-(`sim.tcp`) live by the same conditions, only that to them loss is delay. Whatever arrives enters the trace, whose hash
-tells two runs apart. What becomes of a packet is a function of the seed and of the packet (`Network.lots`), not of what
-else was sent before it: so a Python that runs the callbacks of one instant in another order has the same trace.
+`Conditions` states the current faults, and a test may change them at any moment. The cuts are pairs of IPs that do not
+reach each other. TCP streams (`sim/tcp.py`) live by the same conditions, except that a loss is a delay there. Each
+arrival enters the trace, and the hash of the trace tells two runs apart. The fate of a packet is a function of the seed
+and of the packet (`Network.lots`), not of earlier packets. So a Python that runs the callbacks of one instant in
+another order has the same trace.
 """
 
 import asyncio
@@ -27,9 +28,9 @@ Lots = tuple[float, float, float, float]
 FIRST_PORT = 40_000
 """Ports the system chooses begin here."""
 DATAGRAMS_HELD_MAX = 256
-"""Datagrams that wait in the kernel of a frozen host; about what Linux keeps for one socket (net.core.rmem_default)."""
+"""The most datagrams in the kernel of a frozen host: about the limit of Linux for a socket (net.core.rmem_default)."""
 THAW_STEP_S = 0.0001
-"""What a host that thaws takes for each thing it has missed."""
+"""Seconds that a thawing host takes for each missed callback and datagram."""
 
 _FOUR = struct.Struct("<4Q")
 _UNIT = 2.0**-64
@@ -41,19 +42,19 @@ class Conditions:
 
     latency_s: float = 0.02
     jitter_s: float = 0.02
-    """Added to the latency, uniformly from 0 to this; so datagrams may overtake each other."""
+    """The most that is added to the latency, uniformly from 0. So datagrams may overtake each other."""
     loss: float = 0.0
-    """Probability that a packet does not arrive; a stream sends it again, later."""
+    """Probability that a packet does not arrive. A stream sends the packet again later."""
     duplication: float = 0.0
     """Probability that a datagram arrives twice."""
     bandwidth_bytes_s: float = math.inf
-    """Of each stream, each way."""
+    """Bandwidth of each stream in each direction."""
     disk_s: float = 0.001
-    """What the executor does for a host takes this long, and up to twice as long."""
+    """Seconds that a call in a host's executor takes, up to twice as long."""
 
 
 class Host:
-    """A machine with one IP address; dead for good once killed, then another takes its place."""
+    """A machine with one IP address. A killed host is dead for good, and a new `Host` takes its place."""
 
     def __init__(self, network: "Network", ip: str) -> None:
         self.network = network
@@ -61,13 +62,13 @@ class Host:
         self.alive = True
         self.frozen = False
         self.runs = True
-        """Alive and not frozen."""
+        """Whether the host is alive and not frozen."""
         self.hidden = False
-        """Behind a NAT: it reaches others, and nothing that others begin reaches it."""
+        """The host is behind a NAT: connections and datagrams that others begin do not reach it."""
         self.read_bytes_s = math.inf
-        """How fast it reads from each of its streams."""
+        """Bytes per second that the host reads from each of its streams."""
         self.disk_s = 0.0
-        """What its executor takes for each thing beyond what all disks do."""
+        """Seconds that a call in this host's executor takes beyond `Conditions.disk_s`."""
         self.sockets: dict[int, SimDatagramTransport] = {}
         self.listeners: dict[int, ListeningPort] = {}
         self.connections: dict[Stream, None] = {}
@@ -91,12 +92,12 @@ class Host:
         return self._next_port
 
     def disk_turn(self) -> float:
-        """Return the instant at which the disk will be done with one thing more."""
+        """Return the instant at which the disk will have done one more call."""
         disk_s = (self.network.conditions.disk_s + self.disk_s) * (1 + self.network.lots(f"disk {self.ip}")[0])
         self._disk_free_at = max(self._disk_free_at, self.network.loop.now) + disk_s
         return self._disk_free_at
 
-    # --- by way of the loop only
+    # --- called by the loop
 
     def cease(self) -> None:
         self.alive = self.runs = False
@@ -112,7 +113,7 @@ class Host:
     def thaw(self) -> None:
         self.frozen, self.runs = False, self.alive
         loop = self.network.loop
-        # One after the other: were it all one instant, its order would be that of this Python's asyncio.
+        # One instant each: the order within one instant would depend on the version of Python.
         instants = count(loop.now, THAW_STEP_S)
         while self.held:
             loop.make_up(next(instants), self.held.popleft())
@@ -122,7 +123,7 @@ class Host:
             loop.post(next(instants), connection.pump)
 
     def receive(self, source: Address, target: Address, data: bytes) -> None:
-        """Take a datagram; when frozen later, or never if the buffer is full."""
+        """Deliver a datagram. A frozen host gets it after the thaw, or never if the buffer is full."""
         if self.frozen:
             if len(self._datagrams) < DATAGRAMS_HELD_MAX:
                 self._datagrams.append((source, target, data))
@@ -147,21 +148,21 @@ class Network:
         self.sent = 0
         """Datagrams put on their way."""
         self.turned_away = 0
-        """Connections and datagrams begun by others that a hidden host did not get."""
+        """Connections and datagrams that hidden hosts did not get."""
         self.delivered = 0
         """Datagrams and segments of streams that arrived."""
         self._chance = blake2b(digest_size=32, key=str(seed).encode())
-        """What all lots are drawn from; it is copied, never fed."""
+        """The keyed hash from which all lots are drawn. It is copied and never updated."""
         self._cuts: set[tuple[str, str]] = set()
         self._trace = blake2b(digest_size=16)
 
     def host(self, ip: str) -> Host:
-        """Make a machine with address `ip`; a dead one there is replaced."""
+        """Create a machine with address `ip`. It replaces a dead machine there."""
         host = self.hosts[ip] = Host(self, ip)
         return host
 
     def cut(self, one: Iterable[str], other: Iterable[str], *, one_way: bool = False) -> None:
-        """Let nothing pass between the IPs of `one` side and those of the `other`; `one_way`: from `one` to `other`."""
+        """Block all packets between the IPs of the two sides, or with `one_way` only those from `one` to `other`."""
         others = list(other)
         for a in one:
             self._cuts.update((a, b) for b in others)
@@ -177,7 +178,8 @@ class Network:
         return bool(self._cuts) and (source, target) in self._cuts
 
     def lots(self, about: str, data: bytes = b"") -> Lots:
-        """Draw four numbers from 0 to 1 for what happens now: the same for the same seed, instant and words."""
+        """Draw four numbers from 0 to 1 for an event of this instant. Seed, instant and arguments determine the
+        numbers."""
         drawn = self._chance.copy()
         drawn.update(f"{self.loop.now!r} {about} ".encode() + data)
         a, b, c, d = _FOUR.unpack(drawn.digest())
@@ -192,7 +194,7 @@ class Network:
         return self._trace.hexdigest()
 
     def arrived(self, kind: str, source: Address, target: Address, data: bytes) -> None:
-        """Note in the trace what has arrived."""
+        """Record an arrival in the trace."""
         self.delivered += 1
         head = f"{self.loop.now:.9f} {kind} {source[0]}:{source[1]} {target[0]}:{target[1]} {len(data)} "
         self._trace.update(head.encode() + data)
@@ -220,7 +222,7 @@ class Network:
             loop.post(loop.now + self.delay(second), self._arrive, source, target, data)
 
     def getaddrinfo(self, host: str, port: int, kind: int) -> list[Any]:
-        """Resolve an IP literal; names are asked of the World's resolver. Raises OSError for them."""
+        """Resolve an IP literal. Names raise OSError: the `Environment` has a resolver for them."""
         socket.inet_pton(socket.AF_INET, host)
         return [(socket.AF_INET, kind, 0, "", (host, port))]
 

@@ -1,8 +1,8 @@
 """The observer of one simulated crawl: sees all machines at once, touches none, and writes down the `Facts`.
 
-It looks at every moment of the fault plan, just before and just after, and a few times a second in between. What it
-takes from the peers is what they hold and claim; who *ought* to hold a cell it works out itself, from the IDs of those
-that stand. A machine *stands* while it is up, not frozen, has a job and is not leaving.
+It looks just before and just after every moment of the fault plan, and a few times a second in between. From the peers
+it takes the records they hold and the cells they claim. The *rightful* holders of a cell it computes itself, from the
+IDs of the standing machines. A machine *stands* while it is up, not frozen, has a job and is not leaving.
 """
 
 from collections import Counter
@@ -30,15 +30,17 @@ from .trails import SeenTrails
 from .web_server import WebServer
 
 TOGETHER_S = 1.0
-"""Kills this close to each other are one: nobody has noticed the first at the second."""
+"""Seconds within which two kills count as together: no peer has noticed the first at the second."""
 ORPHANED_S = LEASE_S + 0.1
-"""For so long after a giver's death its takers may go on, as they cannot know."""
+"""Seconds for which borrowers may go on after the death of their lender, because they cannot know of it."""
 SETTLED_S = 3.5
-"""By then those who were there at the beginning know each other, and have what the first of them crawled while it was
-alone: it releases a cell only when the page under way there has come, which may take a second after the last has joined
-(seed 21 with fingerprints)."""
+"""Seconds after which the first machines know each other and have the records of the machine that was alone.
+
+That machine releases a cell only when the page under way there has come. This may take a second after the last machine
+has joined (seed 21 with fingerprints).
+"""
 JOINING_S = 5.0
-"""A newcomer is one for this long."""
+"""Seconds for which a machine counts as a newcomer."""
 
 Standing = dict[int, int]
 """Machine -> ID of its peer."""
@@ -56,9 +58,9 @@ class Observer:
         connections_max: int,
         befalls_at: float = inf,
     ) -> None:
-        """`connections_max`: requests a site without a delay may have under way at a time.
+        """`connections_max` limits the requests under way at a time to a site without a delay.
 
-        `befalls_at`: the second before which nothing befalls anybody.
+        No fault happens before the instant `befalls_at`, in virtual seconds.
         """
         self._befalls_at = befalls_at
         self._machines = machines
@@ -67,7 +69,7 @@ class Observer:
         self._overs = server.overs
         self._connections_max = connections_max
         self._out_of_reach: dict[int, float] = {}
-        """Requests, by their place in the log, that whoever owns their site could not know of from a second on."""
+        """Place of a request in the log -> the instant since when the owner of its site may not know it."""
         self._job = job
         self._place = Partitioner(job.partition, job.cell_bits).locate
         self._delays = web.delays(job.delay_s)
@@ -90,20 +92,20 @@ class Observer:
         self._partings: list[Parting] = []
         self._kills: list[tuple[float, tuple[int, ...], sometimes.Holders]] = []
         self._lost_sites: dict[int, tuple[set[str], int]] = {}
-        """Killed machine -> the sites that were its own, and how many fetches there had been."""
+        """Killed machine -> the sites that it owned, and the number of fetches before."""
         self._newcomers: dict[int, float] = {}
         self._loans = SeenLoans()
         self._shared: dict[str, str] = {}
-        """URL -> when and by whom it could be fetched twice, as it was lent and not only that."""
+        """URL -> sentence that says when and by which machines a lent page could be fetched twice."""
         self._trails = SeenTrails(web.trails, self._keys)
         self._unsafe: dict[str, str] = {}
-        """URL -> when too few peers knew it, of those a finished page linked to."""
+        """URL that a finished page linked to -> sentence that says when too few peers knew it."""
         self._looked_at = 0.0
         self._killed_at: dict[int, float] = {}
         self._cut: set[int] = set()
-        """Machines that are cut off from others just now."""
+        """The machines that a partition cuts off at the moment."""
         self._known_done: set[Key] = set()
-        """Keys that were DONE on machines now dead, or when somebody last said that all is over."""
+        """Keys that were DONE on machines now dead, or when a peer last said that the crawl is over."""
         self._says_over: set[int] = set()
         self._ends: list[End] = []
         self._peaks: dict[str, tuple[int, int]] = {}
@@ -119,7 +121,7 @@ class Observer:
     # --- while it happens ----------------------------------------------------------------------------------------
 
     def before(self, event: Event, now: float, *, begins: bool) -> None:
-        """An event of the plan is about to begin, or to end."""
+        """Record the state before an event of the plan begins, or ends."""
         self.look(now)
         match event.kind:
             case Kind.KILL:
@@ -129,12 +131,12 @@ class Observer:
             case Kind.JOIN:
                 self._newcomers.update(dict.fromkeys(event.machines, now))
             case Kind.PARTITION | Kind.ONE_WAY if not begins:
-                # Each side still has to notice.
+                # Each side still has to notice the end of the partition.
                 self._partings.append(Parting(event.at_s, now + RECOVERY_S, frozenset(event.machines)))
         if event.kind in (Kind.PARTITION, Kind.ONE_WAY):
             self._cut = set(event.machines) if begins else set()
         if event.kind in (Kind.PARTITION, Kind.ONE_WAY, Kind.LOSS, Kind.DELAY):
-            # Whoever seems dead to some is no owner to them.
+            # A peer that seems dead to some peers is no owner to them.
             self._changes.update(self._sites)
         elif event.kind in (Kind.FREEZE, Kind.SLOW):
             if begins:
@@ -142,13 +144,13 @@ class Observer:
             self._changes.update(site for site, cell in self._sites.items() if self._owners.get(cell) in event.machines)
 
     def look(self, now: float) -> None:
-        """See what may have changed by itself."""
+        """Record all changes that peers make by themselves."""
         standing = self._follow_owners()
         lost = self._loans.look(now, ((number, self._peer(number)) for number in standing), self._leaves)
         if lost:
             origins = {origin for origin in self._sites if site_of(f"{origin}/", self._job.partition) in lost}
             self._changes.update(origins)
-            # Its giver may have gone on at once.
+            # The lender may have gone on at once.
             self._lose_sight(self._looked_at, lambda fetch: fetch.lender is not None and fetch.site in origins)
         self._looked_at = now
         self._see_shared(standing, now)
@@ -165,7 +167,7 @@ class Observer:
             self._repair_s = now - self._quiet_at
 
     def calm(self, now: float) -> None:
-        """Nothing more will happen to anybody: from now on the swarm has to come to rest."""
+        """Note that the last fault is over: from now on the swarm has to come to rest."""
         self.look(now)
         self._quiet_at = now
         self._to_repair = {}
@@ -175,7 +177,7 @@ class Observer:
 
     @property
     def at_rest(self) -> bool:
-        """All peers say that all is over, and its rightful holders have everything."""
+        """All peers say that the crawl is over, and the rightful holders have all records."""
         if self._repair_s is None or not self._all_say_over:
             return False
         standing = self._standing()
@@ -184,7 +186,7 @@ class Observer:
         return all(count == wanted for count in self._copies(standing, records).values())
 
     def is_alone(self, number: int) -> bool:
-        """Return whether a machine holds a record that no other that stands has as far."""
+        """Return whether no other standing machine has some record of this machine in as advanced a state."""
         standing = self._standing()
         if number not in standing:
             return False
@@ -194,12 +196,12 @@ class Observer:
         )
 
     def agrees(self, named: Iterable[tuple[int, int, int]]) -> bool:
-        """Return whether all name the rightful owners (see `Facts`)."""
+        """Return whether all named owners are the rightful owners (see `Facts`)."""
         holders = self._holders(self._standing())
         return all(answered == holders[Cell(cell)][0] for _, cell, answered in named)
 
     def facts(self, now: float, named: Iterable[tuple[int, int, int]]) -> Facts:
-        """Write everything down; `named` says whom peers named as owners (see `Facts`)."""
+        """Return all facts. `named` are the owners that peers named (see `Facts`)."""
         self._follow_fetches()
         standing = self._standing()
         holders = self._holders(standing)
@@ -252,23 +254,23 @@ class Observer:
 
     @property
     def pages(self) -> int:
-        """URLs there are to be crawled."""
+        """The number of URLs of a complete crawl."""
         return len(self._truth)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """Those of the web's sites."""
+        """The cells of the web's sites."""
         return self._cells
 
     def number_of(self, peer_id: bytes) -> int:
-        """Return the machine that stands with this ID; -1 for none."""
+        """Return the standing machine with this peer ID, or -1."""
         wanted = int.from_bytes(peer_id, "big")
         return next((number for number, one in self._standing().items() if one == wanted), -1)
 
     # --- what changes by itself ----------------------------------------------------------------------------------
 
     def _follow_owners(self) -> Standing:
-        """Count a change for every site whose owner is another, or the same started anew."""
+        """Count a change for every site whose owner is another machine, or a new incarnation of the same."""
         standing = self._standing()
         stood = {number: (one, self._machines.machines[number].incarnations) for number, one in standing.items()}
         if stood != self._stood:
@@ -279,7 +281,7 @@ class Observer:
                 if cell in before and (self._owners.get(cell) != before[cell] or before[cell] in anew):
                     self._changes[site] += 1
             if not before:
-                # Who began the swarm crawls what others own by the time anybody looks.
+                # The first machine crawls sites that others own by the time of the first look.
                 self._follow_fetches()
                 crawled = {(fetch.site, fetch.machine) for fetch in self._fetches}
                 moved = {site for site, machine in crawled if self._owners.get(self._sites[site]) != machine}
@@ -296,14 +298,14 @@ class Observer:
     def _see_shared(self, standing: Standing, now: float) -> None:
         peers = ((number, self._peer(number)) for number in standing)
         for url, ends, others in self._loans.shared(now, peers, self._leaves):
-            # A partition that parts the givers parts their takers' work as well.
+            # A partition that separates the lenders separates the work of their borrowers as well.
             if not any(self._parted(one, other, now) for one in ends for other in others):
                 lent = f"{url} was lent, between {sorted(ends)}"
                 seen = f"{lent}, and could be fetched by {sorted(others)} at {now:.3f} s"
                 self._shared.setdefault(url, seen)
 
     def _parted(self, one: int, other: int, now: float) -> bool:
-        """Whether a partition keeps two machines apart, or did so lately."""
+        """Return whether a partition separates two machines, or did so lately."""
         fews = [self._cut, *(parting.few for parting in self._partings if parting.from_s <= now <= parting.until_s)]
         return any((one in few) != (other in few) for few in fews)
 
@@ -319,7 +321,7 @@ class Observer:
         self._says_over = saying
 
     def _repaired(self, standing: Standing) -> bool:
-        """Whether all that was stored at the last fault is with its rightful holders."""
+        """Return whether the rightful holders have all records that were stored at the last fault."""
         holders = self._holders(standing)
         return all(
             keys <= self._records_of(number, cell).keys()
@@ -362,7 +364,7 @@ class Observer:
                 self.met["old_disk_after_move"] += 1
 
     def sides_crawled(self) -> None:
-        """Look, at the end, in which partitions both sides crawled."""
+        """Count, at the end, the partitions in which both sides crawled."""
         self._follow_fetches()
         for parting in self._partings:
             cut = parting._replace(until_s=parting.until_s - RECOVERY_S)
@@ -372,12 +374,12 @@ class Observer:
 
     @property
     def _leaves(self) -> list[tuple[int, Leaf]]:
-        """The leaves that have begun, by machine; one that is frozen does nothing."""
+        """The leaves that have started, by machine. Frozen leaves are left out, because they do nothing."""
         leaves = [(machine, machine.leaf) for machine in self._machines.leaves if not machine.frozen]
         return [(machine.number, leaf) for machine, leaf in leaves if leaf is not None and leaf.begun]
 
     def _lose_sight(self, now: float, of: Callable[[Fetch], bool]) -> None:
-        """From now on nobody who matters can know of these requests, should they still be under way."""
+        """Note that from now on no owner can know of these requests, should they still be under way."""
         self._follow_fetches()
         for place, over_s in enumerate(self._overs):
             if over_s > now and of(self._fetches[place]):
@@ -388,7 +390,7 @@ class Observer:
         return machine is not None and machine.alive
 
     def _serves(self, machine: Machine) -> bool:
-        # With a full disk a peer closes and waits to be started again; its store is shut then.
+        # A peer with a full disk closes its store and waits to be started again.
         return machine.alive and machine.peer is not None and machine.peer.begun and not machine.disk.full
 
     def _ended(self, machine: Machine) -> bool:
@@ -396,7 +398,7 @@ class Observer:
 
     def _peer(self, number: int) -> Peer:
         peer = self._machines.machines[number].peer
-        assert peer is not None, "who stands has a peer"
+        assert peer is not None, "a standing machine has a peer"
         return peer
 
     def _standing(self) -> Standing:
@@ -408,7 +410,7 @@ class Observer:
         return standing
 
     def _holders(self, standing: Standing) -> dict[Cell, tuple[int, ...]]:
-        """Return who ought to hold each cell, its owner first."""
+        """Return the rightful holders of each cell, its owner first."""
         if self._holders_of[0] != standing:
             self._holders_of = standing, rightful(standing, self._placements) if standing else {}
         return self._holders_of[1]
@@ -421,14 +423,14 @@ class Observer:
         return self._histories.of_store(self._peer(number).store, cell)
 
     def _busy(self, number: int) -> Iterator[Cell]:
-        """Yield the cells of which a machine holds work."""
+        """Yield the cells in which a machine has PENDING URLs."""
         return (cell for cell, tally in self._peer(number).store.cells.items() if tally.pending)
 
     def _is_open(self, number: int, cell: Cell) -> bool:
         return self._peer(number).components.frontier.is_open(cell)
 
     def _journaled(self, number: int) -> dict[Key, int]:
-        """Return what is committed in a machine's journal."""
+        """Return the records that are committed in a machine's journal."""
         return self._histories.on_disk(self._peer(number).store)
 
     def _remember_done(self) -> None:
@@ -443,10 +445,10 @@ class Observer:
         for request in self._log[len(self._fetches) :]:
             site = f"http://{request.host}"
             asker = self._addresses.get(request.peer, -1)
-            giver = self._loans.lender(site_of(f"{site}/", self._job.partition), asker, request.time)
-            if giver is not None and request.time - self._killed_at.get(giver, -inf) < ORPHANED_S:
+            lender = self._loans.lender(site_of(f"{site}/", self._job.partition), asker, request.time)
+            if lender is not None and request.time - self._killed_at.get(lender, -inf) < ORPHANED_S:
                 self._out_of_reach[len(self._fetches)] = request.time
-            self._fetches.append(Fetch(request.time, site + request.path, site, request.status, asker, giver))
+            self._fetches.append(Fetch(request.time, site + request.path, site, request.status, asker, lender))
 
     def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:
         return copies(records, self._holders(standing), self._job.cell_bits)
@@ -456,6 +458,6 @@ class Observer:
 
 
 def queues(peer: Peer) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of each bounded queue of a peer, what it holds, and its bound."""
+    """Yield the name of each bounded queue of a peer, its length, and its bound."""
     limits, parts = peer.config.limits, peer.components
     yield "requests in flight", parts.crawler.in_flight, limits.fetches_max

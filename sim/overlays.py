@@ -18,7 +18,7 @@ CELL_BITS = 16
 
 
 class OverlaySwarm:
-    """Peers on one simulated network, and what an observer who sees them all can say."""
+    """Peers on one simulated network, and an observer that sees them all."""
 
     def __init__(self, loop: SimLoop, seed: int, settings: OverlaySettings | None = None) -> None:
         self.loop = loop
@@ -27,7 +27,7 @@ class OverlaySwarm:
         self._settings = settings
 
     async def grow(self, count: int) -> None:
-        """Let `count` peers join, one after another, each by way of one already there."""
+        """Let `count` peers join, one after another, each by a peer that is in the swarm."""
         for _ in range(count):
             number = len(self.loop.network.hosts)
             host = self.loop.network.host(f"10.0.{number // 250}.{number % 250 + 1}")
@@ -59,7 +59,7 @@ class OverlaySwarm:
         return sorted(others, key=lambda number: number ^ overlay.me.number)[:count]
 
     async def wrong_owners(self, cells_per_peer: int) -> int:
-        """Ask every peer for the owner of some cells at once; return how many answers are wrong."""
+        """Ask every peer for the owners of some cells at once, and return the number of wrong answers."""
         questions = []
         for host, overlay in self.peers:
             for _ in range(cells_per_peer):
