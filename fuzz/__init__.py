@@ -1,5 +1,9 @@
-"""Fuzzing: what kadcrawl reads from strangers, from its disk and from people, fed with bytes nobody would write.
+"""Fuzzing of the decoders: kadcrawl's readers of network, disk and user input get malformed bytes.
 
-Each target is a function of one input (`target`), called in plain Python by the tests and under atheris by
-`python -m fuzz`.
+`target.py` defines a target: a function of one input. The targets are in `datagrams.py` (UDP), `sealed.py` (UDP with a
+swarm key), `frames.py` (TCP), `pages.py` (HTTP), `journals.py` (disk) and `words.py` (URLs, job files, proxy lists).
+`targets.py` lists them by name. The targets of datagrams run on a `still_loop.py` and a `silent_transport.py`.
+
+``python -m fuzz`` (`__main__.py`) runs a `campaign.py`: a process per target (`child.py`) under atheris, observed by a
+`watch.py`. `corpus.py` keeps the smallest interesting inputs, and the tests run them in plain Python.
 """

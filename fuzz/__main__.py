@@ -1,4 +1,4 @@
-"""``python -m fuzz``: fuzz some targets and say what was found, or try one input again."""
+"""``python -m fuzz``: fuzzes targets and prints the faults found, or runs one input again."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 class RunByDefault(click.Group):
-    """Commands of which the first need not be named: what is no command are its targets and options."""
+    """A command group whose default command is `run`: other first words are its targets and options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
@@ -33,26 +33,28 @@ class RunByDefault(click.Group):
 
 @click.group(cls=RunByDefault, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 def main() -> None:
-    """Feed what kadcrawl reads from strangers, disk and people with bytes nobody would write, guided by coverage.
+    """Feed kadcrawl's readers of network, disk and user input with malformed bytes, guided by coverage.
 
-    Each target calls decisions directly, lets no undocumented exception pass, and asserts what must hold besides. An
-    input may take 100 ms of CPU and the process a gigabyte. What a run finds interesting is in .cache/fuzz, and the
-    smallest of it, as far as there is room, is kept in fuzz/corpus, which the tests run through in plain Python.
+    Each target calls decisions directly, lets no undocumented exception pass, and asserts all other promises. An input
+    may take 100 ms of CPU and the process a gigabyte. The interesting inputs of a run are in .cache/fuzz. The smallest
+    of them, as far as there is room, are kept in fuzz/corpus, and the tests run them in plain Python.
 
     \b
     python -m fuzz                                all targets, half a minute each, two at a time
-    python -m fuzz html urls --seconds 600        these, and longer
+    python -m fuzz html urls --seconds 600        two targets, ten minutes each
     python -m fuzz replay html FILE               one input again, in plain Python
     """
 
 
 @main.command()
 @click.argument("names", metavar="[TARGET]...", nargs=-1, type=click.Choice(NAMES))
-@click.option("--seconds", type=click.IntRange(1), help=f"Of each target.  [default: {SECONDS}, if not --runs]")
+@click.option(
+    "--seconds", type=click.IntRange(1), help=f"Seconds for each target.  [default: {SECONDS}, if not --runs]"
+)
 @click.option("--runs", type=click.IntRange(1), help="Inputs of each target.")
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Processes at a time.")
 def run(names: tuple[str, ...], seconds: int | None, runs: int | None, jobs: int) -> None:
-    """Fuzz these targets, or all; exit code 1 if anything was found."""
+    """Fuzz the named targets, or all. The exit code is 1 if a fault was found."""
     if find_spec("atheris") is None:
         raise click.ClickException(
             f"fuzzing needs atheris, which is not here for Python {sys.version_info[0]}.{sys.version_info[1]}: run "
@@ -81,11 +83,11 @@ def run(names: tuple[str, ...], seconds: int | None, runs: int | None, jobs: int
 @click.argument("name", metavar="TARGET", type=click.Choice(NAMES))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def replay(name: str, file: Path) -> None:
-    """Run one input in plain Python; exit code 1 if it raises or takes too much CPU."""
+    """Run one input in plain Python. The exit code is 1 if it raises or takes too much CPU."""
     data = file.read_bytes()
     one = target(name).one
     try:
-        one(data)  # The first time things are loaded that are not its own.
+        one(data)  # The first call loads modules, which is no cost of the input.
         spent_s = timed(one, data)
     except Exception:
         traceback.print_exc()
@@ -99,7 +101,7 @@ def replay(name: str, file: Path) -> None:
 @main.command()
 @click.argument("names", metavar="[TARGET]...", nargs=-1, type=click.Choice(NAMES))
 def keep(names: tuple[str, ...]) -> None:
-    """Keep in fuzz/corpus what runs found that adds something; each run does so at its end."""
+    """Keep in fuzz/corpus the found inputs that add coverage. Each run does so at its end."""
     for name in names or NAMES:
         count = corpus.keep(target(name), found_by(name))
         console.print(f"{name}: {count} more kept, {len(corpus.kept(name))} in all")

@@ -1,4 +1,4 @@
-"""A run: each target in a process of its own, some at a time, and what came of each."""
+"""A fuzzing run: each target in a process of its own, several at a time, and the result of each."""
 
 import contextlib
 import re
@@ -17,28 +17,28 @@ from fuzz.targets import target
 from fuzz.watch import Sight, name_of
 
 WORK = Path(".cache/fuzz")
-"""What libFuzzer found interesting, by target; the next run goes on from there."""
+"""The directory of libFuzzer's interesting inputs, by target. The next run continues from there."""
 CRASHES = WORK / "crashes"
 SILENT_PROCESS_TIMEOUT_S = 60
-"""With a process that says nothing more, until it is ended."""
+"""Seconds after the last output of a process before it is ended."""
 OUTPUT_LINES = 40
 """Of the child's last words, shown if it died."""
 
 _PULSE = re.compile(r"^#(?P<runs>\d+)\s.*\bcov: (?P<edges>\d+)\b.*\bcorp: (?P<inputs>\d+)/.*\brss: (?P<rss>\d+)Mb")
 _STAT = re.compile(r"^stat::(?P<name>\w+):\s+(?P<value>\d+)")
 _KINDS = {"timeout": "takes too long", "slow-unit": "takes too long", "oom": "takes too much memory"}
-"""What libFuzzer calls its files -> what their inputs do."""
+"""Maps the name prefixes of libFuzzer's files to the effect of their inputs."""
 _ARTIFACT = re.compile(r"Test unit written to (?P<path>\S+)")
 
 
 @dataclass(slots=True)
 class TargetResult:
-    """What is known of one target's run, as it goes on and at its end."""
+    """The state of one target's run, during the run and at its end."""
 
     name: str
     runs: int = 0
     units: str = ""
-    """Of what its inputs are many, and how many they were."""
+    """The unit in which an input is counted, with the count."""
     edges: int = 0
     inputs: int = 0
     peak_mb: int = 0
@@ -47,10 +47,10 @@ class TargetResult:
     kept: int = 0
     """Inputs kept of it, with those of before."""
     crashes: dict[str, str] = field(default_factory=dict)
-    """File of an input -> what it does, in a line."""
+    """File of an input -> its effect, in a line."""
     over: bool = False
     output: list[str] = field(default_factory=list)
-    """What the process said last, if it died of something else than an input."""
+    """The last output of the process, if it died of another cause than an input."""
 
 
 class Campaign:
@@ -123,7 +123,7 @@ class Campaign:
             del self._children[name]
 
     def _look(self, result: TargetResult, told: Path) -> None:
-        """Take what the watch in the process has seen."""
+        """Update the result by the report of the watch in the process."""
         if told.exists():
             sight = msgspec.json.decode(told.read_bytes(), type=Sight)
             result.slowest_s = sight.slowest_s
@@ -133,7 +133,7 @@ class Campaign:
                 result.crashes.setdefault(path, "raises")
 
     def _conclude(self, result: TargetResult, work: Path) -> None:
-        """Try in plain Python what seemed slow, and keep what is worth it."""
+        """Try inputs that seemed slow in plain Python, and keep the inputs that are worth it."""
         name = result.name
         for path in CRASHES.glob(f"{name}-slow-*"):
             replay = subprocess.run(
@@ -151,7 +151,7 @@ class Campaign:
 
 
 def hear(result: TargetResult, line: str) -> None:
-    """Take what libFuzzer says."""
+    """Update the result by a line of libFuzzer's output."""
     if found := _PULSE.match(line):
         result.runs, result.edges, result.inputs = (int(found[one]) for one in ("runs", "edges", "inputs"))
         result.peak_mb = max(result.peak_mb, int(found["rss"]))
@@ -171,6 +171,6 @@ def hear(result: TargetResult, line: str) -> None:
 
 
 def found_by(name: str) -> list[bytes]:
-    """Return what the runs until now found interesting of a target."""
+    """Return the inputs of a target that runs have found interesting so far."""
     work = WORK / name
     return [path.read_bytes() for path in work.iterdir()] if work.is_dir() else []

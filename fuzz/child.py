@@ -6,12 +6,13 @@ from pathlib import Path
 import atheris
 
 TIMEOUT_S = 60
-"""By the wall, after which libFuzzer ends the process and writes down the input: a hang, or a machine too busy."""
+"""Wall-clock seconds after which libFuzzer ends the process and writes the input: a hang, or a machine too busy."""
 RSS_MOST_MB = 1024
 
 
 def main(name: str, directory: str, crashes: str, told: str, seconds: str, runs: str, *others: str) -> None:
-    """Fuzz until the time or the runs are over; `directory` takes the interesting inputs, `others` have some."""
+    """Fuzz until the time or the runs are over. Interesting inputs go to `directory`, and `others` have more of
+    them."""
     with atheris.instrument_imports(include=["kadcrawl"]):
         from fuzz.targets import target
         from fuzz.watch import Watch

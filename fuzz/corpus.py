@@ -19,7 +19,7 @@ from fuzz.watch import name_of
 KEPT = Path(__file__).parent / "corpus"
 """A directory for each target."""
 KEPT_BYTES_MAX = 16 * 1024
-"""Of one target."""
+"""The most bytes that are kept of a target."""
 
 KEPT_LINES_MAX = 20_000
 """Run by one input: the tests run through all of them, and soon."""
@@ -36,7 +36,7 @@ def kept(name: str) -> dict[str, bytes]:
 
 
 def keep(target: Target, candidates: Iterable[bytes]) -> int:
-    """Keep those of the candidates that add something; return how many."""
+    """Keep the candidates that add coverage, and return their number."""
     held = kept(target.name)
     met: set[object] = set()
     for data in [*target.seeds(), *held.values()]:

@@ -1,9 +1,9 @@
-"""What comes by UDP: not one datagram but a story of them, as what harms is mostly what several do to a table.
+"""Fuzzing of UDP datagrams: an input is a story of several, because most harm comes from their joint effect on a table.
 
-A story is a row of steps: a datagram as it is, one that answers a question of ours, a peer that knocks and answers our
-ping, time that goes by. The socket and its time are made up (`Wire`, `StillLoop`), all else is the peer's own:
-protocol, membership, and the overlay that decides whom to ping. After each step everything a stranger could make grow
-is within its bound, and the table is as its own rules say.
+A story is a row of steps: a datagram as it is, an answer to a request of ours, a peer that pings and answers our ping,
+and time that passes. Only the socket and the clock are replaced (`SilentTransport`, `StillLoop`). The rest is the
+peer's own: protocol, membership, and the overlay that decides which peers to ping. After each step every table that a
+non-member can make grow is within its bound, and the routing table satisfies its own rules.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,17 +34,17 @@ from kadcrawl.overlay.routing import Neighbor
 
 ME = NodeId(0x5A << 152)
 SETTINGS = OverlaySettings(k=3, siblings=2, non_members_max=8, evicted_max=4, unreached_max=3, verifying_max=4)
-"""So small that a story of a few hundred bytes comes to every bound."""
+"""Limits so small that a story of a few hundred bytes reaches every bound."""
 STEPS_MAX = 200
 STEP_S = 0.05
-"""What one unit of time in a story is."""
+"""Seconds per unit of time in a story."""
 
 AS_IT_IS, ANSWER, KNOCK, WAIT, NAMED, LEAVING = range(6)
 """The kinds of steps."""
 
 
 class Story:
-    """One peer, and what strangers do to it."""
+    """A peer, and the actions of non-members on it."""
 
     def __init__(self, loop: StillLoop) -> None:
         random = Random(1)
@@ -59,12 +59,12 @@ class Story:
         self.protocol.connection_made(self.wire)
 
     def step(self, bites: Bites) -> None:
-        """Do the next thing, and see that all is in order."""
+        """Take the next step, and check the bounds."""
         kind, number = bites.number() % 6, bites.number()
         received = self.protocol.counters.received
         self.wire.sent.clear()
         if kind == AS_IT_IS:
-            self.receive(bites.take(bites.number(2)), place(number))
+            self.receive(bites.take(bites.number(2)), address_of(number))
         elif kind == ANSWER:
             self._answer(bites.take(bites.number(2)), number)
         elif kind == KNOCK:
@@ -78,8 +78,8 @@ class Story:
             self.protocol.set_nameless(bool(number & 2))
         if kind in (AS_IT_IS, ANSWER):
             assert self.protocol.counters.received <= received + 1
-            # An answer, and a ping of who asked or of who might take the place of who left.
-            assert len(self.wire.sent) <= 1 + SETTINGS.k, "a datagram makes us send many"
+            # An answer, and a ping of the sender or of peers that may replace a leaving peer.
+            assert len(self.wire.sent) <= 1 + SETTINGS.k, "one datagram causes too many datagrams"
         self.check()
 
     def receive(self, datagram: bytes, address: tuple[str, int]) -> None:
@@ -88,21 +88,21 @@ class Story:
         self.loop.advance(0.0)
 
     def _answer(self, datagram: bytes, number: int) -> None:
-        """A datagram that has the ID of a question of ours, from where that was asked."""
+        """Deliver a datagram with the ID of a request of ours, from the address that was asked."""
         asked = list(self.protocol._pending.by_id.items())
         if asked:
             request_id, exchange = asked[number % len(asked)]
             self.receive(datagram[:2] + request_id.to_bytes(8, "big") + datagram[HEADER.size :], exchange.address)
 
     def _knock(self, number: int) -> None:
-        """A stranger pings us, and answers our ping if we want to know it."""
-        self.receive(encode(number, Ping(peer_id(number), 0)), place(number))
+        """Let a non-member ping the peer and answer a ping of the peer."""
+        self.receive(encode(number, Ping(peer_id(number), 0)), address_of(number))
         for request_id, exchange in list(self.protocol._pending.by_id.items()):
-            if exchange.address == place(number) and exchange.expects is Pong:
-                self.receive(encode(request_id, Pong(peer_id(number), number)), place(number))
+            if exchange.address == address_of(number) and exchange.expects is Pong:
+                self.receive(encode(request_id, Pong(peer_id(number), number)), address_of(number))
 
     def _named(self, datagram: bytes) -> None:
-        """Somebody whom we asked names others, as in a look-up."""
+        """Let a peer that was asked name other peers, as in a lookup."""
         try:
             _, message = decode(datagram)
         except MalformedError:
@@ -112,7 +112,7 @@ class Story:
                 self.protocol.welcome_if_new(Neighbor(contact))
 
     def check(self) -> None:
-        """See that nothing has grown beyond its bound, and that the table keeps its own rules."""
+        """Check the bounds of all tables, and the rules of the routing table."""
         table, membership = self.membership.table, self.membership
         members = {}
         mask = 0
@@ -136,18 +136,18 @@ class Story:
         assert in_flight == len(self.overlay._verifying) <= SETTINGS.verifying_max + len(members)
 
 
-def place(number: int) -> tuple[str, int]:
-    """Return the address of a stranger."""
+def address_of(number: int) -> tuple[str, int]:
+    """Return the address of a non-member."""
     return (f"10.0.0.{number}" if number else "::1", 4160 + number % 3)
 
 
 def peer_id(number: int) -> bytes:
-    """Return the ID of a stranger: some of the 256 are near us, and each has another distance."""
+    """Return the ID of a non-member: some of the 256 are near the peer, and each has another distance."""
     return id_bytes(ME ^ number << 152)
 
 
 def datagram(data: bytes) -> int:
-    """Live through a story of datagrams that anybody can send."""
+    """Run a story of datagrams that any host can send."""
     bites = Bites(data)
     loop = StillLoop()
     with loop.running():
@@ -156,14 +156,14 @@ def datagram(data: bytes) -> int:
             if not bites.left:
                 break
             story.step(bites)
-        # Whatever was asked is given up in the end, and nothing goes on by itself.
+        # All requests are given up in the end, and no activity continues by itself.
         loop.advance(10.0)
-        assert not story.protocol._pending.by_id, "a question is neither answered nor given up"
+        assert not story.protocol._pending.by_id, "a request is neither answered nor given up"
         story.check()
     return story.received
 
 
-# --- to begin with -----------------------------------------------------------------------------------------------
+# --- seed inputs -------------------------------------------------------------------------------------------------
 
 
 def step(kind: int, number: int = 0, content: bytes | None = None) -> bytes:
@@ -176,11 +176,11 @@ def messages() -> Iterator[Message]:
     other = peer_id(9)
     yield from (Ping(other, 7), Pong(other, 7), FindNode(other, id_bytes(1)), Leave(other), Left(other))
     yield from (GetRange(other), OwnRange(other, id_bytes(3)))
-    yield Nodes(other, [Contact(peer_id(number), *place(number)) for number in (0, 1, 2, 255)])
+    yield Nodes(other, [Contact(peer_id(number), *address_of(number)) for number in (0, 1, 2, 255)])
 
 
 def stories() -> Iterable[bytes]:
-    """Yield a story of each kind of message and step, and of peers that come, ever nearer too, fall silent and go."""
+    """Yield stories of each kind of message and step, and of peers that join, fall silent and leave."""
     for message in messages():
         packed = encode(1, message)
         yield step(AS_IT_IS, 9, packed)

@@ -1,4 +1,4 @@
-"""What comes by TCP: frames of the link, and the slices of fingerprints that some of them hold."""
+"""Fuzzing of TCP: frames of the link, and the epoch filters in some messages."""
 
 from collections.abc import Iterator
 from random import Random
@@ -24,7 +24,7 @@ EPOCH_S = 86_400.0
 
 
 def frame(data: bytes) -> None:
-    """Read a frame as the server and as the client do; what is a message goes out again and comes back the same."""
+    """Read a frame as server and as client. A decoded message is encoded and must decode to the same message."""
     for kind in (Request, Reply):
         try:
             message: Message = unpack(data, kind, FRAME_BYTES_MAX)
@@ -41,7 +41,7 @@ def frame(data: bytes) -> None:
 
 
 def epoch_filters(data: bytes) -> None:
-    """Read a cell's slices; what can be read is told and read again the same."""
+    """Read a cell's epoch filters. Readable filters are encoded and must decode to the same filters."""
     bites = Bites(data)
     names = list(ENGINES)
     period = Period(epoch_s=EPOCH_S, epochs=3, filters=names[bites.number() % len(names)])
@@ -62,7 +62,7 @@ def epoch_filters(data: bytes) -> None:
 
 
 def every_message() -> Iterator[Message]:
-    """Yield a message of each kind of the wire, with something in each of its fields."""
+    """Yield a message of each kind of the wire, with a value in each of its fields."""
     for kind in (*get_args(Request), *get_args(Reply)):
         yield made(inspect.type_info(kind))
 

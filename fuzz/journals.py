@@ -1,8 +1,8 @@
-"""What is on the disk: a peer's journal, of which some bytes are no longer what was written.
+"""Fuzzing of the disk: a peer's journal with damaged bytes.
 
-An input says where: bytes flipped, cut out or put in, in the database or in its WAL, of a small journal that a crash
-has left; and what is done with it then. Whoever opens it is told that it cannot be used, or has a store that can be
-used, or one that says so as it is used; and when it is closed no file stays open.
+An input states the damage (bytes flipped, removed or inserted, in the database or in its WAL, of a small journal that a
+crash has left) and the recovery action that follows. Opening the journal must raise a documented error or yield a
+usable store, and later use may raise documented errors. After closing, no file stays open.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ FILES = ("peer.sqlite", "peer.sqlite-wal")
 FLIP, CUT, INSERT = range(3)
 
 
-def nothing(fds: Iterable[int]) -> None:
-    """Sync nothing: only what is read again at once is of interest."""
+def no_sync(fds: Iterable[int]) -> None:
+    """Sync no file: the journal is read again at once."""
 
 
 def opened(directory: Path, *, bloom: bool) -> Store:
     """Return the store in a directory, as a peer opens it. Raises StartError."""
-    store = Store(directory, 0.0, nothing)
+    store = Store(directory, 0.0, no_sync)
     try:
         store.begin(CELL_BITS, Period(epoch_s=86_400.0, epochs=3) if bloom else None, lambda: NOW)
         store.saved_time.restore(NOW)
@@ -57,14 +57,14 @@ def url(number: int) -> str:
 
 @cache
 def prepared(bloom: bool) -> dict[str, bytes]:
-    """Return the files of a journal as a crash leaves them: some of it in the database, the last in the WAL."""
+    """Return the files of a journal as a crash leaves them: older records in the database, the last in the WAL."""
     with tempfile.TemporaryDirectory(prefix="kadcrawl-fuzz-") as name:
         directory = Path(name)
         store = opened(directory, bloom=bloom)
         for number in range(30):
             cell = CELLS[number % 3]
             entry = store.accept(key(cell, number), "a.example", url(number), number % 4, 0)
-            assert entry is not None, "it is new"
+            assert entry is not None, "the entry is new"
             if number % 2:
                 visit = Visit(entry.key, "a.example", url(number), 1, NOW, 60.0, "", "", "", "", 0)
                 store.finish(entry, b'{"number":%d}\n' % number, visit=None if bloom else visit)
@@ -84,8 +84,8 @@ def prepared(bloom: bool) -> dict[str, bytes]:
     return left
 
 
-class Here(StillLoop):
-    """A loop that does at once what is for other threads: each start of one takes as long as all else of an input."""
+class SameThreadLoop(StillLoop):
+    """A loop that runs calls for other threads at once: starting a thread costs as much as the rest of an input."""
 
     def run_in_executor(self, _: None, work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         future = self.create_future()
@@ -95,16 +95,16 @@ class Here(StillLoop):
 
 def _run(work: Coroutine[None, None, None]) -> None:
     """Run a coroutine of the journal to its end."""
-    with Here().running():
+    with SameThreadLoop().running():
         try:
             work.send(None)
         except StopIteration:
             return
-        raise AssertionError("a commit waits for more than the disk")
+        raise AssertionError("a commit awaits more than the disk")
 
 
 def journal(data: bytes) -> None:
-    """Open a damaged journal and do with it one of the things a peer does."""
+    """Open a damaged journal and run one action of a peer on it."""
     bites = Bites(data)
     choice = bites.number()
     bloom, use = bool(choice & 1), USES[(choice >> 1) % len(USES)]
@@ -143,12 +143,12 @@ def _open_files() -> int:
 
 @cache
 def _written(bloom: bool, name: str) -> list[int]:
-    """Return where in a file is more than zeros: most of a small database is empty pages."""
+    """Return the places of the bytes of a file that are not zero: most of a small database is empty pages."""
     return [at for at, byte in enumerate(prepared(bloom)[name]) if byte]
 
 
 def _damage(files: dict[str, bytearray], bites: Bites, bloom: bool) -> None:
-    """Do one thing to one of the files."""
+    """Damage one of the files in one way."""
     kind = bites.number()
     name = FILES[kind & 1]
     content = files[name]
@@ -164,7 +164,7 @@ def _damage(files: dict[str, bytearray], bites: Bites, bloom: bool) -> None:
 
 
 def _memory() -> str | None:
-    """Return a directory in memory, if the machine has one: each input writes a journal."""
+    """Return a directory in memory, or None if the machine has none. Each input writes a journal."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 

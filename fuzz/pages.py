@@ -1,4 +1,4 @@
-"""What comes by HTTP: bodies in their codings, pages, robots.txt and sitemaps, as the crawler reads them."""
+"""Fuzzing of HTTP: encoded bodies, pages, robots.txt and sitemaps, as the crawler reads them."""
 
 import zlib
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ CODINGS = ("gzip", "deflate", "br", "gzip, br", "x-gzip, deflate", "br, gzip, gz
 
 
 def html(data: bytes) -> None:
-    """Do all with a page that the crawler does: its links, its text, its likeness, and what its Link header names."""
+    """Process a page as the crawler does: links, text, SimHash, and the URLs of its Link header."""
     bites = Bites(data)
     content_type = TYPES[bites.number() % len(TYPES)]
     body = bites.swollen()
@@ -59,7 +59,8 @@ def html(data: bytes) -> None:
 
 
 def pages() -> Iterator[bytes]:
-    """Yield pages with every tag that is looked at, written well and badly, and what is known to be slow elsewhere."""
+    """Yield pages with every tag that the crawler reads, well and badly written, and pages known to be slow
+    elsewhere."""
     for content in (
         b"<!doctype html><title>T</title><a href=\"x\">one</a> <a HREF='/y?z#f' rel=nofollow>two</a>",
         b'<base href="//b.example/c/"><area href=x><frame src=f><iframe src="g"></iframe>',
@@ -119,7 +120,7 @@ def files() -> Iterator[bytes]:
 
 
 def sitemap(data: bytes) -> None:
-    """Read a sitemap, named like one and not."""
+    """Read a sitemap, with and without the name of a sitemap."""
     bites = Bites(data)
     flags = bites.number()
     content = bites.swollen()
@@ -149,7 +150,7 @@ def sitemap(data: bytes) -> None:
 
 
 def lists() -> Iterator[bytes]:
-    """Yield sitemaps of each kind, and what XML parsers are attacked with."""
+    """Yield sitemaps of each kind, and the usual attacks on XML parsers."""
     entry = b"<url><loc>/p</loc><lastmod>2026-01-02T03:04:05+01:00</lastmod></url>"
     namespace = b'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
     for content in (
@@ -174,7 +175,7 @@ def lists() -> Iterator[bytes]:
 
 
 def body(data: bytes) -> None:
-    """Undo a coding; a bomb costs what is allowed and no more."""
+    """Decode a body. A decompression bomb must stop at the limit."""
     bites = Bites(data)
     coding = CODINGS[bites.number() % len(CODINGS)]
     received = bites.swollen()

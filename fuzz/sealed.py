@@ -1,8 +1,9 @@
-"""Datagrams of a swarm with a key: what strangers send, what is done to members' on the way, what a member may say.
+"""Fuzzing of datagrams in a swarm with a key: from non-members, changed on the way, and from members.
 
-A story again (see `datagrams`), to a peer whose key is fixed: bytes as they are, a member's datagram with some bytes
-changed, repeated or cut, a member that says anything, one that introduces itself as any key with any number, and a
-change of the swarm's keys. Nothing that is not whole may open, nothing opens twice, and an introduction proves nobody.
+An input is a story (see `datagrams.py`) for a peer whose key is fixed: bytes as they are, a member's datagram with some
+bytes changed, repeated or cut, a member that sends any message, a first contact with any key and any number, and a
+change of the swarm's keys. No incomplete datagram may open, no datagram opens twice, and a first contact proves no
+identity.
 """
 
 from collections.abc import Iterable
@@ -22,12 +23,12 @@ from kadcrawl.overlay.protocol import DatagramProtocol
 
 KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
 STEPS_MAX = 60
-AS_IT_IS, CHANGED, SAID, INTRODUCED, KEYS = range(5)
+AS_IT_IS, CHANGED, SENT, FIRST_CONTACT_STEP, KEYS = range(5)
 """The kinds of steps."""
 
 
 class SealedStory:
-    """One peer, a member that knows it, and what comes from elsewhere."""
+    """A peer, a member known to it, and the datagrams from elsewhere."""
 
     def __init__(self, loop: StillLoop) -> None:
         me, other = (PeerKey(bytes((number,)) * 32) for number in (1, 2))
@@ -35,7 +36,7 @@ class SealedStory:
         self.received = 0
         self.member = Sealing(other, (KEY,), 0)
         self.forged = False
-        """Another introduced itself as the member, whose own introductions may be dropped then: see THREAT-MODEL."""
+        """True after a forged first contact. The member's own first contacts may be dropped then: see THREAT-MODEL."""
         self.sealing = Sealing(me, (KEY,), 0)
         self.me = me.id
         assert self.sealing.open(self.member.seal(b"", None) or b"") is not None
@@ -52,27 +53,29 @@ class SealedStory:
             self.receive(bites.take(bites.number(2)), None)
         elif kind == CHANGED:
             self._changed(number, bites)
-        elif kind == SAID:
+        elif kind == SENT:
             said = bites.take(bites.number(2))
             self.receive(self.member.seal(said, self.me if number & 1 else None) or b"", None)
-        elif kind == INTRODUCED:
+        elif kind == FIRST_CONTACT_STEP:
             self._first_contact(number, bites)
         else:
             self.sealing.use_keys(((KEY,), (KEY, NEW), (NEW, KEY))[number % 3])
 
     def receive(self, datagram: bytes, opens: bool | None) -> None:
-        """Let it arrive; `opens` says whether it must be known for a member's, None that it may be."""
+        """Deliver a datagram. `opens` tells whether it must open as a member's, with None for no expectation."""
         self.received += 1
         counters = self.protocol.counters
-        strangers, sent = counters.non_members, len(self.wire.sent)
+        non_members, sent = counters.non_members, len(self.wire.sent)
         self.protocol.datagram_received(datagram, ("10.0.0.9", 4160))
         self.loop.advance(0.0)
-        known = counters.non_members == strangers
-        assert opens in (None, known), "it was taken for a member's" if known else "a member's was not known"
-        assert known or len(self.wire.sent) == sent, "a stranger was answered"
+        known = counters.non_members == non_members
+        assert opens in (None, known), (
+            "the datagram was taken for a member's" if known else "a member's datagram was not known"
+        )
+        assert known or len(self.wire.sent) == sent, "a non-member was answered"
 
     def _changed(self, number: int, bites: Bites) -> None:
-        """A whole datagram, changed in a byte or cut; and then as it was, and once more."""
+        """Deliver a whole datagram with a byte changed, then cut, then as it was, and once more."""
         whole = self.member.seal(b"a few words", self.me if number & 1 else None) or b""
         at, change, cut = bites.number(2) % len(whole), bites.number(), bites.number() % len(whole)
         if change:
@@ -84,7 +87,7 @@ class SealedStory:
         self.receive(whole, False)
 
     def _first_contact(self, number: int, bites: Bites) -> None:
-        """As any member can: by a public key that may be anybody's, with any number."""
+        """Send a first contact as any member can: with any public key and any number."""
         forger = Sealing(PeerKey(bytes((number,)) * 32), (KEY,), bites.number(8))
         forger.peer_key.public = bites.take(PUBLIC_BYTES).ljust(PUBLIC_BYTES, b"\0")
         self.forged = self.forged or forger.peer_key.public == self.member.peer_key.public
@@ -95,7 +98,7 @@ class SealedStory:
 
 
 def sealed(data: bytes) -> int:
-    """Live through a story of sealed datagrams."""
+    """Run a story of sealed datagrams."""
     bites = Bites(data)
     loop = StillLoop()
     with loop.running():
@@ -114,10 +117,12 @@ def stories() -> Iterable[bytes]:
         return len(content).to_bytes(2, "big") + content
 
     for message in messages():
-        yield bytes((SAID, 1)) + counted(encode(1, message)) + bytes((SAID, 0)) + counted(encode(2, message))
+        yield bytes((SENT, 1)) + counted(encode(1, message)) + bytes((SENT, 0)) + counted(encode(2, message))
     yield bytes((CHANGED, 1, 0, 50, 4, 7)) + bytes((CHANGED, 0, 0, 3, 1, 70)) + bytes((KEYS, 1, CHANGED, 1, 0, 1, 1, 1))
-    yield bytes((INTRODUCED, 7)) + bytes(8) + PeerKey(b"x" * 32).public + counted(b"hello")
-    forged = bytes((INTRODUCED, 7)) + (2**63).to_bytes(8, "big") + PeerKey(b"\2" * 32).public + counted(b"hello")
+    yield bytes((FIRST_CONTACT_STEP, 7)) + bytes(8) + PeerKey(b"x" * 32).public + counted(b"hello")
+    forged = (
+        bytes((FIRST_CONTACT_STEP, 7)) + (2**63).to_bytes(8, "big") + PeerKey(b"\2" * 32).public + counted(b"hello")
+    )
     yield forged + bytes((CHANGED, 0, 0, 3, 1, 70)) + bytes((CHANGED, 1, 0, 3, 1, 70))
     yield bytes((AS_IT_IS, 0)) + counted(KEY.label + bytes(90))
 

@@ -1,7 +1,7 @@
-"""As much of an event loop as timers and callbacks need, in a time that stands still until it is told to go on.
+"""A minimal event loop with timers and callbacks, in a time that stands still until `advance`.
 
-For decisions behind a socket that set timers and start no tasks; a whole simulated world (sim/loop.py) would cost a
-hundred times what a datagram does.
+For decisions behind a socket that set timers and start no tasks. A whole simulated world (sim/loop.py) would cost a
+hundred times as much as a datagram does.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from itertools import count
 from typing import Any
 
 CALLS_MAX = 100_000
-"""In one stretch of time; more are a fault of whoever sets timers."""
+"""The most calls in one `advance`. More are a fault of the code that sets timers."""
 
 
 class StillLoop:
-    """A loop whose time is moved by `advance`."""
+    """An event loop whose time moves only by `advance`."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -26,7 +26,7 @@ class StillLoop:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Be the loop that runs in this thread."""
+        """Make this the running loop of the thread while the context is open."""
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self._as_loop)
         try:
@@ -35,7 +35,7 @@ class StillLoop:
             asyncio._set_running_loop(before)
 
     def advance(self, seconds: float) -> None:
-        """Let so much time go by, and call what is due, in order."""
+        """Move the time by `seconds` and call the callbacks that are due, in order."""
         until = self._now + seconds
         for _ in range(CALLS_MAX):
             if not self._coming or self._coming[0][0] > until:
@@ -43,14 +43,14 @@ class StillLoop:
             when, _, handle = heappop(self._coming)
             self._now = max(self._now, when)
             if not handle.cancelled():
-                # Not by `Handle._run`, which would tell the loop of a fault in place of the fuzzer.
+                # Not by `Handle._run`, which would report a fault to the loop in place of the fuzzer.
                 callback: Any = handle._callback  # type: ignore[attr-defined]
                 callback(*handle._args)
         else:
             raise AssertionError("timers set timers without end")
         self._now = until
 
-    # --- what is asked of a loop
+    # --- methods of an event loop
 
     def time(self) -> float:
         return self._now
@@ -73,4 +73,4 @@ class StillLoop:
         return self.call_at(self._now, callback, *args, context=context)
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """A cancelled timer stays where it is until its time comes."""
+        """Do nothing: a canceled timer stays in the heap until its time comes."""

@@ -1,37 +1,39 @@
-"""What a target is, and the inputs of all of them as numbers and bytes.
+"""The definition of a fuzz target, and a reader that takes numbers and bytes from an input.
 
-A target takes any bytes and returns. It lets no exception pass but a fault: those its decisions document it catches
-itself, and what must hold besides it asserts. It opens no socket, reads no clock and draws by a seed of its own, so an
-input does the same in every process.
+A target takes any bytes and returns. Every exception that escapes is a fault: the target catches the documented
+exceptions of its decisions itself, and asserts all other promises. It opens no socket, reads no clock and has a random
+seed of its own, so an input has the same effect in every process.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 SWOLLEN_BYTES_MAX = 8 * 1024
-"""Of an input that repeats itself: enough that work that grows with the square of its length is seen, where each byte
-of the input itself would slow the search."""
+"""The most bytes of an input that repeats itself.
+
+This is enough to expose quadratic work, while each byte of the input itself would slow the search.
+"""
 SWOLLEN_FROM = 240
 """The first byte of an input that may repeat itself says how often from here on: so one of 16 by chance does."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """One thing to be fuzzed."""
+    """A function to be fuzzed."""
 
     name: str
     one: Callable[[bytes], int | None]
-    """Does all with one input, and returns of how many `units` it was; raises only for a fault of kadcrawl's."""
+    """Processes one input and returns its number of `units`. Raises only for a fault of kadcrawl."""
     seeds: Callable[[], Iterable[bytes]]
-    """Inputs to begin with, each of them honest, so that the search has not to find out what a message looks like."""
+    """Returns valid inputs to begin with, so that the search need not discover the form of a message."""
     bytes_max: int = 4096
-    """Of an input."""
+    """The most bytes of an input."""
     units: str = ""
-    """What an input is many of, if it is."""
+    """The unit in which an input is counted, if it has any."""
 
 
 class Bites:
-    """An input, taken from the front; beyond its end there are zeros."""
+    """A reader that takes an input from the front. Beyond the end it returns zeros."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -18,7 +18,7 @@ MODULES = {
     "proxies": "words",
     "journal": "journals",
 }
-"""Where each is."""
+"""Name of a target -> the target."""
 NAMES = tuple(MODULES)
 
 

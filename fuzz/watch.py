@@ -1,8 +1,8 @@
-"""One target while it is fuzzed: what it lets through, and what its slowest input takes.
+"""Observes one target while it is fuzzed: exceptions that escape, and the CPU time of the slowest input.
 
-A fault does not end the run, as there may be others behind it: its input is written down once for each place in the
-code it comes from. What is slow here is only suspected, as the instrumented code takes several times as long; whoever
-started the run tries it in plain Python (`campaign`).
+A fault does not end the run, because others may be behind it. Its input is written once for each place in the code that
+raises. A slow input is only suspected, because instrumented code takes several times as long: the run tries it in plain
+Python later (`campaign.py`).
 """
 
 import time
@@ -16,20 +16,20 @@ import msgspec
 from fuzz.target import Target
 
 CPU_MOST_S = 0.1
-"""Of one input, in seconds of its thread in plain Python."""
+"""The most CPU seconds of an input, in its thread in plain Python."""
 TIMING_TRIES = 3
-"""The best of them is what an input takes: the others were the garbage of those before."""
+"""The number of tries. The fastest counts, because garbage of earlier inputs slows the others."""
 FAULTS_MAX = 20
-"""Kept of one run."""
+"""The most faults that a run keeps."""
 TOLD_EVERY_S = 0.5
 
 
 class Sight(msgspec.Struct):
-    """What was seen of a target so far."""
+    """The observations of a target so far."""
 
     runs: int = 0
     units: int = 0
-    """Of the target's, in all runs."""
+    """The target's units in all runs."""
     slowest_s: float = 0.0
     faults: list[str] = []
     """Files of inputs that raised."""
@@ -38,7 +38,7 @@ class Sight(msgspec.Struct):
 
 
 class Watch:
-    """Calls the target with each input, and keeps a file up to date that says what was seen."""
+    """Calls the target with each input, and keeps a report file up to date."""
 
     def __init__(self, target: Target, crashes: Path, told: Path) -> None:
         self.sight = Sight()
@@ -94,7 +94,7 @@ class Watch:
 
 
 def fingerprint_of(error: Exception) -> str:
-    """Return where in the code an exception comes from, and of what kind it is."""
+    """Return the place in the code that raised an exception, and its type."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "/kadcrawl/" in frame.filename] or frames
     return f"{type(error).__name__} {ours[-1].filename}:{ours[-1].lineno} {frames[-1].lineno}"

@@ -1,4 +1,4 @@
-"""What people type and pages link to: URLs, job files, lists of proxies."""
+"""Fuzzing of text from users and pages: URLs, job files, lists of proxies."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ RULES = Rules(rules=((False, "/*x"), (True, "/a$"), (False, "/b")))
 
 
 def urls(data: bytes) -> None:
-    """Read a text as the href of a page and as a seed, and ask of a URL all that is asked."""
+    """Read a text as the href of a page and as a seed, and compute all properties of its URL."""
     bites = Bites(data)
     base = BASES[bites.number() % len(BASES)]
     # As a terminal's bytes come to us; a page has no lone surrogates.
@@ -94,7 +94,7 @@ def hrefs() -> Iterator[bytes]:
 
 
 def job(data: bytes) -> None:
-    """Read a job file; what is a job reaches a joiner as it is."""
+    """Read a job file. A valid job must reach a joiner unchanged."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -131,7 +131,7 @@ def job_files() -> Iterator[bytes]:
 
 
 def proxies(data: bytes) -> None:
-    """Read a list of proxies; each is read again from its own URL, and shown without its password."""
+    """Read a list of proxies. Each proxy is read again from its own URL, and shown without its password."""
     text = data.decode("utf-8-sig", "replace")
     for number, one in proxy_list.lines(text):
         assert number >= 1

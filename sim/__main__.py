@@ -26,7 +26,7 @@ from .trial import USUAL, Size, TrialOutcome, run
 HUNT_SEEDS = 500
 HUNT_SEEDS_QUICK = 40
 SENTENCES_SHOWN = 5
-"""Of one judge."""
+"""The most violations of a judge that are printed."""
 
 PROGRAM = f"python -m {__package__}"
 """`python -m sim` in the repository, `python -m kadcrawl_sim` where it is installed."""
@@ -36,20 +36,20 @@ console = Console(highlight=False, soft_wrap=True)
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 def main() -> None:
-    """Crawl a synthetic web with a swarm of unmodified peers in virtual time, while things go wrong.
+    """Crawl a synthetic web with a swarm of unmodified peers in virtual time, under random faults.
 
-    A seed makes a whole world: the web, the network's moods, and a plan of what befalls which machine when (kills,
-    restarts on three kinds of disk, joins, leaves, freezes, partitions, full disks, loss, delay). When the plan is over
-    the world heals, the swarm comes to rest, and judges outside the peers say which promise was broken. The same seed
-    is the same world, to the last byte, in any process.
+    A seed makes a whole world: the web, the conditions of the network, and a plan of faults (kills, restarts on three
+    kinds of disk, joins, leaves, freezes, partitions, full disks, loss, delay). When the plan is over the world heals,
+    the swarm comes to rest, and judges outside the peers report the broken promises. The same seed is the same world,
+    to the last byte, in any process.
 
     \b
     python -m sim run --seeds 100                 a campaign; exit code 1 if a promise was broken
-    python -m sim run --seed 42 --trace           one seed, told line by line
+    python -m sim run --seed 42 --trace           the story of one seed, line by line
     python -m sim replay 42                       its plan, its verdict, its trace hash
-    python -m sim shrink 42 -o plan.json          the fewest events that still break the promise
-    python -m sim replay plan.json --trace        just those
-    python -m sim mutants --quick                 do the judges find bugs that are planted?
+    python -m sim shrink 42 -o plan.json          the fewest events that still break a promise
+    python -m sim replay plan.json --trace        only these events
+    python -m sim mutants --quick                 check that the judges find planted bugs
     python -m sim big                             a thousand peers, a hundred thousand pages
     """
 
@@ -107,7 +107,7 @@ def run_seeds(
     size: Size,
     delay: float | None,
 ) -> None:
-    """Run a campaign and say what it found."""
+    """Run a campaign and print its result."""
     if trace and seed is None:
         raise click.UsageError("--trace tells the story of one seed: name it with --seed")
     wanted = range(first_seed, first_seed + seeds) if seed is None else range(seed, seed + 1)
@@ -164,7 +164,7 @@ def shrink_plan(
     size: Size,
     delay: float | None,
 ) -> None:
-    """Take out of a plan every event that is not needed for some judge to find what it finds."""
+    """Remove every event of a plan that the same violations do not need."""
     plan = _plan(what, peers).delayed(delay)
     first = attempt(Task(plan, size, mutant))
     judges = {judge} if judge else set(first.violations)
@@ -241,7 +241,7 @@ def mutants(
 @click.option("--kills", default=0, show_default=True, type=click.IntRange(0), help="Machines killed in between.")
 @click.option("--seed", default=1, show_default=True, help="Of the world.")
 def big(peers: int, pages: int, sites: int | None, kills: int, seed: int) -> None:
-    """Let one large swarm crawl a large web, and say what it takes (minutes, and some gigabytes)."""
+    """Crawl a large web with one large swarm and print the cost (minutes, and some gigabytes)."""
     plan = plan_of(seed, peers, kills)
     with _progress() as progress:
         bar = progress.add_task("pages", total=pages, found="")
@@ -299,7 +299,7 @@ def _tell(plan: Plan, outcome: TrialOutcome) -> None:
 
 
 def _show(totals: Totals, options: str) -> None:
-    """Print what a campaign adds up to; `options` are those it was run with."""
+    """Print the totals of a campaign. `options` are those of its command line."""
     report = totals.report()
     table = Table(show_header=False)
     for name in list(report)[:15]:

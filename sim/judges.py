@@ -118,7 +118,7 @@ class Facts:
     """URL or key in hex -> the number of its rightful holders that have it in the end."""
     ends: Sequence[End] = ()
     over: bool = True
-    """Whether the swarm ended by itself."""
+    """True if the swarm ended by itself."""
     waited_s: float = 0.0
     """Seconds from the last fault to the end of the swarm, or to the end of the trial."""
     shared: Sequence[str] = ()
@@ -211,7 +211,7 @@ def robots_obeyed(facts: Facts) -> list[str]:
 
 
 def one_owner_when_quiet(facts: Facts) -> list[str]:
-    """The live peer XOR-nearest to a cell, and no other, claims it in a quiet swarm, and all peers name this owner."""
+    """The live peer XOR-nearest to a cell is the only peer to claim it in a quiet swarm, and all peers name it."""
     found = []
     for cell, owner in facts.owners.items():
         claiming = facts.claims.get(cell, ())

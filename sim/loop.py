@@ -216,7 +216,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 while coming and (first := coming[0][2]) is not None and first._cancelled:
                     heappop(coming)
                 if not coming:
-                    raise RuntimeError("the simulation is stuck: every task waits and no timer is set")
+                    raise RuntimeError("nothing will ever happen again: every task waits and no timer is set")
                 if coming[0][0] > self.now:
                     self.now = coming[0][0]
             now = self.now

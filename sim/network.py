@@ -62,7 +62,7 @@ class Host:
         self.alive = True
         self.frozen = False
         self.runs = True
-        """Whether the host is alive and not frozen."""
+        """True while the host is alive and not frozen."""
         self.hidden = False
         """The host is behind a NAT: connections and datagrams that others begin do not reach it."""
         self.read_bytes_s = math.inf

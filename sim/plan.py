@@ -1,12 +1,12 @@
-"""Fault plans: what befalls which machine when, as data that can be printed, kept, replayed and made shorter.
+"""Fault plans: events with instants and machines, as data that can be printed, kept, replayed and shortened.
 
-A `Plan` is drawn whole from a seed before anything runs. Every event stands for itself: one that lasts carries its
-length, and one that finds its machine in no state for it (a kill of a dead machine) does nothing. So any events may be
-taken out of a plan and the rest is a plan still, which is what `sim.shrink` does.
+A `Plan` is drawn whole from a seed before anything runs. Every event stands for itself: a lasting event carries its
+length, and an event that does not fit the state of its machine (a kill of a dead machine) does nothing. So a plan
+without some of its events is still a plan, which `sim/shrink.py` uses.
 
-The promise is that nothing is lost whatever two peers die at once; so no more than `EXPOSED_MAX` machines are *exposed*
-at once. A machine is exposed from the moment it goes (killed, frozen, cut off, leaving, its disk full) until
-`SETTLE_S` after it is back, or after it went for good: the time the others are given to make three copies again.
+The promise is that no two simultaneous deaths lose data, so no more than `EXPOSED_MAX` machines are *exposed* at once.
+A machine is exposed from the moment it goes (killed, frozen, cut off, leaving, its disk full) until `RECOVERY_S` after
+it is back, or after it went for good. In this time the others make three copies again.
 """
 
 from enum import StrEnum
@@ -18,11 +18,12 @@ from kadcrawl.settings.job import History, Job
 from kadcrawl.settings.limits import Limits
 
 Disk = Literal["same", "old", "none"]
-"""What a machine finds when it starts: its disk as the power cut left it; as it was at a snapshot; an empty one."""
+"""The disk that a machine starts with: as the power cut left it, as it was at a snapshot, or empty."""
 
 EXPOSED_MAX = 2
 RECOVERY_S = 10.0
-"""How long a swarm that has lost a machine is given before another may go; noticing takes about 6 of them."""
+"""Seconds that a swarm gets after the loss of a machine before another may go. Noticing a death takes about 6 of
+them."""
 
 
 LEAF_FIRST = 5_000
@@ -30,28 +31,29 @@ LEAF_FIRST = 5_000
 
 
 class Kind(StrEnum):
-    """What can happen. `amount` is in the unit named; kinds that last have `for_s`."""
+    """The kinds of events. The unit of `amount` depends on the kind. Lasting kinds use `for_s`."""
 
     JOIN = "join"
     """The machines, never there before, join."""
     KILL = "kill"
-    """Power cut: the disks keep what was synced and a random part of what was written after."""
+    """A power cut: the disks keep all synced bytes and a random part of the bytes written later."""
     AMBUSH = "ambush"
-    """Power cut, within `for_s`: as soon as they have held for `amount` seconds what no other has, else at its end."""
+    """A power cut within `for_s`: after the machines were the only holders of a record for `amount` seconds, else at
+    the end."""
     RESTART = "restart"
-    """They come back, on the `disk` named."""
+    """The machines boot again with the disk in `disk`."""
     LEAVE = "leave"
-    """They are asked to leave."""
+    """The machines are asked to leave."""
     SNAPSHOT = "snapshot"
-    """Their disks are copied, for a later restart on the `old` one."""
+    """The disks of the machines are copied, for a later restart with the "old" disk."""
     FREEZE = "freeze"
-    """They stand still for `for_s`, then go on as if nothing had been."""
+    """The machines stand still for `for_s` and then go on."""
     FULL = "full"
-    """Their disks have no room for `for_s`."""
+    """The disks of the machines are full for `for_s`."""
     STALL = "stall"
     """Each turn of their disks takes `amount` to twice that many seconds more."""
     SLOW = "slow"
-    """They read from other peers only `amount` bytes/s."""
+    """The machines read only `amount` bytes/s from other peers."""
     JUMP = "jump"
     """The wall clocks they start with next are `amount` seconds off."""
     PARTITION = "partition"
@@ -59,7 +61,7 @@ class Kind(StrEnum):
     ONE_WAY = "one_way"
     """Nothing the machines send reaches the others, though they hear them."""
     LOSS = "loss"
-    """`amount`, a probability, of datagrams get lost; streams of bytes are held up instead."""
+    """Datagrams get lost with probability `amount`, and streams are delayed instead."""
     DUPLICATE = "duplicate"
     """`amount`, a probability, of datagrams arrive twice."""
     DELAY = "delay"
@@ -83,13 +85,13 @@ LASTING = frozenset(
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One thing that happens."""
+    """One event of a plan."""
 
     at_s: float
     """Virtual seconds since the world began."""
     kind: Kind
     machines: tuple[int, ...] = ()
-    """Their numbers; none for what befalls the whole network."""
+    """The numbers of the machines. Events of the whole network have none."""
     for_s: float = 0.0
     amount: float = 0.0
     disk: Disk = "same"
@@ -114,20 +116,20 @@ class Moment(NamedTuple):
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything a simulated world is made from; the same plan makes the same world."""
+    """The complete description of a simulated world. The same plan makes the same world."""
 
     seed: int
     """Of the web, the peers, the network and the disks."""
     peers: int
     """Machines there at the beginning, numbered from 0: they join before the first fault."""
     events: tuple[Event, ...]
-    """In the order in which they happen."""
+    """All events, ordered by instant."""
     delay_s: float = 1.0
     """The job's: seconds between two requests to one site."""
     own_delay_s: float = 2.0
-    """What those sites ask for that ask for a delay of their own."""
+    """The delay in seconds of the sites that ask for a delay of their own."""
     trails: int = 0
-    """Of the web: chains of pages from site to site (`sim.synthetic_web`)."""
+    """The number of trails in the web: chains of pages from site to site (`sim/synthetic_web.py`)."""
     balance: Literal["off", "level", "drain"] = "off"
     """The job's."""
     block_urls: int = Job().block_urls
@@ -135,7 +137,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     update_s: float = 2.0
     """The job's: between two looks at the load levels."""
     fetches_max: int = Limits().fetches_max
-    """Requests a peer may have under way; with few, pages wait for it and not for their sites."""
+    """The most requests that a peer may have under way. With few, pages wait for their peer and not for their sites."""
     history: History = "exact"
     """The job's: with fingerprints nothing is lent, and there are no leaves."""
     leaves: int = 0
@@ -162,7 +164,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, events=left)
 
     def delayed(self, delay_s: float | None) -> "Plan":
-        """Return the same plan for a job with this delay; with its own, for None."""
+        """Return the same plan for a job with this delay. None keeps the plan's delay."""
         return self if delay_s is None else msgspec.structs.replace(self, delay_s=delay_s)
 
     def kept_by(self, history: History) -> "Plan":
@@ -176,5 +178,5 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def from_json(cls, text: bytes) -> "Plan":
-        """Raises msgspec.DecodeError for what is no plan."""
+        """Return the plan in a JSON text. Raises msgspec.DecodeError for any other text."""
         return msgspec.json.decode(text, type=cls)

@@ -1,12 +1,11 @@
-"""The sample web as a function: what each URL answers and what a correct crawler makes of it. No I/O.
+"""The sample web as a function: the answers of each URL, and the requests of a correct crawler. No I/O.
 
-A page is computed from (seed, site, path) each time it is asked for; the same seed gives the same web
-wherever it is served. Every site is a tree of ordinary pages (page n hangs below page ``(n - 1) // FANOUT``,
-so all are reachable) with further links drawn at random: popular pages more often, some on other sites, a few
-outside the crawl. Over it lie the special resources at the end of this file: each is the only way to
-something, or the wrong way to something else, so that a crawler that misreads it leaves out a URL or fetches
-one too many. A `Resource` holds answers and expectation side by side: `sim.sample_web` serves the ones,
-`sim.judge` compares with the other.
+A page is computed from (seed, site, path) for each request. The same seed gives the same web wherever it is served.
+Every site is a tree of ordinary pages (page n hangs below page ``(n - 1) // FANOUT``, so all are reachable) with
+further random links: popular pages more often, some on other sites, a few outside the crawl. The special resources at
+the end of this file are added to it. Each is the only way to another URL, or a wrong way, so a crawler that misreads it
+leaves out a URL or fetches one too many. A `Resource` holds answers and expectations side by side: `sim/sample_web.py`
+serves the answers, `sim/judge.py` compares the log with the expectations.
 """
 
 import gzip
@@ -48,7 +47,7 @@ NOT_FOUND: Final = SampleResponse(status=404, body=b"<h1>Nothing here</h1>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One URL: its answers in order, the last of which repeats, and how often a correct crawler asks for it.
+    """The answers of a URL in order, with the last repeated, and the number of requests of a correct crawler.
 
     Both counts are 0 for a URL that is linked but must not be fetched.
     """
@@ -57,7 +56,7 @@ class Resource:
     fetches_min: int = 1
     fetches_max: int = 1
     disallowed: bool = False
-    """By robots.txt."""
+    """True if robots.txt forbids the URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +67,9 @@ class SampleSite:
     pages: int
     """Ordinary pages, the home page among them."""
     crawl_delay_s: float = 0
-    """Asked for in its robots.txt; 0 asks for nothing."""
+    """Seconds that robots.txt asks for between two requests, or 0."""
     entrances: tuple[str, ...] = ()
-    """Special paths the home page links to; whatever lies behind them nothing else links to."""
+    """Special paths that the home page links to. No other page links to the URLs behind them."""
 
 
 SITES: Final = (
@@ -109,10 +108,10 @@ SITES: Final = (
 
 
 class SamplePages:
-    """The sample web of `seed` at the given origins (``http://host:port``), one for each of `SITES`.
+    """The sample web of `seed` at the given origins (``http://host:port``), one origin for each of `SITES`.
 
-    `outside` is the origin of a server that no crawl may touch. With `flaky_robots` the archive's robots.txt
-    is out of order at first.
+    `outside` is the origin of a server that no crawl may touch. With `flaky_robots` the archive's robots.txt is out of
+    order at first.
     """
 
     def __init__(self, seed: int, origins: tuple[str, ...], outside: str, *, flaky_robots: bool = False) -> None:
@@ -123,7 +122,7 @@ class SamplePages:
         self._flaky_robots = flaky_robots
 
     def resource(self, site: int, path: str) -> Resource | None:
-        """Return what is at `path` (with its query) of the site numbered `site`; None where nothing is."""
+        """Return the resource at `path` (with its query) of the site numbered `site`, or None."""
         special = self._specials[site].get(path)
         if special is not None:
             return special
@@ -181,7 +180,7 @@ class SamplePages:
 
 
 def page_path(number: int) -> str:
-    """Return the path of a site's ordinary page `number`; 0 is the home page."""
+    """Return the path of a site's ordinary page `number`. Page 0 is the home page."""
     return f"/topic-{number % 7}/page-{number}.html" if number else "/"
 
 
@@ -208,7 +207,7 @@ def _gazette(museum: str, outside: str) -> dict[str, Resource]:
 
 
 def _museum(almanac: str) -> dict[str, Resource]:
-    """No robots.txt; one page slow, one busy at first, one out of order for good."""
+    """A site without robots.txt: one page is slow, one is busy at first, and one always fails."""
     busy = SampleResponse(status=503, headers=(("Retry-After", "1"),), body=b"one moment")
     after_busy = SampleResponse(body=_linking("/after-busy.html"))
     broken = SampleResponse(status=500, body=b"<h1>Out of order</h1>")
@@ -295,7 +294,7 @@ def _workshop(workshop: str) -> dict[str, Resource]:
 
 
 def _almanac(almanac: str) -> dict[str, Resource]:
-    """What only a redirect from another site leads to, and a URL with a query."""
+    """A page that only a redirect from another site leads to, and a URL with a query."""
     return {
         "/robots.txt": _robots(f"User-agent: *\nAllow: /\nSitemap: {almanac}/unread-sitemap.xml\n"),
         "/only-from-landing.html": _page("Only one page leads here", _anchors("/search?q=tide&page=2")),

@@ -16,14 +16,14 @@ NAME: Final = "labyrinth"
 ITEMS: Final = 10
 """Pages of the shop."""
 FACETS: Final = 40
-"""By which a list can be filtered: fewer than the parameters a query may have, and a million million choices."""
+"""Filters of a list: fewer than the parameters a query may have, with about 10^12 combinations."""
 
 _FACET: Final = re.compile(r"facet(\d{1,2})=on")
 _SESSION: Final = re.compile(r";jsessionid=[0-9a-f]{32}")
 
 
 class Bounds(NamedTuple):
-    """What a crawler stops at."""
+    """The limits at which a crawler stops."""
 
     path_segments: int = 32
     path_repeats: int = 3
@@ -33,7 +33,7 @@ class Bounds(NamedTuple):
 
 
 def resource(path: str) -> Resource | None:
-    """Return what is at `path` (with its query); None where nothing is."""
+    """Return the resource at `path` (with its query), or None."""
     links = _links(path)
     if links is None:
         return Resource(answers=(NOT_FOUND,)) if path == "/robots.txt" else None
@@ -42,7 +42,8 @@ def resource(path: str) -> Resource | None:
 
 
 def paths(bounds: Bounds) -> list[str]:
-    """Return what a crawler with these bounds fetches, robots.txt too, if it takes session IDs out of links."""
+    """Return the paths, with robots.txt, that a crawler with these limits fetches if it removes session IDs from
+    links."""
     finite = ["/", *(f"/shop/{item}" for item in range(ITEMS))]
     finite += ["/halls" + "/east/west" * times for times in range(bounds.path_repeats + 1)]
     finite += [_down(steps) for steps in range(bounds.path_segments)]
@@ -68,7 +69,7 @@ def left_out() -> dict[str, int]:
 
 
 def _links(path: str) -> Iterator[str] | list[str] | None:
-    """Return where the page at `path` leads; None if there is none."""
+    """Return the links of the page at `path`, or None if there is no such page."""
     match path.partition("?")[0].split("/")[1:]:
         case [""]:
             return ["/calendar/0", "/halls", _down(0), _sieve(0), _choice(0), _item(path, 0)]

@@ -1,8 +1,8 @@
-"""The sample web on the wire: `sim.sample_pages` served over HTTP from loopback, and a log of what happened.
+"""The sample web on the wire: serves `sim/sample_pages.py` over HTTP on loopback, and logs all requests.
 
-Each site has an address of its own, 127.0.0.2 and up, on a port the system chooses. `SampleWeb` keeps the
-access log, and tells from the generator's own knowledge which URLs a correct crawler fetches and how each
-ends (`SampleWeb.truth`), so that `sim.judge` can say how a crawl went. It shares no code with kadcrawl.
+Each site has its own address, 127.0.0.2 and up, on a port the system chooses. `SampleWeb` keeps the access log. From
+the generator it derives the URLs that a correct crawler fetches and the result of each (`SampleWeb.truth`), so that
+`sim/judge.py` can judge a crawl. It shares no code with kadcrawl.
 
 ``python -m sim.sample_web`` serves it by hand.
 """
@@ -24,7 +24,7 @@ from .judge import Access, Expected, Verdict, judge
 from .sample_pages import NOT_FOUND, SITES, Resource, SamplePages
 
 FIRST_ADDRESS: Final = 2
-"""Sites live on 127.0.0.2, 127.0.0.3, ...; 127.0.0.1 is left to everything else on the machine."""
+"""The last byte of the first site's address. Sites use 127.0.0.2 and up: 127.0.0.1 is left to other programs."""
 
 
 class SampleWeb:
@@ -41,9 +41,9 @@ class SampleWeb:
         self.origins: tuple[str, ...] = ()
         """``http://host:port`` of each of `SITES`."""
         self.dead_seed: str | None = None
-        """URL that refuses the connection; None without `dead_ends`."""
+        """The URL that refuses the connection, or None without `dead_ends`."""
         self.trap_origin: str | None = None
-        """``http://host:port`` of the site without end; None without `traps`."""
+        """``http://host:port`` of the endless site, or None without `traps`."""
         self._seed = seed
         self._dead_ends = dead_ends
         self._traps = traps
@@ -83,9 +83,9 @@ class SampleWeb:
         return homes if self.dead_seed is None else (*homes, self.dead_seed)
 
     def truth(self) -> dict[str, Expected]:
-        """Return what a correct crawl of the seeds fetches: URL -> how it ends; robots.txt is included.
+        """Return the result of a correct crawl of the seeds: URL -> expected result, with robots.txt.
 
-        A seed that refuses the connection is not among them: no server ever sees it.
+        A seed that refuses the connection is left out, because no server ever sees a request for it.
         """
         found = {}
         for number, origin in enumerate(self.origins):

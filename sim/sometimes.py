@@ -1,7 +1,8 @@
-"""Awkward moments a campaign must have met: without them its zeros say little.
+"""Awkward moments that a campaign must have met: without them its zeros say little.
 
-Each is recognized from outside, at the instant of a fault or when it is over, by a pure function over what
-`sim.observer` saw. The observer counts them by name; a campaign adds up and says which it never met.
+A pure function recognizes each moment from outside, at the instant of a fault or after it, from the observations of
+`sim/observer.py`. The observer counts the moments by name. A campaign adds the counts and reports the moments it never
+met.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,12 +19,12 @@ AWKWARD: Mapping[str, str] = {
     "crawl_on_both_sides": "both sides of a partition crawled on",
     "old_disk_after_move": "a peer came back on its disk after another had crawled what had been its own",
 }
-"""Name -> what happened."""
+"""Name -> description of the moment."""
 
 Holders = Mapping[Cell, Sequence[int]]
 """Cell -> the machines that ought to hold it, its owner first."""
 Records = Mapping[Key, int]
-"""What a store holds: key -> state."""
+"""The records of a store: key -> state."""
 
 
 def never_met(met: Mapping[str, int]) -> list[str]:
@@ -42,7 +43,7 @@ def kill_owner_and_backup(killed: Collection[int], holders: Holders) -> bool:
 
 
 def kill_between_journal_and_copy(journaled: Records, others: Iterable[Records]) -> bool:
-    """`journaled` is what is on the killed machine's disk, `others` what the stores of the live ones hold."""
+    """Return whether the killed machine had records on disk (`journaled`) that no live store (`others`) has."""
     elsewhere: set[tuple[Key, int]] = set()
     for records in others:
         elsewhere.update(records.items())
@@ -50,12 +51,13 @@ def kill_between_journal_and_copy(journaled: Records, others: Iterable[Records])
 
 
 def two_joins_into_one_range(newcomers: Collection[int], holders: Holders) -> bool:
-    """`newcomers` joined within one moment; `holders` are those after it."""
+    """Return whether two `newcomers`, which joined within one moment, hold the same cell. `holders` are those after
+    it."""
     return any(sum(name in newcomers for name in names) >= 2 for names in holders.values())
 
 
 def crawl_on_both_sides(parting: Parting, fetches: Iterable[Fetch]) -> bool:
-    """Whether machines of either side fetched anything meanwhile."""
+    """Return whether machines of both sides made requests during the partition."""
     sides = {fetch.machine in parting.few for fetch in fetches if parting.from_s <= fetch.at_s <= parting.until_s}
     return len(sides) == 2
 

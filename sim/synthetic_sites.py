@@ -1,8 +1,8 @@
-"""The sites of a synthetic web: how large each is, what its robots.txt says, and where it hangs. No I/O.
+"""The sites of a synthetic web: their sizes, their robots.txt, and their place in the tree. No I/O.
 
-Sizes follow Zipf's law. The sites form a tree: each but the seeds hangs from a page of an earlier one. What is odd
-about a site is drawn from the shares in `Mix`. Chance is a hash of a name (`draws`), the same in every process and on
-every Python; `sim.synthetic_web` draws from it too.
+Sizes follow Zipf's law. The sites form a tree: each site but the seeds hangs from a page of an earlier site. The
+oddities of a site are drawn from the shares in `Mix`. Chance is a hash of a name (`draws`), the same in every process
+and on every Python. `sim/synthetic_web.py` draws from it too.
 """
 
 import struct
@@ -21,18 +21,18 @@ SITES_BELOW_SITE: Final = 4
 FANOUT_MIN: Final = 2
 FANOUT_MAX: Final = 12
 CALENDAR_MAX: Final = 16
-"""Pages of the longest calendar, each of which only the one before leads to."""
+"""Pages of the longest calendar. Only the page before links to each of them."""
 
 Choice = TypeVar("Choice")
 
 
 def draws(name: str, count: int) -> tuple[int, ...]:
-    """Return `count` numbers below 2**64; one name gives the same ones first, however many are drawn."""
+    """Return `count` numbers below 2**64. The same name gives the same first numbers for any count."""
     return struct.unpack(f">{count}Q", shake_128(name.encode()).digest(8 * count))
 
 
 def lognormal(median: float, sigma: float, most: float) -> tuple[float, ...]:
-    """Return 64 values, each as likely as the others, so that six bits draw one."""
+    """Return 64 equally likely values, so that six bits draw one of them."""
     normal = NormalDist(log(median), sigma)
     return tuple(min(exp(normal.inv_cdf((step + 0.5) / 64)), most) for step in range(64))
 
@@ -48,38 +48,39 @@ _RATES_BYTES_S: Final = lognormal(200_000, 1.0, 10_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mix:
-    """How common each oddity is, from 0 to 1; the rest are plain pages and plain sites. Raises ValueError."""
+    """Shares of the oddities, from 0 to 1. The rest are plain pages and plain sites. Raises ValueError."""
 
     busy: float = 0.01
-    """Of all pages: 503 at the first request, then HTML."""
+    """Share of all pages: the first request gets 503, the next HTML."""
     slow: float = 0.01
-    """Of all pages."""
+    """Share of all pages that are slow."""
     moved: float = 0.03
-    """Of all pages: only a redirect, ``/old/n``, leads to them."""
+    """Share of all pages: only a redirect, ``/old/n``, leads to them."""
     missing: float = 0.03
-    """Of the leaves: 404."""
+    """Share of the leaves that answer 404."""
     broken: float = 0.005
-    """Of the leaves: always 500."""
+    """Share of the leaves that always answer 500."""
     file: float = 0.03
-    """Of the leaves: no HTML, though something in it looks like a link."""
+    """Share of the leaves: no HTML, though a part of the body looks like a link."""
     elsewhere: float = 0.01
-    """Of the leaves: a redirect to another site."""
+    """Share of the leaves: a redirect to another site."""
     no_robots: float = 0.3
-    """Of the sites: no robots.txt."""
+    """Share of the sites that have no robots.txt."""
     flaky_robots: float = 0.1
-    """Of the sites: robots.txt is out of order when first asked for."""
+    """Share of the sites: robots.txt fails at the first request."""
     closed: float = 0.05
-    """Of the sites from which none hangs: robots.txt forbids everything."""
+    """Share of the sites without child sites: robots.txt forbids all URLs."""
     dead_robots: float = 0.03
-    """Of the same: robots.txt is out of order for good, so nothing may be fetched."""
+    """Share of the sites without child sites: robots.txt always fails, so no URL may be fetched."""
     maze: float = 0.2
-    """Of the sites whose robots.txt can be had: an endless part, which it forbids."""
+    """Share of the sites with a readable robots.txt: an endless part, which robots.txt forbids."""
     crawl_delay: float = 0.1
-    """Of the same, if never out of order and not above average in size: it asks for `crawl_delay_s`."""
+    """Share of the sites with a robots.txt that never fails and of average size at most: it asks for
+    `crawl_delay_s`."""
     crawl_delay_s: float = 2.0
     """Seconds between two requests."""
     calendar: float = 0.1
-    """Of the sites: one long chain of pages."""
+    """Share of the sites: a long chain of pages."""
 
     def __post_init__(self) -> None:
         shares = [getattr(self, entry.name) for entry in fields(self) if entry.name != "crawl_delay_s"]
@@ -92,7 +93,7 @@ PLAIN: Final = Mix(**{entry.name: 0.0 for entry in fields(Mix)})
 
 
 class Robots(Enum):
-    """What a site's robots.txt is like."""
+    """The kind of a site's robots.txt."""
 
     OPEN = auto()
     MISSING = auto()
@@ -107,21 +108,21 @@ class SyntheticSite:
 
     host: str
     name: str
-    """What chance on this site is drawn from."""
+    """The name from which the chance of this site is drawn."""
     pages: int
     """Numbered pages, the home page (0) among them."""
     fanout: int
     """Children of a page in the site's tree: page n hangs below page (n - 1) // fanout."""
     robots: Robots
     crawl_delay_s: float
-    """Asked for in robots.txt; 0 asks for nothing."""
+    """Seconds that robots.txt asks for, or 0."""
     maze: bool
     calendar: int
-    """Pages of its calendar; 0 for none."""
+    """The number of pages of its calendar, or 0."""
     latency_s: float
     bytes_per_s: float
     phase: int
-    """Where the even spread of its moved pages begins."""
+    """The first of the evenly spread moved pages."""
     exits: Mapping[int, tuple[str, ...]]
     """Page -> origins of the sites that hang from it."""
 
@@ -131,7 +132,7 @@ class SyntheticSite:
 
     @property
     def open(self) -> bool:
-        """Whether anything beside robots.txt may be fetched."""
+        """True if robots.txt allows any URL of the site."""
         return self.robots not in (Robots.CLOSED, Robots.DEAD)
 
     @property
@@ -141,7 +142,7 @@ class SyntheticSite:
 
 
 def make_sites(seed: int, sites: int, pages: int, seeds: int, zipf: float, mix: Mix) -> Iterator[SyntheticSite]:
-    """Yield the sites, the largest first; the first `seeds` hang from nowhere."""
+    """Yield the sites, the largest first. The first `seeds` sites have no parent."""
     sizes = _sizes(sites, pages, zipf)
     names = [f"{seed}/{number}" for number in range(sites)]
     hosts = [f"site{number}-{seed}.test" for number in range(sites)]
@@ -175,7 +176,7 @@ def make_sites(seed: int, sites: int, pages: int, seeds: int, zipf: float, mix: 
 
 
 def _sizes(sites: int, pages: int, zipf: float) -> list[int]:
-    """Share out the pages, one at least for each site and the others by Zipf's law."""
+    """Divide the pages among the sites by Zipf's law, at least one page for each."""
     weights = [(rank + 1) ** -zipf for rank in range(sites)]
     scale = (pages - sites) / sum(weights)
     edges = [0, *(round(edge * scale) for edge in accumulate(weights))]

@@ -1,17 +1,17 @@
-"""A web of any size as a function: what each URL answers, and what a correct crawler makes of it. No I/O.
+"""A web of any size as a function: the answers of each URL, and the results of a correct crawler. No I/O.
 
-A page is computed from (seed, URL) each time it is asked for, so a million of them need no memory; only the
-sites (`sim.synthetic_sites`), which are fewer, are kept as rows. The answer of a few URLs depends on how often they
-were asked before: `Answer.counted` tells the server which, and the server keeps the count.
+A page is computed from (seed, URL) for each request, so a million pages need no memory. Only the sites
+(`sim/synthetic_sites.py`) are kept as rows, and they are fewer. The answers of some URLs depend on the number of
+earlier requests: `Answer.counted` marks them, and the server keeps the count.
 
-Within a site, page n hangs below page ``(n - 1) // fanout``, so everything is reachable and `Truth` knows it without a
-walk. Over this tree lie random links: log-normally many a page, popular targets more often, one in eight to another
-site. The first `Site.inner` pages carry the tree and end in HTML; only the leaves may be something else. A *trail* is a
-chain of pages from site to site, each linked from the one before only: one link lost loses the rest of it.
+Within a site, page n hangs below page ``(n - 1) // fanout``, so all pages are reachable and `Truth` needs no walk.
+Random links are added to this tree: log-normally many per page, popular targets more often, one in eight to another
+site. The first `Site.inner` pages carry the tree and end in HTML. Only the leaves may be something else. A *trail* is a
+chain of pages from site to site, each linked only from the page before. One lost link loses the rest of the trail.
 
-Whatever goes wrong here ends in the same way whoever asks, dies, and asks again: a busy page answers at the
-second request, a missing one never, after three redirects comes a page, and the one endless part, the maze, is
-forbidden by robots.txt. Shares no code with kadcrawl.
+Every fault ends in the same way after any number of crashed and repeated requests: a busy page answers at the second
+request, a missing page never, three redirects lead to a page, and robots.txt forbids the only endless part, the maze.
+Shares no code with kadcrawl.
 """
 
 import re
@@ -31,13 +31,13 @@ LINKS_MAX: Final = 100
 SLOW_S: Final = 3.0
 """A slow page thinks this long, or up to twice that, before it answers."""
 SLOW_BYTES_S: Final = 1_000
-"""And then it drips, but not so slowly that a crawler gives up."""
+"""Bytes per second of a slow page: slow, but not so slow that a crawler gives up."""
 
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _SPECIAL: Final = re.compile(r"/(page|old|calendar|maze|trail)/([1-9][0-9]{0,8})")
 _HTML: Final = (("Content-Type", "text/html; charset=utf-8"),)
 _DECOY: Final = b'<a href="/not/a/link">%%EOF</a>\n'
-"""In what no crawler takes links from."""
+"""The content of bodies from which no crawler takes links."""
 _FILLER: Final = b"amber basin cedar delta ember fjord grove harbor island juniper kelp lagoon meadow north " * 48
 _DEGREES: Final = tuple(map(int, lognormal(6, 1.0, LINKS_MAX)))
 _FILLER_BYTES: Final = tuple(map(int, lognormal(200, 1.2, len(_FILLER))))
@@ -52,14 +52,14 @@ class SyntheticResponse(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     latency_s: float = 0.0
-    """From the request to the first byte."""
+    """Seconds from the request to the first byte."""
     bytes_per_s: float = float("inf")
     counted: bool = False
     """Another request for this URL may be answered otherwise."""
 
 
 class PageKind(Enum):
-    """What there is at a URL."""
+    """The kind of a URL's resource."""
 
     PAGE = auto()
     BUSY = auto()
@@ -77,11 +77,11 @@ class PageKind(Enum):
 
 
 class SyntheticWeb:
-    """`pages` pages on `sites` sites, all from `seed`; the first `seeds` sites are where a crawl begins.
+    """`pages` pages on `sites` sites, all from `seed`. A crawl begins at the first `seeds` sites.
 
-    `zipf` is the exponent of the law of sizes: 0 makes all sites alike, 1 the second half as large as the first.
-    From the home pages of the first `trails` sites one trail each begins, of `trail_pages` pages beside the others.
-    Hosts are served from the IP `addresses` in turn, port 80. Raises ValueError for a web that cannot be.
+    `zipf` is the exponent of the law of sizes: 0 makes all sites alike, 1 makes the second half as large as the first.
+    From each home page of the first `trails` sites a trail of `trail_pages` additional pages begins. Hosts are served
+    from the IP `addresses` in turn, on port 80. Raises ValueError for impossible parameters.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class SyntheticWeb:
         self._by_host = {site.host: number for number, site in enumerate(self.sites)}
 
     def address(self, host: str) -> str | None:
-        """Return the IP address `host` is served from; None if there is no such host."""
+        """Return the IP address that serves `host`, or None if there is no such host."""
         number = self._by_host.get(host)
         return None if number is None else self.addresses[number % len(self.addresses)]
 
@@ -143,7 +143,8 @@ class SyntheticWeb:
         )
 
     def truth(self, retries: int = RETRIES) -> "Truth":
-        """Return what a crawl of scope "any" without limits fetches, robots.txt left out; lazily, see `Truth`."""
+        """Return the result of a crawl of scope "any" without limits, computed on demand, without robots.txt (see
+        `Truth`)."""
         return Truth(self, retries)
 
     def robots(self, robots_tries_max: int = ROBOTS_TRIES_MAX) -> dict[str, Expected]:
@@ -158,7 +159,7 @@ class SyntheticWeb:
         return {f"{site.origin}/robots.txt": outcomes[site.robots] for site in self.sites}
 
     def disallowed(self) -> frozenset[str]:
-        """Return the URLs that allowed pages link to and that may not be fetched; none behind them is met."""
+        """Return the forbidden URLs that allowed pages link to. A crawl meets no URL behind them."""
         mazes = [f"{site.origin}/maze/1" for site in self.sites if site.maze]
         return frozenset(mazes + [f"{site.origin}/" for site in self.sites if not site.open])
 
@@ -183,7 +184,7 @@ class SyntheticWeb:
     # --- what a URL is -------------------------------------------------------------------------------------------
 
     def kind(self, site: SyntheticSite, target: str) -> tuple[PageKind, int]:
-        """Return what there is at `target`, and its number among its kind."""
+        """Return the kind of the resource at `target`, and its number within this kind."""
         if target == "/":
             return self._page_kind(site, 0), 0
         if target == "/robots.txt":
@@ -206,7 +207,7 @@ class SyntheticWeb:
         return PageKind.NOTHING, number
 
     def status(self, site: SyntheticSite, kind: PageKind, number: int) -> int:
-        """Return the status of the last answer of what `kind` found."""
+        """Return the status of the last answer of a resource found by `kind`."""
         match kind:
             case PageKind.OLD:
                 return _REDIRECTS[number % 5]
@@ -232,7 +233,7 @@ class SyntheticWeb:
                 yield f"/trail/{number}"
 
     def site(self, host: str) -> SyntheticSite | None:
-        """Return the site at `host`, if there is one."""
+        """Return the site at `host`, or None."""
         number = self._by_host.get(host)
         return None if number is None else self.sites[number]
 
@@ -251,7 +252,7 @@ class SyntheticWeb:
         return self._open[number % len(self._open)]
 
     def _trail(self, number: int) -> str:
-        """Return the URL of a page of some trail; they are numbered in a row."""
+        """Return the URL of a trail page. All pages of all trails are numbered consecutively."""
         return f"{self._trail_site(number).origin}/trail/{number}"
 
     # --- what it answers -----------------------------------------------------------------------------------------
@@ -315,7 +316,7 @@ class SyntheticWeb:
         return f"/page/{number}" if number else "/"
 
     def _abroad(self, chance: int, *, inner: bool) -> str:
-        """Return the URL of some page of some site; `inner`: one that is no redirect itself."""
+        """Return the URL of a page of another site. With `inner` the URL is never a redirect."""
         site = self.sites[(chance >> 32) ** 2 * len(self.sites) >> 64]
         pages = site.inner if inner else site.pages
         # Of what may not be fetched only the home page is ever linked to.
@@ -323,7 +324,7 @@ class SyntheticWeb:
 
 
 class Truth(Mapping[str, Expected]):
-    """URL -> what a correct crawl gets from it. Computed when asked for; counting it takes as long as iterating."""
+    """URL -> result in a correct crawl, computed on demand. Counting takes as long as iterating."""
 
     def __init__(self, web: SyntheticWeb, retries: int) -> None:
         self._web = web
@@ -377,5 +378,5 @@ def _robots(site: SyntheticSite, asked: int) -> SyntheticResponse:
 
 
 def _words(site: SyntheticSite, number: int, count: int) -> tuple[int, ...]:
-    """Return a page's share of chance: word 0 decides what it is, word 1 where it redirects, the others link."""
+    """Return a page's random words: word 0 decides its kind, word 1 its redirect, and the others its links."""
     return draws(f"{site.name}/{number}", count)

@@ -1,11 +1,11 @@
-"""Simulated TCP: ordered, reliable streams between hosts, with the ways a real one fails.
+"""Simulated TCP: ordered, reliable streams between hosts, with the failures of real streams.
 
-A `SimTransport` is one end of a stream. What it sends arrives in order, after the latency of the network; a lost
-segment costs time, a cut holds back what follows until a retransmission gets through or `GIVE_UP_S` have passed. What
-the other end has not read yet counts against the writer, who is paused above `WINDOW_BYTES`: so a slow or
-frozen reader is felt by those who write to it. A host that is killed resets its streams.
+A `SimTransport` is one end of a stream. Its bytes arrive in order, after the latency of the network. A lost segment
+costs time. A cut holds back all later segments until a retransmission gets through or `GIVE_UP_S` have passed. Bytes
+that the other end has not read yet count against the writer, which is paused above `WINDOW_BYTES`: so a slow or frozen
+reader slows its writers. A killed host resets its streams.
 
-As in a real kernel, a connection is made, and bytes are taken, while the host is frozen.
+As in a real kernel, connections are made and bytes are received while the host is frozen.
 """
 
 import asyncio
@@ -19,28 +19,28 @@ from .network import Address, Host
 from .ports import Timeline
 
 Kind = Literal["open", "bytes", "end", "reset"]
-"""What travels: the first segment of a stream, bytes, no more bytes, and no more stream."""
+"""The kinds of segments: the first of a stream, bytes, end of the bytes, and reset."""
 
 WINDOW_BYTES = 256 * 1024
-"""What the two kernels take of a stream before the writer has to keep it itself."""
+"""Bytes of a stream that the two kernels buffer before the writer buffers more itself."""
 HIGH_BYTES = 64 * 1024
-"""What the writer keeps itself before it is paused: asyncio's default."""
+"""Bytes that the writer buffers itself before it is paused: asyncio's default."""
 RESEND_S = 0.2
-"""First wait before a lost segment is sent again; it doubles (RFC 6298, Linux's minimum)."""
+"""First wait before a lost segment is sent again. The wait doubles each time (RFC 6298, Linux's minimum)."""
 RESEND_MAX_S = 20.0
 LOSSES_MAX = 6
-"""The same segment is not lost more often than this in a row, so that the simulation does not wait on chance."""
+"""The most losses of a segment in a row, so that the simulation does not wait on chance."""
 GIVE_UP_S = 900.0
 """A stream whose segments stay without acknowledgement this long is given up (Linux: tcp_retries2)."""
 CONNECT_RESEND_S = 1.0
-"""First wait before the connection is asked for again; it doubles."""
+"""First wait before a connection request is repeated. The wait doubles each time."""
 CONNECT_GIVE_UP_S = 127.0
 SLICE_S = 0.1
-"""A slow reader reads what it can in this time, then again."""
+"""Seconds of reading that a slow reader does at a time."""
 
 
 class Listener:
-    """A listening port; it is its own `sockets`."""
+    """A listening port. It serves as its own entry in `sockets`."""
 
     def __init__(self, host: Host, port: int, factory: Callable[[], Any]) -> None:
         """Raises OSError when the port is in use."""
@@ -66,10 +66,10 @@ class Listener:
             del self._host.listeners[self._port]
 
     async def wait_closed(self) -> None:
-        """Its connections are others' business."""
+        """Return at once: connections live on after their listener."""
 
     async def start_serving(self) -> None:
-        """It does already."""
+        """Do nothing: the listener serves from the start."""
 
     def get_loop(self) -> Timeline:
         return self._host.network.loop
@@ -138,7 +138,7 @@ class SimTransport(asyncio.Transport):
         return f"<SimTransport {self._ends} closing={self._closing}>"
 
     def begin(self, protocol: Any) -> None:
-        """Give the near end its protocol and tell the far one."""
+        """Attach the protocol of the near end and open the far end."""
         self._protocol = protocol
         self._send("open")
         protocol.connection_made(self)
@@ -239,7 +239,7 @@ class SimTransport(asyncio.Transport):
             self.far._take(kind, data)
 
     def _resend(self, wait_s: float, give_up_at: float) -> None:
-        """Send again what a cut has held back."""
+        """Send the segments again that a cut has held back."""
         now = self._loop.now
         if not self._network.is_cut(self._host.ip, self._remote[0]):
             while self._stalled:
@@ -263,7 +263,7 @@ class SimTransport(asyncio.Transport):
         self.pump()
 
     def pump(self) -> None:
-        """Hand over to the protocol what has arrived, as fast as it and its host read."""
+        """Hand received segments to the protocol, as fast as the protocol and its host read."""
         received, host = self._received, self._host
         while received and host.runs and not self._reader_paused and not self._lost:
             now = self._loop.now

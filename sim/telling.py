@@ -1,4 +1,4 @@
-"""What the peers log, as part of the story of a simulated world."""
+"""Log records of peers as lines in the story of a simulated world."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ class _Teller(logging.Handler):
 
 @contextmanager
 def told(tell: Callable[[str], None]) -> Iterator[None]:
-    """While open, hand over each log record of kadcrawl, as one line that begins with the machine it was made on."""
+    """Pass each log record of kadcrawl on while the context is open, as a line that begins with its machine."""
     log = logging.getLogger("kadcrawl")
     teller, level = _Teller(tell), log.level
     log.addHandler(teller)

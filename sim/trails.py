@@ -1,9 +1,9 @@
-"""What the observer sees on the trails of a web: a page that is done has told of the next, and three peers know it.
+"""The observer's check of trails: a done page has passed its link on, and three peers know the next page.
 
-On a trail (`sim.synthetic_web`) a page is linked from the one before and from nowhere else. So once a page is DONE
-anywhere, what it linked to must be with its owner and both backups: that is when a link is acknowledged. Looked at
-before anything befalls anybody and after all has settled: just after a partition a peer may drop for one owner what
-the other is about to send it (seed 3042).
+On a trail (`sim/synthetic_web.py`) only the page before links to a page. So once a page is DONE anywhere, the owner and
+both backups of its link must have the link, because only then a link is acknowledged. The check runs before the first
+fault and after all has settled: just after a partition a peer may drop for one owner a record that the other is about
+to send (seed 3042).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ class SeenTrails:
         """By URL, its page before and itself, until it has been seen to be safe."""
 
     def unsafe(self, stores: Iterable[Store]) -> Iterator[tuple[str, int]]:
-        """Yield each URL that a finished page has led to and too few of these peers know, and how many do."""
+        """Yield each URL after a finished page that too few of these peers know, and their number."""
         every = list(stores)
         for url, (before, after) in list(self._steps.items()):
             if any(store.state(before) == DONE for store in every):

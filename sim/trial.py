@@ -1,9 +1,9 @@
-"""One trial: a world is made from a plan, lives through it, heals, comes to rest, and is judged.
+"""One trial: makes a world from a plan, lives through its faults, heals it, waits for rest, and judges it.
 
-First safety under faults, then healing, then liveness: after the plan's last moment the network is whole, nobody is
-frozen and every disk has room; whoever was killed for good stays away. From then on the swarm has `PATIENCE_S` to end
-by itself and to have three copies of everything again. The same plan, size and mutant give the same trace, in any
-process.
+The order is safety under faults, then healing, then liveness. After the plan's last moment the network is whole, no
+machine is frozen and every disk has room. Machines killed for good stay away. From then on the swarm has
+`REST_TIMEOUT_S` to end by itself and to have three copies of all records again. The same plan, size and mutant give the
+same trace, in any process.
 """
 
 import asyncio
@@ -39,41 +39,45 @@ from .telling import told
 from .web_server import WebServer
 
 OBSERVE_INTERVAL_S = 0.25
-"""How often the observer looks, ..."""
+"""Virtual seconds between two looks of the observer, ..."""
 MACHINES_SEEN_S = 1000
-"""... unless it would see more machines than this in a second."""
+"""... unless this is more than this number of machines per second."""
 BOOT_APART_S = 0.05
-"""Between two of the machines that are there from the beginning, ..."""
+"""Virtual seconds between the boots of two of the first machines, ..."""
 BOOT_MOST_S = 10.0
-"""... unless it would take longer than this until all are switched on."""
+"""... unless the boots would take longer than this in all."""
 OWNERS_KNOWN_S = 60.0
 """Virtual seconds after the last fault within which all peers come to name the rightful owners: two rounds among
 siblings at their slowest pace (`OverlaySettings.round_s_max`)."""
 OWNERS_AGAIN_S = 5.0
 REST_TIMEOUT_S = 300.0
-"""How long a swarm that nothing befalls any more may take to come to rest."""
+"""Virtual seconds after the last fault within which a swarm must come to rest."""
 QUIET_S = 2.0
-"""How long a swarm must have been at rest before the last questions."""
+"""Virtual seconds of rest before peers are asked for owners."""
 SEEDS = 3
-"""Sites a crawl begins with."""
+"""The number of sites at which a crawl begins."""
 WEB_ADDRESS = str(ip_network(WEB_NETWORKS[0])[1])
 CELLS_ASKED = 4
-"""Cells of which peers are asked for the owner."""
+"""The number of cells for which peers are asked."""
 PEERS_ASKED_MAX = 64
-"""Peers that are asked: of a larger swarm some, spread evenly."""
+"""The most peers that are asked. In a larger swarm they are spread evenly."""
 
 CALM = Conditions()
-"""The network when nothing befalls it."""
+"""The network without faults."""
 LIMITS = Limits(retry_base_s=1.0, robots_retry_s=1.0, site_connections_max=3)
-"""As ever, but for waits that would only lengthen a trial, and connections: more than any site here could use."""
+"""The default limits, with shorter waits and more connections.
+
+Long waits would only lengthen a trial. The connections are more than any site here could use.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much there is to crawl. The default keeps a swarm busy for about as long as faults befall it."""
+    """The size of the web. The default keeps a swarm busy for about as long as the faults last."""
 
     pages: int = 80
-    """If the job's delay is a second or less; with a longer one fewer, so that the crawl takes no longer."""
+    """The number of pages if the job's delay is at most one second. A longer delay reduces it, so that the crawl
+    takes no longer."""
     sites: int = 12
 
     @property
@@ -82,9 +86,10 @@ class Size:
         return LIMITS
 
     def web(self, plan: Plan) -> SyntheticWeb:
-        """Return the web of a plan: of few pages, more are slow and more sites ask for a delay, so that some do.
+        """Return the web of a plan.
 
-        Without a delay most are slow, or the crawl would be over before anything happens.
+        With few pages a larger share is slow and a larger share of sites asks for a delay, so that some do. Without a
+        delay most pages are slow, or the crawl would be over before the first fault.
         """
         hurried = plan.delay_s <= 1.0
         pages = self.pages if hurried else round(self.pages / plan.delay_s)
@@ -108,11 +113,11 @@ USUAL = Size()
 
 
 class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one trial; all that travels between processes."""
+    """The outcome of one trial, as it travels between processes."""
 
     plan: Plan
     violations: dict[str, list[str]]
-    """Judge -> what it found; only those that found anything."""
+    """Judge -> violations found. Judges without violations are left out."""
     trace: str
     """Hash of all that went over the network."""
     virtual_s: float
@@ -144,7 +149,10 @@ def run(
     say: Callable[[str], None] | None = None,
     watch: Callable[["Trial"], None] | None = None,
 ) -> TrialOutcome:
-    """Run one trial. `mutant` plants a bug by name; `say` is told the story line by line, `watch` after each look."""
+    """Run one trial.
+
+    `mutant` plants a bug by name. `say` gets the story line by line. `watch` is called after each look.
+    """
     outcome, _ = run_scene(plan, scene_of(plan, size), mutant=mutant, say=say, watch=watch)
     return outcome
 
@@ -161,7 +169,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         block_urls=plan.block_urls,
         update_s=plan.update_s,
     )
-    # The work area is as small as can be: no site's delay leaves a peer of so small a crawl much to do at once.
+    # The smallest possible work area: the delays of the sites leave a peer of so small a crawl little work at once.
     work_area = plan.block_urls if plan.balance == "level" else None
     return Scene(web=web, job=job, limits=replace(size.limits, fetches_max=plan.fetches_max), work_area=work_area)
 
@@ -174,7 +182,7 @@ def run_scene(
     say: Callable[[str], None] | None = None,
     watch: Callable[["Trial"], None] | None = None,
 ) -> tuple[TrialOutcome, Facts]:
-    """Run one trial of any web and job; return its outcome and what was seen. Parameters are as of `run`."""
+    """Run one trial of any web and job, and return its outcome and facts. Parameters are as of `run`."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kadcrawl-sim-", dir=_memory())))
         stack.enter_context(planted(mutant))
@@ -190,13 +198,13 @@ def _lived(
     say: Callable[[str], None] | None,
     watch: Callable[["Trial"], None] | None,
 ) -> tuple[TrialOutcome, Facts]:
-    """Run one trial on its loop. What it made is nobody's on return, so that it ends with the world."""
+    """Run one trial on its loop. On return no object holds the trial, so that it ends with the world."""
     began = time.perf_counter()
     trial = Trial(loop, plan, scene, directory, say, watch)
     with trial.logged(), trial.machines:
         facts = loop.run_until_complete(trial.story())
     with warnings.catch_warnings():
-        # What the dead have left open is no fault of theirs, and of no interest any more.
+        # Resources that dead peers left open are no fault and do not matter any more.
         warnings.simplefilter("ignore", ResourceWarning)
         loop.set_exception_handler(lambda *_: None)
         loop.network.hosts.clear()
@@ -242,7 +250,7 @@ class Trial:
         return self._loop.time()
 
     def set_aside(self) -> None:
-        """Let the garbage collector not look through what there is by now until the end."""
+        """Exempt all current objects from garbage collection until the end."""
         self._loop.set_aside()
 
     def outcome(self, facts: Facts, wall_s: float) -> TrialOutcome:
@@ -290,13 +298,13 @@ class Trial:
         while not self.observer.agrees(named) and now() < calm_from + OWNERS_KNOWN_S:
             await self._wait_until(now() + OWNERS_AGAIN_S)
             named = await self._ask_for_owners()
-        # Just now somebody may have met a peer it did not know, and be asking once more whether all is over.
+        # A peer may have met an unknown peer just now, and be asking again whether the crawl is over.
         await self._rest(0.0, calm_from + REST_TIMEOUT_S)
         self.observer.sides_crawled()
         return self.observer.facts(now(), named)
 
     async def _rest(self, quiet_s: float, until: float) -> None:
-        """Wait until the swarm has been at rest for so long, or that time has come."""
+        """Wait until the swarm has been at rest for `quiet_s` seconds, or until the instant `until`."""
         now = self._loop.time
         rested_from = now()
         while (now() < rested_from + quiet_s or not self.observer.at_rest) and now() < until:
@@ -319,7 +327,7 @@ class Trial:
         await asyncio.sleep(until - self._loop.time())
 
     async def _ask_for_owners(self) -> list[tuple[int, int, int]]:
-        """Ask peers who owns some of the cells."""
+        """Ask peers for the owners of some cells."""
         cells = self.observer.cells[:CELLS_ASKED]
         live = self.machines.live
         questions: list[tuple[int, Cell, asyncio.Task[Any]]] = [
@@ -335,7 +343,7 @@ class Trial:
         ]
 
     def _befall(self, event: Event, *, begins: bool) -> None:
-        """Let an event begin or end. What finds its machine in no state for it does nothing."""
+        """Begin or end an event. An event that does not fit the state of its machine has no effect."""
         self._tell(str(event) if begins else f"           over: {event.kind} {event.machines or ''}")
         for number in event.machines:
             self._befall_machine(event, number, begins=begins)
@@ -350,7 +358,7 @@ class Trial:
         self._set_weather()
 
     def _cut_power(self, ambush: Event) -> None:
-        """Its moment has come: let the machines be killed."""
+        """Kill the machines of an ambush, because its moment has come."""
         kill = Event(self._loop.time(), Kind.KILL, ambush.machines)
         self.observer.before(kill, kill.at_s, begins=True)
         self._befall(kill, begins=True)
@@ -380,7 +388,7 @@ class Trial:
                 machines.jump(number, event.amount)
 
     def _set_weather(self) -> None:
-        """Let the network be as all events that last make it together."""
+        """Set the conditions of network and hosts to the combination of all active events."""
         network, conditions = self._loop.network, self._loop.network.conditions
         worst = {kind: max((one.amount for one in self._active if one.kind is kind), default=0.0) for kind in Kind}
         conditions.loss = worst[Kind.LOSS]
@@ -399,10 +407,10 @@ class Trial:
                 many = [host.ip for number, host in hosts.items() if number not in event.machines]
                 network.cut(few, many, one_way=event.kind is Kind.ONE_WAY)
 
-    # --- telling it ----------------------------------------------------------------------------------------------
+    # --- reporting ------------------------------------------------------------------------------------------------
 
     def logged(self) -> AbstractContextManager[None]:
-        """While open, what the peers log is part of the story."""
+        """Add the peers' log records to the story while the context is open."""
         return nullcontext() if self._say is None else told(self._tell)
 
     def _show(self) -> None:
@@ -415,5 +423,5 @@ class Trial:
 
 
 def _memory() -> str | None:
-    """Return a directory in memory, if the machine has one."""
+    """Return a directory in memory, or None if the machine has none."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -1,12 +1,13 @@
-"""HTTP/1.1 for a web that is a function: a protocol for any loop, real or virtual, and the log of what it saw.
+"""HTTP/1.1 for a web that is a function: a protocol for any event loop, real or virtual, and a log of its requests.
 
-`WebServer` owns what all addresses of one web share: the access log, and how often the few URLs were asked for whose
-answer depends on that. One `WebConnection` serves one client: requests in the order they come, pipelined ones
-too, the next only when the answer before it is written. A request is logged when its head is complete, whether or not
-the client stays for the answer. What a client can cost is bounded: the head, what waits behind it, and the time
-in which nothing is up to us. Time comes from the loop alone. Shares no code with kadcrawl.
+`WebServer` owns the state that all addresses of one web share: the access log, and the request counts of the few URLs
+whose answer depends on them. A `WebConnection` serves one client: requests in their order, pipelined requests too, each
+only after the answer before it is written. A request is logged when its head is complete, also if the client does not
+stay for the answer. The cost of a client is bounded: the size of the head, the bytes that wait behind it, and the time
+in which the server waits for the client. Time comes from the loop alone. Shares no code with kadcrawl.
 
-A request with a body, or for anything but a GET of a path, is refused and not logged, but counted.
+A request with a body, or with another method than GET or a target that is no path, is refused. It is counted, but not
+logged.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from .judge import Access
 from .synthetic_web import SyntheticResponse
 
 HEAD_BYTES_MAX: Final = 16 * 1024
-"""A longer request head is refused; what is pipelined behind it waits unread."""
+"""The most bytes of a request head. A longer head is refused. Pipelined bytes behind it wait unread."""
 CONNECTION_TIMEOUT_S: Final = 15.0
 """A connection is given up when it waits so long for a whole request, or for the client to read."""
 SLOW_PIECE_S: Final = 0.2
@@ -31,7 +32,7 @@ _HEAD_END: Final = b"\r\n\r\n"
 
 
 class Web(Protocol):
-    """What there is to serve."""
+    """Interface of a web that a server can serve."""
 
     def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
         """Return the answer to a GET of `target` (path and query) that was asked for `asked` times before."""
@@ -42,13 +43,13 @@ class Request(NamedTuple):
     """One request as the server saw it."""
 
     time: float
-    """Of the loop, in seconds."""
+    """The loop's time, in seconds."""
     host: str
     path: str
     """Path and query as they were sent."""
     status: int
     peer: str
-    """IP address of who asked; empty if the connection was gone at once."""
+    """The client's IP address, or empty if the connection was gone at once."""
 
     @property
     def url(self) -> str:
@@ -56,12 +57,12 @@ class Request(NamedTuple):
 
     @property
     def access(self) -> Access:
-        """What `sim.judge` reads; who asked stands for the user agent."""
+        """The entry for `sim/judge.py`. The client's IP address stands for the user agent."""
         return Access(self.time, f"http://{self.host}", self.path, self.status, self.peer)
 
 
 class Head(NamedTuple):
-    """What a request says that can be answered."""
+    """The fields of a request head that can be answered."""
 
     host: str
     target: str
@@ -75,15 +76,15 @@ class WebServer:
     def __init__(self, web: Web) -> None:
         self.web = web
         self.log: list[Request] = []
-        """In the order of arrival."""
+        """All requests in the order of arrival."""
         self.overs: list[float] = []
-        """When each request of `log` was answered, or its connection lost; infinity while it is under way."""
+        """The instant at which each request of `log` was answered or lost its connection: infinity while under way."""
         self.cut: set[int] = set()
         """The places in `log` of those whose connection was lost before all of the answer was written."""
         self.refused = 0
         """Requests that were none, or not for us."""
         self.connections: dict[WebConnection, None] = {}
-        """Open ones, the oldest first."""
+        """The open connections, the oldest first."""
         self._asked: dict[tuple[str, str], int] = {}
 
     def connect(self) -> "WebConnection":
@@ -91,7 +92,7 @@ class WebServer:
         return WebConnection(self)
 
     def close(self) -> None:
-        """Cut all connections; who made the listeners closes those."""
+        """Cut all connections. The owner of the listeners closes the listeners."""
         for connection in list(self.connections):
             connection.abort()
 
@@ -115,16 +116,16 @@ class WebConnection(asyncio.Protocol):
         self._received = bytearray()
         self._reading = True
         self._number = -1
-        """Of the last request, in the server's log."""
+        """The number of the last request in the server's log."""
         self._unsent: memoryview | None = None
-        """The rest of the answer under way; None while waiting for a request."""
+        """The rest of the answer under way, or None while waiting for a request."""
         self._piece_bytes = 0
         self._keep = True
         self._may_write = True
         self._write_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_since = 0.0
-        """Since when, or from when on, nothing is up to us."""
+        """The instant since which, or from which on, the connection waits for its client."""
 
     def abort(self) -> None:
         """Cut the connection."""
@@ -242,7 +243,7 @@ class WebConnection(asyncio.Protocol):
 
 
 def parse_head(head: bytes) -> Head | HTTPStatus:
-    """Return what a request head (without the empty line) asks for, or the status to refuse it with."""
+    """Return the parsed request head (given without the empty line), or the status to refuse it with."""
     first, *lines = head.decode("latin-1").split("\r\n")
     request = _REQUEST_LINE.fullmatch(first)
     if request is None:
