@@ -1,9 +1,10 @@
-"""Two peers make one cell equal: only what differs travels, in bounded batches, each journaled before the next.
+"""`AntiEntropy` makes two peers' copies of a cell equal: only records that differ travel, in bounded batches.
 
-The asker divides its keys into windows. Of a large cell it first asks which windows differ (`CompareDigests`); of
-each that does it sends the keys, and gets what it lacks and a list of what the other lacks (`Exchange`). A side that
-has nothing is not compared with: all of it moves, and just that is read. Progress is what has been merged: whatever
-interrupts, the next comparison begins from there. Range-based set reconciliation (Meyer 2022), one level deep.
+The asker divides its keys into windows. For a large cell it first asks which windows differ (`CompareDigests`). For
+each of these it sends the keys, and gets the records that it lacks and a list of those that the other lacks
+(`Reconcile`). If one side holds nothing, all records move without a comparison. Each batch is journaled before
+the next, so after an interruption the next comparison begins from there. Range-based set reconciliation (Meyer 2022),
+one level deep.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from kadcrawl.store.store import Store
 
 RECONCILE_DEADLINE_S = 30.0
 WINDOWS_COMPARED_MIN = 3
-"""A cell of fewer windows is exchanged without comparing them first."""
+"""Windows from which on digests are compared first."""
 
 
 class AntiEntropy:
@@ -49,11 +50,16 @@ class AntiEntropy:
         filter_sync: EpochFilterSync | None = None,
         refused: Callable[[Batch, Cell], list[Key]] = lambda batch, cell: [],
     ) -> None:
-        """`make_batch` returns records as they are now, with their sites and robots; `merge` takes in a cell's, and
-        whether it is believed what is done there.
+        """Send nothing yet.
 
-        Where fingerprints are kept: `slices` is how they travel; `refused` returns what of a batch is pending and was
-        not merged, as it is done here by its fingerprint.
+        Args:
+            me: returns the contact of this peer.
+            client: asks other peers.
+            store: the records of this peer.
+            make_batch: returns records as they are now, with their sites and robots.txt.
+            merge: merges the records of a cell; the last argument says whether DONE records count.
+            filter_sync: moves epoch filters, if the job keeps them.
+            refused: returns the keys of a batch that are PENDING there and DONE here by an epoch filter.
         """
         self._me = me
         self._client = client
@@ -63,16 +69,16 @@ class AntiEntropy:
         self._filter_sync = filter_sync
         self._refused = refused
         self.examined = 0
-        """Records read here to be compared or sent, ..."""
+        """Records read here to be compared or sent."""
         self.moved = 0
-        """... and records received and sent by this peer as the asker."""
+        """Records received and sent by this peer as the asker."""
 
     # --- asking --------------------------------------------------------------------------------------------------
 
     async def reconcile(self, other: Contact, held: CellSummary, *, push: bool, trust_done: bool = True) -> None:
-        """Fetch what `other` has of a cell and we lack; with `push` send it what it lacks. Raises RemoteError.
+        """Fetch the records of a cell that this peer lacks; with `push` send those that `other` lacks.
 
-        If it is not `believed`, only what it has pending is taken.
+        Without `trust_done` only PENDING records are merged. Raises RemoteError.
         """
         cell = Cell(held.cell)
         if held.keys == 0:
@@ -81,7 +87,7 @@ class AntiEntropy:
                     self._filter_sync.push_all(other, cell)
                 await self._push_all(other, cell)
             return
-        # First what is done: of what is pending there it may be.
+        # DONE first: a key that is PENDING there may be DONE in a filter.
         if self._filter_sync is not None and trust_done:
             await self._filter_sync.reconcile(other, cell, push=push)
         windows = await self._windows(cell)
@@ -107,17 +113,17 @@ class AntiEntropy:
         differing = []
         for start in range(0, len(windows), COMPARED_MAX):
             some = windows[start : start + COMPARED_MAX]
-            told = [self._window(cell, *window) for window in some]
+            ours = [self._window(cell, *window) for window in some]
             compared = await self._client.ask(
-                other, CompareDigests(cell, some[0][0], told), DigestsCompared, RECONCILE_DEADLINE_S
+                other, CompareDigests(cell, some[0][0], ours), DigestsCompared, RECONCILE_DEADLINE_S
             )
             differing += [some[index] for index in compared.differing if index < len(some)]
         return differing
 
     def _window(self, cell: Cell, after: Key | None, last: Key | None) -> Window:
-        tally = self._store.scan.digest_between(cell, _beyond(after), _beyond(last) if last is not None else None)
-        self.examined += tally.keys
-        return Window(last, tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big"))
+        digest = self._store.scan.digest_between(cell, _beyond(after), _beyond(last) if last is not None else None)
+        self.examined += digest.keys
+        return Window(last, digest.keys, digest.digest.to_bytes(DIGEST_BYTES, "big"))
 
     async def _reconcile_window(
         self, other: Contact, cell: Cell, after: Key | None, last: Key | None, push: bool, trust_done: bool
@@ -146,7 +152,7 @@ class AntiEntropy:
             if reached is None or (last is not None and reached >= last):
                 return
             if after is not None and reached <= after:
-                return  # It makes no progress: the digests will show that something is missing.
+                return  # No progress: the digests will show that records are missing.
             after = Key(reached)
 
     async def _push_all(self, other: Contact, cell: Cell) -> None:
@@ -159,30 +165,30 @@ class AntiEntropy:
     async def _push(self, other: Contact, keys: Sequence[Key]) -> None:
         if keys:
             batch = self._make_batch(keys)
-            await self._store.journal.durable()  # As with copies: nobody hears DONE before it is on our disk.
+            await self._store.journal.durable()  # No peer hears DONE before it is on this disk, as with all copies.
             await self._client.ask(other, Replicate(self._me(), batch), Replicated, RECONCILE_DEADLINE_S)
             self.moved += len(keys)
 
     # --- answering -----------------------------------------------------------------------------------------------
 
     async def answer_compare(self, question: CompareDigests) -> DigestsCompared:
-        """Say which windows are not the same here; others have their turn between two of them."""
+        """Say which windows differ here; other work gets its turn between two windows."""
         self._store.check(question.cell)
         cell, after = Cell(question.cell), question.after
         differing = []
         for index, window in enumerate(question.windows):
-            # One row more than the asker has tells that they differ, however many there are.
+            # One row more than the asker has suffices to show a difference.
             rows = self._store.scan.records(cell, _beyond(after), min(window.keys, BATCH_MAX) + 1)
-            tally = digest_records(row for row in rows if window.last is None or row[0] <= window.last)
+            digest = digest_records(row for row in rows if window.last is None or row[0] <= window.last)
             self.examined += len(rows)
-            if (tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big")) != (window.keys, window.digest):
+            if (digest.keys, digest.digest.to_bytes(DIGEST_BYTES, "big")) != (window.keys, window.digest):
                 differing.append(index)
             after = window.last
             await asyncio.sleep(0)
         return DigestsCompared(differing)
 
     async def answer_reconcile(self, question: Reconcile) -> Reconciled:
-        """Say what the asker lacks in a window, as far as one batch goes, and what we lack."""
+        """Return the records that the asker lacks in a window, up to one batch, and the keys that this peer lacks."""
         self._store.check(question.cell)
         cell, last = Cell(question.cell), question.last
         theirs = dict.fromkeys(question.pending, PENDING) | dict.fromkeys(question.done, DONE)

@@ -1,10 +1,9 @@
-"""The side of whoever holds something of a cell: remind its owner, answer its questions, keep or drop as it says.
+"""`HolderSide` notifies the owners of the cells that this peer holds, and answers them.
 
-A peer that holds records of a cell, and has not been told by the cell's owner to keep them, tells that owner so
-(`CellsHeld`), again and again until it is told. So no state of the swarm, however it came about, leaves a record
-unknown to its cell's owner for long. Asked by whoever owns a cell now, a peer that was crawling it stops, lets its
-requests end, and passes its sites' clocks on. It drops a cell only when the owner says so, and only what the owner
-has seen.
+A peer that holds records of a cell, and whose owner has not told it to keep them, sends `CellsHeld` to that owner,
+again and again until it is told. So no state of the swarm, however it came about, leaves a record unknown to its
+cell's owner for long. Asked by the cell's new owner, a peer that was crawling the cell stops, lets its requests end,
+and passes its sites' clocks on. It drops a cell only when the owner says so, and only records that the owner has seen.
 """
 
 import asyncio
@@ -40,31 +39,33 @@ from kadcrawl.store.store import Store
 
 CELLS_HELD_DEADLINE_S = 5.0
 CELLS_HELD_RETRY_S = 0.5
+"""Wait after a `CellsHeld` without answer."""
 NOTIFY_S = 0.25
-"""How long what is to be told waits for more, so that it travels together."""
+"""Wait of a notification for others, so that one message carries many cells."""
 NOTIFY_AGAIN_S = 5.0
+"""Wait for the owner's decision before it is notified again."""
 NOTIFY_MISPLACED_S = 0.5
-"""After which a backup that is not one of the nearest says so; its owner may be about to notice."""
+"""First wait before a backup that is not the nearest tells the owner: the owner may be about to notice."""
 MISPLACED_MAX_S = 64.0
-"""This wait doubles up to that, as owner and backup may know different peers for long."""
+"""Longest such wait. The wait doubles, as owner and backup may know different peers for long."""
 TAKERS_MAX = 8
-"""Peers tried in turn as takers of what a leaving peer has."""
+"""Peers that a leaving peer tries in turn."""
 CLOCKS_PER_ANSWER_MAX = 2_000
-"""Sites whose clocks are told in one answer; of a cell with more the new owner waits a full delay for each."""
+"""Sites whose clocks one answer carries. If a cell has more sites, its new owner waits a full delay for each."""
 BACKUP_CLOCKS_MAX = 64
-"""Of a cell with more sites only who crawled it tells the clocks: as many cells may be asked for at once."""
+"""Most sites of a cell whose clocks a backup tells, as one question may be about many cells."""
 FORGET_COUNT = 2_000
-"""Records deleted in one go."""
+"""Records deleted before other work gets its turn."""
 
 log = logging.getLogger(__name__)
 
 
 class NoOwnerError(KadcrawlError):
-    """Somebody speaks as the owner of a cell and cannot be it."""
+    """A message comes from a peer that cannot be the owner it claims to be."""
 
 
 class HolderSide:
-    """What one peer tells and answers about the cells it holds."""
+    """The holder's side of one peer."""
 
     def __init__(
         self,
@@ -84,42 +85,43 @@ class HolderSide:
         self._bits = cell_bits
         self._events = events
         self.leaving = False
-        """This peer owns nothing any more; it only hands over."""
+        """Whether this peer owns no cell any more, and only hands cells over."""
         self._unwilling: dict[bytes, None] = {}
-        """Peers, by ID, that did not take what this leaving peer has: perhaps they leave as well."""
+        """Peers, by ID, that accepted no cell of this leaving peer; they may be leaving too."""
         self._timers = TimerQueue()
-        """Cells whose owners are to be told."""
+        """Cells whose owners are to be notified."""
         self._unnotified_changes: dict[Cell, None] = {}
-        """Cells of which something is here that their owners may not know, whatever they say meanwhile."""
+        """Cells with records here that their owners may not know, even if the owners speak of the cells meanwhile."""
         self._misplaced: dict[Cell, tuple[float, float]] = {}
-        """Cells kept for an owner who should have another backup -> the last wait, and when to say so (again)."""
+        """Cells kept for an owner that should have a nearer backup -> last wait, second of the next notice."""
         self._former: dict[Cell, list[Contact]] = {}
-        """Cells given away -> who had copies of them; its new owner may die before it has told them anything."""
+        """Cells given away -> the former holders; the new owner may die before it has told them anything."""
         self._closing: dict[Cell, None] = {}
-        """Cells that are being released, for somebody who may be gone before they are."""
+        """Cells that are being released, for a peer that may be gone before the release ends."""
         self._forgetting: dict[Cell, None] = {}
+        """Dropped cells whose records are being deleted."""
         self._stirred = asyncio.Event()
-        """There may be something to be told or forgotten."""
+        """Set when a cell may be due for a notification or for deletion."""
 
     @property
     def unnotified(self) -> int:
-        """Cells whose owner is still to be told, or has not said yet what is to become of them."""
+        """Cells whose owner is not notified yet, or has not decided about them."""
         return len(self._timers)
 
     def notify_owner(self, cell: Cell) -> None:
-        """Tell the owner of the cell soon: it may not know what is here. Nothing is forgotten before."""
+        """Notify the owner of the cell soon, and delete none of its records before."""
         self._schedule(cell, self._now())
         self._unnotified_changes[cell] = None
         self._forgetting.pop(cell, None)
 
     def displaced(self, cell: Cell) -> None:
-        """A peer has come that is to hold the cell in our place: tell its owner, who may hear of it far later."""
+        """Notify the owner of a cell that a newcomer is to hold in our place; the owner may hear of it far later."""
         if cell in self._holdings.backed:
             self._misplaced.setdefault(cell, (NOTIFY_MISPLACED_S / 2, self._now()))
         self.notify_owner(cell)
 
     def lost(self) -> None:
-        """A peer is gone: what is being released may be for another one now, who must not open it before."""
+        """Notify the owners of all cells being released after a peer is lost, as the next owner must not open them."""
         for cell in list(self._closing):
             owned = self._holdings.owned.get(cell)
             if owned is not None and owned.closing:
@@ -128,27 +130,27 @@ class HolderSide:
                 del self._closing[cell]
 
     def notify_of_strays(self) -> None:
-        """Tell of every cell nobody has said anything about, unless it is to be told anyway."""
+        """Notify the owner of every stray cell, unless that is due anyway."""
         for cell in self._holdings.strays(self._store.cells):
             self._timers.put_if_new(cell, self._now())
         self._stirred.set()
 
     def notify_silent_owners(self, since: float) -> None:
-        """Tell of every cell whose owner has said nothing of it since that second, unless it is to be told anyway."""
+        """Notify every owner that was silent about its cell since that second, unless that is due anyway."""
         for cell in self._holdings.silent(since):
             if cell in self._store.cells:
                 self._timers.put_if_new(cell, self._now())
                 self._stirred.set()
 
     def owner_notified(self, cell: Cell) -> None:
-        """The cell needs no telling (any more)."""
+        """Cancel the notification of a cell's owner."""
         self._former.pop(cell, None)
         self._misplaced.pop(cell, None)
         self._timers.drop(cell)
         self._unnotified_changes.pop(cell, None)
 
     async def run(self) -> None:
-        """Tell owners, and forget what was dropped; until cancelled."""
+        """Notify owners and delete dropped cells; return never."""
         while True:
             more = False
             try:
@@ -157,7 +159,7 @@ class HolderSide:
             except StorageError:
                 raise
             except Exception:
-                # A fault of ours must not cost more than this try in a crawl of months.
+                # A bug must not cost more than this try in a crawl of months.
                 log.exception("notify.bug")
             await asyncio.sleep(0 if more else NOTIFY_S)
             await self._something()
@@ -167,14 +169,14 @@ class HolderSide:
         self.leaving = True
 
     async def handed_over(self) -> None:
-        """Return when others have taken all that is here; call after `begin_leaving`."""
+        """Return when other peers hold all cells; call after `begin_leaving`."""
         while self._store.cells and self._overlay.contacts():  # noqa: ASYNC110 -- what is left changes in many places
             await asyncio.sleep(NOTIFY_S)
 
     # --- answering -----------------------------------------------------------------------------------------------
 
     def answer(self, question: TakeOver) -> TakeOverAnswer:
-        """Somebody owns these cells now, it says: stop crawling them, and say what we have."""
+        """Stop crawling cells that another peer claims to own, and say what is held. Raises NoOwnerError."""
         if not self._overlay.is_live(question.owner.id):
             self._overlay.suspect(question.owner)
         for cell in question.cells:
@@ -191,24 +193,24 @@ class HolderSide:
         return TakeOverAnswer(answers)
 
     def _answer(self, new_owner: Contact, cell: Cell, room: int) -> CellState:
-        """Answer about one cell; `room` is how many clocks may still be told."""
+        """Answer about one cell, with up to `room` clocks."""
         here = anchor(cell, self._bits)
         held = held_of(self._store, cell)
         if (rival := self.rival(new_owner, here)) is not None:
             return CellState(held, rival, [], releasing=False, released=False, sites=[])
         for listener in self._events.cell_taken_over:
             listener(cell, new_owner)
-        # Also those our overlay does not know (yet): who is lost is not among the holders any more.
+        # Also holders that the overlay does not know yet; a lost peer is not among the holders any more.
         others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
-        if cell in self._forgetting:  # What we say is here must stay until this owner has decided.
+        if cell in self._forgetting:  # The records must stay until this owner has decided.
             del self._forgetting[cell]
             self._schedule(cell, self._now() + NOTIFY_AGAIN_S)
         if owned is None:
             self._crawl.close(cell)
             if self._crawl.is_busy(cell):  # Given up while this peer was away, with requests under way.
                 return CellState(held, None, others, releasing=True, released=False, sites=[])
-            # Backups know the clocks as well, and who leaves knows them best.
+            # Backups know the clocks too, and a leaving peer knows them best.
             sites = self._crawl.clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
             in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
             return CellState(held, None, others, releasing=False, released=False, sites=sites, in_progress=in_hand)
@@ -221,10 +223,10 @@ class HolderSide:
         if self._crawl.is_busy(cell):
             return CellState(held, None, others, releasing=True, released=False, sites=[])
         clocks = self._crawl.clocks(cell, min(room, BATCH_MAX))
-        # Whoever claims it next must hear of this claimant, as it may be open there by then.
+        # The next claimant must hear of this one, where the cell may be open by then.
         self._holdings.back_up_for(cell, new_owner, None, self._now())
         self._former[cell] = others
-        released, untold = owned.closing and clocks is not None, owned.closing and clocks is None
+        released, clocks_incomplete = owned.closing and clocks is not None, owned.closing and clocks is None
         log.debug("cell.released cell=%d to=%s", cell, new_owner)
         in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
         return CellState(
@@ -235,11 +237,11 @@ class HolderSide:
             released=released,
             sites=clocks or [],
             in_progress=in_hand,
-            clocks_incomplete=untold,
+            clocks_incomplete=clocks_incomplete,
         )
 
     def assign_replica(self, message: AssignReplica) -> ReplicaAssigned:
-        """The owner of these cells says whether we keep or drop them."""
+        """Keep or drop cells as their owner says; return the cells that differ here. Raises NoOwnerError."""
         for held in message.cells:
             check_cell(held.cell, self._bits)
         if message.owner.id == self._overlay.me.id:
@@ -253,19 +255,19 @@ class HolderSide:
             if (cell in self._holdings.owned and ours_to_own) or (
                 message.role and self._has_better(cell, message.owner)
             ):
-                unlike.append(ours)  # Not so: we own it, or one who lives nearer.
+                unlike.append(ours)  # Refused: this peer or a nearer peer owns the cell.
             elif message.role != OWNER:
                 self._former.pop(cell, None)
                 before = self._holdings.backed.get(cell)
                 known = before is not None and (before.owner, before.role) == (message.owner, message.role)
                 self._keep(cell, message.owner, message.role)
-                # Of whoever comes once we know our role `displaced` tells.
+                # `displaced` notices every peer that comes after this peer knows its role.
                 if not known or cell in self._misplaced:
                     self._see_place(cell, message.owner, message.role)
                 if ours != held:
                     unlike.append(ours)
             elif self._holdings.is_open(cell) or self.rival(message.owner, target) is not None:
-                unlike.append(ours)  # An old word, as it was taken back meanwhile; or who lives nearer is to say so.
+                unlike.append(ours)  # An old message, taken back meanwhile; or a nearer peer decides.
             elif ours.keys == 0 or ours == held:
                 self._holdings.let_go(cell)
                 self.owner_notified(cell)
@@ -277,9 +279,10 @@ class HolderSide:
         return ReplicaAssigned(unlike)
 
     def rival(self, owner: Contact, target: int) -> Contact | None:
-        """Return who lives nearer to a place, as far as we know, than who speaks as the owner of its cell."""
+        """Return the known peer that is nearer to a key than the peer that claims to own it, if any."""
         passed_over = {owner.id, self._overlay.me.id if self.leaving else b""}
-        rival = next((one for one in self._overlay.nearest_known(target, 2) if one.id not in passed_over), None)
+        known = self._overlay.nearest_known(target, 2)
+        rival = next((contact for contact in known if contact.id not in passed_over), None)
         if rival is None or not nearer(rival, owner, target):
             return None
         if rival.id != self._overlay.me.id:
@@ -287,7 +290,7 @@ class HolderSide:
         return rival
 
     def _see_place(self, cell: Cell, owner: Contact, role: int) -> None:
-        """If we know a nearer backup, who came before we were told, say so to the owner; ever more seldom."""
+        """Notify the owner, ever more seldom, if this peer knows a nearer backup for the cell."""
         if self._is_holder(cell, owner, role):
             self._misplaced.pop(cell, None)
             self._known(cell)
@@ -302,13 +305,13 @@ class HolderSide:
         self._stirred.set()
 
     def _is_holder(self, cell: Cell, owner: Contact, role: int) -> bool:
-        """Return whether nobody we know is nearer to the place of `role` in the cell than we are."""
+        """Return whether this peer is the right holder for a role, of all peers that it knows."""
         places = placement_keys(cell, self._bits)[OWNER + 1 :]
         chosen = holders([[owner], *(self._overlay.nearest_known(place, HOLDERS) for place in places)])
         return role < len(chosen) and chosen[role].id == self._overlay.me.id
 
     def backed(self, cells: Iterable[Cell], owner: Contact) -> None:
-        """Records of these cells came from `owner`: if nobody nearer is known to own them, we keep its copy."""
+        """Keep the copies that `owner` sent, unless a nearer owner is known."""
         for cell in cells:
             if cell in self._holdings.owned:
                 continue
@@ -331,14 +334,14 @@ class HolderSide:
         self._holdings.back_up_for(cell, owner, role, self._now())
         self._forgetting.pop(cell, None)
         if self._holdings.backed[cell].role is None:
-            # Its owner may have lost the cell in the middle of a sync: another will not know of this copy.
+            # The owner may have lost the cell in the middle of a sync: the next owner does not know this copy.
             self._timers.put_if_new(cell, self._now() + NOTIFY_AGAIN_S)
             self._stirred.set()
         else:
             self._known(cell)
 
     def _known(self, cell: Cell) -> None:
-        """The owner of a cell kept for it has spoken, so that it needs no telling but of what it cannot know."""
+        """Cancel the notification of an owner that has spoken of its cell, unless it lacks news."""
         if not (self.leaving or cell in self._unnotified_changes or cell in self._misplaced):
             self._timers.drop(cell)
 
@@ -353,7 +356,7 @@ class HolderSide:
         self._stirred.set()
 
     async def _something(self) -> None:
-        """Return when there is something to be told or forgotten."""
+        """Return when a cell is due for a notification or for deletion."""
         while not self._forgetting and (next_at := self._timers.next_at) > self._now():
             self._stirred.clear()
             with suppress(TimeoutError):
@@ -361,28 +364,28 @@ class HolderSide:
                     await self._stirred.wait()
 
     async def _notify_due(self) -> int:
-        """Remind the owners of the next cells that are due; those owned here are synced. Return how many they were."""
+        """Notify the owners of the next due cells, sync those owned here, and return their count."""
         now = self._now()
         due = self._timers.due(now, BATCH_MAX)
         owners = await asyncio.gather(*map(self._owner, due))
-        told: defaultdict[Contact, list[Cell]] = defaultdict(list)
+        by_owner: defaultdict[Contact, list[Cell]] = defaultdict(list)
         for cell, owner in zip(due, owners, strict=True):
             nothing = cell not in self._store.cells and cell not in self._holdings.owned
             if nothing and not (cell in self._misplaced and cell in self._holdings.backed):
                 self.owner_notified(cell)
             elif owner is None:
-                self._timers.put(cell, now + NOTIFY_AGAIN_S)  # Nobody is there to be told.
+                self._timers.put(cell, now + NOTIFY_AGAIN_S)  # No peer is there.
             elif owner.id == self._overlay.me.id:
                 self._timers.drop(cell)
                 for listener in self._events.cell_due:
                     listener(cell)
             else:
-                told[owner].append(cell)
-        await asyncio.gather(*(self._send_cells_held(owner, cells) for owner, cells in told.items()))
+                by_owner[owner].append(cell)
+        await asyncio.gather(*(self._send_cells_held(owner, cells) for owner, cells in by_owner.items()))
         return len(due)
 
     async def _owner(self, cell: Cell) -> Contact | None:
-        """Return the peer nearest to a cell; the nearest other one when leaving."""
+        """Return the peer nearest to a cell; for a leaving peer, the nearest other peer that accepts cells."""
         target = anchor(cell, self._bits)
         if not self.leaving:
             return (await self._overlay.nearest(target, 1))[0]
@@ -395,35 +398,35 @@ class HolderSide:
 
     async def _send_cells_held(self, owner: Contact, cells: list[Cell]) -> None:
         held = [held_of(self._store, cell) for cell in cells]
-        said_at = self._now()
+        sent_at = self._now()
         for cell in cells:
-            self._timers.put(cell, said_at)
+            self._timers.put(cell, sent_at)
         try:
             answer = await self._client.ask(
                 owner, CellsHeld(self._overlay.me, held), CellsAccepted, CELLS_HELD_DEADLINE_S
             )
-            taken = set(answer.cells)
+            accepted = set(answer.cells)
         except RemoteError as error:
-            log.info("sync.untold owner=%s why=%s", owner, error.why)
+            log.info("sync.owner_not_notified owner=%s why=%s", owner, error.why)
             self._overlay.suspect(owner)
-            taken = set()
-        if self.leaving and not taken:
+            accepted = set()
+        if self.leaving and not accepted:
             self._unwilling[owner.id] = None
         for cell in cells:
-            if self._timers.get(cell) != said_at:
-                continue  # There is news since, or its owner has spoken.
-            if cell in taken:
+            if self._timers.get(cell) != sent_at:
+                continue  # The cell has changed since, or its owner has spoken.
+            if cell in accepted:
                 self._unnotified_changes.pop(cell, None)
-            if cell in taken and cell in self._holdings.backed:
-                self._timers.drop(cell)  # Its owner knows, and will say what is to become of it.
+            if cell in accepted and cell in self._holdings.backed:
+                self._timers.drop(cell)  # The owner knows, and will decide.
             else:
-                self._timers.put(cell, self._now() + (NOTIFY_AGAIN_S if cell in taken else CELLS_HELD_RETRY_S))
+                self._timers.put(cell, self._now() + (NOTIFY_AGAIN_S if cell in accepted else CELLS_HELD_RETRY_S))
 
     async def _forget(self) -> None:
-        """Delete what was dropped, a little at a time."""
+        """Delete the records of dropped cells, a little at a time."""
         for cell in list(self._forgetting):
             if cell not in self._forgetting:
-                continue  # Taken out while we did another.
+                continue  # Removed during the deletion of another cell.
             if cell in self._holdings.owned or cell in self._holdings.backed:
                 del self._forgetting[cell]
             elif not self._store.forget_cell(cell, FORGET_COUNT):

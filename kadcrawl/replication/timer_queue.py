@@ -1,4 +1,4 @@
-"""Which cell is to be seen to at which second: one instant a cell, the last one said. Pure."""
+"""`TimerQueue` keeps one due time per cell, the latest one set. Decides only."""
 
 from heapq import heappop, heappush
 from math import inf
@@ -7,33 +7,33 @@ from kadcrawl.keys import Cell
 
 
 class TimerQueue:
-    """Instants by cell, soonest first; putting and taking cost O(log n)."""
+    """The due times of cells, soonest first. Setting and taking cost O(log n)."""
 
     def __init__(self) -> None:
         self._at: dict[Cell, float] = {}
         self._heap: list[tuple[float, Cell]] = []
-        """Also what has been put off or dropped since; passed over when its turn comes."""
+        """Heap of due times, with those that were replaced or dropped, which are skipped at their turn."""
 
     def __len__(self) -> int:
         return len(self._at)
 
     def get(self, cell: Cell) -> float | None:
-        """Return the second at which the cell is due, if it is."""
+        """Return the second at which the cell is due; None if it is not."""
         return self._at.get(cell)
 
     def put(self, cell: Cell, at: float) -> None:
-        """Let the cell be due at that second, whatever was said before."""
+        """Let the cell be due at that second, in place of any other."""
         if self._at.get(cell) != at:
             self._at[cell] = at
             heappush(self._heap, (at, cell))
 
     def put_if_new(self, cell: Cell, at: float) -> None:
-        """As `put`, unless the cell is due at some instant already."""
+        """Let the cell be due at that second, unless it has a due time."""
         if cell not in self._at:
             self.put(cell, at)
 
     def drop(self, cell: Cell) -> None:
-        """The cell is due no more."""
+        """Remove the due time of the cell."""
         self._at.pop(cell, None)
 
     @property
@@ -45,11 +45,11 @@ class TimerQueue:
         return heap[0][0] if heap else inf
 
     def due(self, now: float, count: int) -> list[Cell]:
-        """Return up to `count` cells that are due, soonest first. They stay due until put off or dropped."""
-        found: dict[Cell, float] = {}
-        while len(found) < count and self.next_at <= now:
+        """Return up to `count` due cells, soonest first. They stay due until they are set anew or dropped."""
+        due: dict[Cell, float] = {}
+        while len(due) < count and self.next_at <= now:
             at, cell = heappop(self._heap)
-            found[cell] = at
-        for cell, at in found.items():
+            due[cell] = at
+        for cell, at in due.items():
             heappush(self._heap, (at, cell))
-        return list(found)
+        return list(due)

@@ -1,1 +1,7 @@
-"""The owner's side of a cell: how it catches up with former holders before it crawls."""
+"""The owner's side of replication: when a cell is synced, and how.
+
+`sync` decides when a cell is due and queues the syncs; `catch_up` runs one attempt, `sync_progress` holds its states
+and decisions, `batched_cell_queries` asks the holders, and `cell_opener` opens the cell. `join` asks the siblings of a
+newcomer for its cells. `trust` decides whose DONE records count, `providers` remembers the peers that claim to hold a
+cell, and `work_quota` and `release_wait` limit what such claims can cost.
+"""

@@ -1,6 +1,7 @@
-"""What has a peer of some cells? Questions asked at the same time travel together, one message per peer.
+"""`BatchedCellQueries` asks peers what they hold of cells, with one `TakeOver` message per peer for many cells.
 
-Also remembers who keeps silent, so that a peer the overlay does not know is not waited for without end.
+Questions asked at nearly the same time travel together. Silent peers are counted, so that no sync waits for ever for a
+peer that the overlay does not know.
 """
 
 import asyncio
@@ -16,17 +17,17 @@ from kadcrawl.replication.overlay_port import LivenessOverlay
 
 TAKE_OVER_DEADLINE_S = 5.0
 LINGER_S = 0.005
-"""How long a question waits for others to the same peer."""
+"""Wait of a question for others to the same peer."""
 SILENCES_MAX = 3
 """Unanswered questions in a row after which a peer the overlay does not know is taken for dead."""
 SILENT_MAX = 1_000
-"""Silent peers remembered; whoever asks names them, and may make them up."""
+"""Silent peers remembered. Other peers name them, and may invent them."""
 
 log = logging.getLogger(__name__)
 
 
 class BatchedCellQueries:
-    """All such questions of one peer."""
+    """The questions of one peer."""
 
     def __init__(
         self,
@@ -40,10 +41,10 @@ class BatchedCellQueries:
         self._spawn = spawn
         self._asking: dict[bytes, dict[Cell, asyncio.Future[CellState | None]]] = {}
         self._silences: dict[bytes, int] = {}
-        """By peer, who was silent latest last."""
+        """Peer, by ID -> unanswered questions in a row; the latest silent peer is last."""
 
     async def ask(self, contact: Contact, cell: Cell) -> CellState | None:
-        """Ask one peer about one cell, together with others asked at the same time; None if it does not answer."""
+        """Return what a peer holds of a cell; None if it does not answer."""
         waiting = self._asking.get(contact.id)
         if waiting is None:
             waiting = {}
@@ -76,7 +77,7 @@ class BatchedCellQueries:
                     waiting[cell].set_result(answer)
 
     def is_gone(self, contact: Contact) -> bool:
-        """Whether a peer that does not answer may be passed over."""
+        """Return whether a silent peer counts as dead, so that the sync goes on without it."""
         return self._silences.get(contact.id, 0) >= SILENCES_MAX and not self._overlay.is_live(contact.id)
 
     def _note_silence(self, peer: bytes) -> None:

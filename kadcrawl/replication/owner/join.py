@@ -1,8 +1,8 @@
-"""A peer that has come, or was away, asks those around it which of the cells they crawl are its own by now.
+"""`JoinHandshake`: a newcomer, or a peer that was away, asks its siblings which of their cells it owns by now.
 
-Of a cell that is empty as yet nobody else would tell it: there is nothing to be copied, and whoever crawls it may be
-none of its holders any more, if several peers came at once. Until all around have answered no cell is opened. A peer
-that was away, and hears nobody, is more likely cut off than the last of its swarm; it waits a minute for somebody.
+No other message names an empty cell: it has no records to copy, and if several peers join at once, the peer that crawls
+it may be none of its holders any more. No cell is opened until all siblings have answered. A peer that was away and
+hears no other is more likely cut off than the last of its swarm, so it waits a minute for another peer.
 
 Tests: tests/replication/owner/test_sync.py
 """
@@ -21,25 +21,25 @@ from kadcrawl.replication.overlay_port import SyncOverlay
 FIND_MY_CELLS_DEADLINE_S = 5.0
 JOIN_RETRY_S = 0.5
 UNHEARD_MAX_S = 90.0
-"""After this time siblings that live and still do not answer are passed over: they must not hold up a peer for ever."""
+"""Longest wait for siblings that live and do not answer: they must not hold up a peer for ever."""
 CELL_BYTES = 4
 
 log = logging.getLogger(__name__)
 
 
 def packed(cells: list[Cell]) -> bytes:
-    """Return cells as they travel in Claimed."""
+    """Return cells as `MyCells` carries them."""
     return b"".join(cell.to_bytes(CELL_BYTES, "big") for cell in cells)
 
 
 def unpacked(cells: bytes) -> list[Cell]:
-    """Return the cells of a Claimed; a last one cut short is passed over."""
+    """Return the cells of a `MyCells`; an incomplete last cell is skipped."""
     starts = range(0, len(cells) - CELL_BYTES + 1, CELL_BYTES)
     return [Cell(int.from_bytes(cells[start : start + CELL_BYTES], "big")) for start in starts]
 
 
 class JoinHandshake:
-    """One peer's asking."""
+    """The handshake of one peer."""
 
     def __init__(
         self,
@@ -48,28 +48,35 @@ class JoinHandshake:
         want: Callable[[Cell, Contact], None],
         spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
-        """`want` is called with each cell that is ours by now, and who crawls it; `spawn` starts a task of the peer."""
+        """Ask nobody yet.
+
+        Args:
+            overlay: the siblings, and the contact of this peer.
+            client: asks them.
+            want: requests the sync of a cell that this peer owns by now; the contact is the peer that crawls it.
+            spawn: starts a task that ends with the peer.
+        """
         self._overlay = overlay
         self._client = client
         self._want = want
         self._spawn = spawn
         self._answered: set[bytes] = set()
-        """Who has, by ID, since we began to ask."""
+        """The siblings, by ID, that have answered since the handshake began."""
         self._began_at = 0.0
         self._alone_at = 0.0
-        """Second from which it is believed that nobody is there."""
+        """Second at which a peer without siblings counts itself as alone."""
         self._asking = False
         self.done = asyncio.Event()
-        """All around have answered."""
+        """Set when all siblings have answered."""
 
     def begin(self, patience_s: float = 0.0) -> None:
-        """Ask all around, anew if they were asked before; if nobody is there, wait so long for somebody."""
+        """Ask all siblings, anew if they were asked before; wait up to `patience_s` seconds for the first sibling."""
         self._answered = set()
         self._began_at = asyncio.get_running_loop().time()
         self._alone_at = self._began_at + patience_s
         self.done.clear()
         if not self._asking:
-            self._spawn(self._run(), "arrive")
+            self._spawn(self._run(), "join handshake")
             self._asking = True
 
     async def _run(self) -> None:
@@ -88,21 +95,21 @@ class JoinHandshake:
         self.done.set()
 
     async def _ask_all(self, siblings: list[Contact], answered: set[bytes]) -> bool:
-        """Return whether all of them answered."""
+        """Ask these siblings; return whether all of them answered."""
         answers = await asyncio.gather(*map(self._ask, siblings))
         answered |= {contact.id for contact, answer in zip(siblings, answers, strict=True) if answer}
         return all(answers)
 
     async def _ask(self, sibling: Contact) -> bool:
-        """Return whether the sibling answered."""
+        """Ask a sibling and request its cells; return whether it answered."""
         try:
-            claimed = await self._client.ask(sibling, FindMyCells(self._overlay.me), MyCells, FIND_MY_CELLS_DEADLINE_S)
+            answer = await self._client.ask(sibling, FindMyCells(self._overlay.me), MyCells, FIND_MY_CELLS_DEADLINE_S)
         except RemoteError as error:
             log.info("join.silent sibling=%s why=%s", sibling, error.why)
             self._overlay.suspect(sibling)
             return False
         try:
-            for cell in unpacked(claimed.cells):
+            for cell in unpacked(answer.cells):
                 self._want(cell, sibling)
         except KadcrawlError as error:
             log.warning("join.malformed sibling=%s why=%s", sibling, error)

@@ -1,5 +1,6 @@
-"""Who is known to have something of a cell, beside its backups: whoever has said `CellsHeld`, or was named by one.
-Pure.
+"""`Providers` remembers, for each cell, the peers beside its backups that hold records of it.
+
+A provider has sent `CellsHeld`, or another asked peer has named it. Decides only.
 
 Tests: tests/replication/owner/test_work_quota.py
 """
@@ -11,16 +12,16 @@ from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Contact
 
 PROVIDERS_MAX = 8
-"""Peers remembered for one cell on their own word."""
+"""Peers remembered for one cell that named themselves."""
 NAMED_MAX = 64
-"""Peers remembered for one cell, with those named by others."""
+"""Peers remembered for one cell in all, including the peers that others named."""
 ALL_MAX = 600_000
-"""Peers remembered for all cells, eight for each of 65,536 and some: of a quarter of a kilobyte each, so 150 MB.
-As many as there may be for each cell would be a gigabyte."""
+"""Peers remembered for all cells: eight for each of 65,536 and some more. A peer takes 0.25 kB, so this is 150 MB. The
+limit of each cell alone would allow a gigabyte."""
 
 
 class Providers:
-    """The sources of all cells, by peer ID."""
+    """The providers of all cells, by peer ID."""
 
     def __init__(self) -> None:
         self._of: defaultdict[Cell, dict[bytes, Contact]] = defaultdict(dict)
@@ -30,20 +31,20 @@ class Providers:
         return cell in self._of
 
     def of(self, cell: Cell) -> dict[bytes, Contact]:
-        """Return the sources of one cell."""
+        """Return the providers of one cell, by ID."""
         return dict(self._of.get(cell, {}))
 
     def add(self, cell: Cell, provider: Contact) -> None:
-        """A peer says that it has something of the cell; passed over if too many do already."""
+        """Remember a peer that claims to hold the cell, unless the cell has too many providers."""
         self._add(cell, provider, PROVIDERS_MAX)
 
     def add_named(self, cell: Cell, providers: Iterable[Contact]) -> None:
-        """A peer that was asked names others that have something of the cell."""
-        for source in providers:
-            self._add(cell, source, NAMED_MAX)
+        """Remember peers that an asked peer names as holders of the cell."""
+        for provider in providers:
+            self._add(cell, provider, NAMED_MAX)
 
     def discard(self, cell: Cell, peer: bytes) -> None:
-        """This peer, by ID, has nothing of the cell any more, or is gone."""
+        """Forget a peer, by ID, that holds nothing of the cell any more."""
         known = self._of.get(cell)
         if known is not None and known.pop(peer, None) is not None:
             self._count -= 1
@@ -51,12 +52,12 @@ class Providers:
                 del self._of[cell]
 
     def lost(self, peer: bytes) -> None:
-        """This peer, by ID, is dead or gone."""
+        """Forget a peer, by ID, that is dead or gone."""
         for cell in [cell for cell, known in self._of.items() if peer in known]:
             self.discard(cell, peer)
 
     def forget(self, cell: Cell) -> None:
-        """Nobody is asked for this cell any more."""
+        """Forget all providers of a cell that is not synced any more."""
         self._count -= len(self._of.pop(cell, ()))
 
     def _add(self, cell: Cell, provider: Contact, most: int) -> None:

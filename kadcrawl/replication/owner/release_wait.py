@@ -1,11 +1,10 @@
-"""For how long a cell is left closed, or unsettled, on the word of peers that its place does not name.
+"""`ReleaseWait` limits how long unverified claims of other peers keep a cell closed.
 
-Whoever owns a cell from now on hears everybody who says that he has something of it, and waits until who still crawls
-it has stopped: no request lasts longer than two minutes, and a loan is called back by then. But anybody may say so, for
-ever and under ever new names, and then fail, or name others. So each cell has two minutes of such waiting, whatever is
-said, which come back within an hour. Beyond that only those are heard whose place it is, by their IDs: its backups, the
-peer next nearest to it, and who backed it up before. Who is passed over says so again, and is heard later. Decides
-only.
+A new owner asks every peer that claims to hold the cell, and waits until a peer that still crawls it has stopped. No
+request lasts longer than two minutes, and a loan is called back by then. But any peer can claim to hold a cell, for
+ever and under new IDs, and then fail, or name others. So each cell has two minutes of such waiting, which come back
+within an hour. After that the owner asks only the holders by ID: the backups, the peer next nearest to the cell, and
+the former backups. A peer that is passed over repeats its claim and is asked later. Decides only.
 """
 
 from collections import OrderedDict
@@ -13,30 +12,30 @@ from collections import OrderedDict
 from kadcrawl.keys import Cell
 
 WAIT_S = 130.0
-"""Of all the waiting for a cell."""
+"""Waiting time of one cell."""
 COMES_BACK_S = 3600.0
-"""In which as much may be waited again."""
+"""Time in which used waiting time comes back."""
 CELLS_MAX = 65_536
-"""Remembered, those waited for latest."""
+"""Cells remembered: those with the latest waits."""
 
 
 class ReleaseWait:
-    """The waiting for all cells of one peer. All times are seconds of one monotonic clock."""
+    """The waiting times of one peer's cells. All times are seconds of one monotonic clock."""
 
     def __init__(self) -> None:
         self._waited: OrderedDict[Cell, tuple[float, float]] = OrderedDict()
-        """Seconds waited, less what has come back, and at which second."""
+        """Cell -> used waiting time in seconds, and the second at which that was noted."""
 
     def may_wait(self, cell: Cell, since: float, now: float) -> bool:
-        """Return whether it may be waited for longer, if this cell was waited for since that second anyway."""
+        """Return whether the cell has waiting time left, if a wait since the second `since` counts too."""
         return self.remaining_s(cell, since, now) > 0
 
     def remaining_s(self, cell: Cell, since: float, now: float) -> float:
-        """Return for how many seconds it may be; less than 0 if it was for longer."""
+        """Return the waiting time left in seconds; negative if the wait since `since` was longer."""
         return self._left_s(cell, now) - (now - since)
 
     def waited(self, cell: Cell, seconds: float, now: float) -> None:
-        """Note that so many seconds, until now, were waited for it."""
+        """Note a wait of so many seconds until now."""
         self._waited[cell] = WAIT_S - self._left_s(cell, now) + seconds, now
         self._waited.move_to_end(cell)
         if len(self._waited) > CELLS_MAX:

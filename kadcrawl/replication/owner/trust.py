@@ -1,13 +1,12 @@
-"""Whose word counts for what is done in a cell.
+"""`TrustPolicy` decides whose DONE records count in a cell.
 
-DONE is only ever raised, so one false word of it leaves a page out for ever, and what the copy of a former holder says
-cannot be told from a lie. But a peer's ID says of which cells it may have a copy. An owner believes its backups and
-those next nearest to the cell; a peer that keeps a copy, the owner it keeps it for, and whoever is nearer to the cell
-than that. Of others they take what is pending, which costs a request each if it is made up, but not that it is done.
+A record never goes back from DONE, so one false DONE record leaves a page out for ever. A former holder's copy cannot
+be told from a lie. But the ID of a peer says of which cells it may hold a copy. So an owner trusts its backups and the
+peers next nearest to the cell. A backup trusts the owner it keeps its copy for, and every peer nearer to the cell. Of
+other peers they take PENDING records, which cost one request each if invented, but no DONE records.
 
-If many have come at once, whoever held a cell before them may be far from it now, and have all of it. So who has just
-become the owner of a cell believes everybody for a while. What is not believed may be fetched again: a copy that comes
-late and from far is worth no more. Decides only.
+If many peers join at once, a former holder may be far from the cell by now, and hold all of it. So a new owner trusts
+every peer for a while. A page whose DONE record does not count may be fetched again. Decides only.
 """
 
 from kadcrawl.keys import Cell, anchor
@@ -17,12 +16,12 @@ from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import HOLDERS, nearer
 
 SETTLING_S = 150.0
-"""In which a new owner believes everybody: no request that was under way somewhere else lasts longer. In the simulator
-twenty would do, and with none three pages in a hundred are fetched again."""
+"""Time for which a new owner trusts every peer; no request in flight elsewhere lasts longer. In the simulator twenty
+seconds suffice, and without this time three pages in a hundred are fetched again."""
 
 
 class TrustPolicy:
-    """One peer's. All times are seconds of the loop."""
+    """The policy of one peer. All times are seconds of the loop."""
 
     def __init__(self, overlay: LookupOverlay, holdings: Holdings, cell_bits: int) -> None:
         self._overlay = overlay
@@ -30,7 +29,7 @@ class TrustPolicy:
         self._bits = cell_bits
 
     def is_settling(self, cell: Cell, now: float) -> bool:
-        """Return whether everybody is believed of a cell that has come to this peer a moment ago."""
+        """Return whether this peer has just become the cell's owner and trusts every peer."""
         owned = self._holdings.owned.get(cell)
         return owned is not None and now < owned.since + SETTLING_S
 
@@ -43,13 +42,13 @@ class TrustPolicy:
         return self._overlay.nearest_known(anchor(cell, self._bits), 1)[0] == sender
 
     def trusts(self, sender: Contact, cell: Cell, now: float) -> bool:
-        """Return whether it is believed what a peer sends unasked of a cell, as its owner does."""
+        """Return whether DONE records count that a peer sends unasked, as an owner does."""
         if self.is_settling(cell, now):
             return True
         better = self._holdings.owner_nearer_than(cell, sender)
         if better is not None and self._overlay.is_live(better.id):
             return False
         target = anchor(cell, self._bits)
-        # We may not know the sender: of those far from us we know a few.
+        # This peer may not know the sender: it knows only some of the far peers.
         known = self._overlay.nearest_known(target, HOLDERS)
         return len(known) < HOLDERS or not nearer(known[-1], sender, target)

@@ -1,12 +1,13 @@
-"""The firstdiff map of P1 1.3: the cells a peer holds, by how far their placement keys are from its ID.
+"""`CellMap`: the firstdiff map of P1 1.3, the cells of a peer by the distance of their placement keys.
 
-A newcomer takes a placement from us when it is nearer to the placement key. With fd = firstdiff(us, newcomer), it is so
-for every placement in bucket fd, for none in a nearer one, and in a farther one for those that differ from us in bit
-fd. So whole buckets go or stay unread, and the work follows what moves, not what is stored (P1 1.3.2, Join).
+A newcomer takes a placement from this peer if it is nearer to the placement key. With fd = firstdiff(this peer,
+newcomer), that holds for every placement in bucket fd and for none in a nearer bucket. In a farther bucket it holds for
+the placements that differ from this peer in bit fd. So whole buckets go or stay unread, and the work follows the
+placements that move, not those that are stored (P1 1.3.2, Join).
 
-Buckets are split once more, by the next bit in which the key differs from us: of a farther bucket, too, the part whose
-next bit is fd goes whole and the nearer parts stay unread. Else all of it would be tested for every newcomer, in vain
-where others live already on its side of fd. Pure.
+The buckets are split once more, by the next bit in which the key differs from this peer. So of a farther bucket, too,
+the part whose next bit is fd goes whole, and the nearer parts stay unread. Without that split every newcomer would cost
+a test of the whole bucket, in vain where other peers live on its side of fd. Decides only.
 """
 
 from collections import defaultdict
@@ -29,9 +30,9 @@ class CellMap:
         self._roles: dict[Cell, tuple[int, Differing]] = {}
         """Cell -> its role here and the bucket of its placement key."""
         self.examined = 0
-        """Placements looked at for newcomers so far, ..."""
+        """Placements examined for newcomers so far."""
         self.displaced = 0
-        """... and of these, those they were nearer to."""
+        """Examined placements to which the newcomer was nearer."""
 
     def __len__(self) -> int:
         return len(self._roles)
@@ -50,7 +51,7 @@ class CellMap:
         self._buckets[index][cell, role] = place
 
     def drop(self, cell: Cell) -> None:
-        """Take a cell out, if it is there."""
+        """Remove a cell, if it is in the map."""
         known = self._roles.pop(cell, None)
         if known is not None:
             role, index = known

@@ -1,8 +1,8 @@
-"""Which cells this peer holds, for whom, and what a coming or going peer changes about that. Pure.
+"""`Holdings`: the cells that this peer owns or backs up, and the changes that a coming or lost peer makes.
 
-A cell with records in the store is *owned* here, *backed* up here for its owner, or neither: then it is a stray, which
-its owner must be told of (`sync`). Only an owned cell that is `open` may be crawled. The memory of all this ends with
-the process: after a restart every cell is a stray, and its owner, which may be this peer, catches up first.
+A cell with records in the store is *owned* here, *backed* up here for its owner, or a stray, whose owner must be
+notified (holder_side.py). Only an owned cell that is `open` may be crawled. The holdings end with the process: after a
+restart every cell is a stray, and its owner, which may be this peer, catches up first. Decides only.
 """
 
 from collections import defaultdict
@@ -20,13 +20,13 @@ class Owned:
     """A cell this peer owns."""
 
     since: float = 0.0
-    """Second of the loop at which it came to own it."""
+    """Second of the loop at which this peer became the owner."""
     open: bool = False
-    """Caught up with all who held it: it may be crawled, and links into it are taken."""
+    """Whether the cell may be crawled and accepts links: it has caught up with all former holders."""
     closing: bool = False
-    """Open until somebody nearer asked for it; its last requests may still be under way."""
+    """Whether the cell was open until a nearer peer asked for it; its last requests may be in flight."""
     whole: bool = False
-    """Its backups have all of it, but for what is on its way to them."""
+    """Whether the backups have all records, except for changes on their way."""
     backups: tuple[Contact, ...] = ()
     """The peers to which every change of the cell is sent."""
 
@@ -53,9 +53,9 @@ class Backed:
 
     owner: Contact
     heard_at: float
-    """Second at which its owner last said so."""
+    """Second at which the owner last spoke of the cell."""
     role: int | None = None
-    """Under which placement key, once its owner has said to keep it and not only sent records of it."""
+    """The role of this peer; None until the owner has said to keep the cell, and not only sent records."""
 
 
 class Holdings:
@@ -78,7 +78,7 @@ class Holdings:
         return owned is not None and owned.open
 
     def own(self, cell: Cell, now: float) -> Owned:
-        """Return the cell as owned here, from `now` on and closed until it has caught up if it was not owned before."""
+        """Return the cell as owned here; a newly owned cell is closed until it has caught up."""
         if cell not in self.owned:
             self.let_go(cell)
             self.owned[cell] = Owned(now)
@@ -95,7 +95,7 @@ class Holdings:
             self._kept_by.setdefault(contact.id, CellMap(contact.number)).put(cell, role, places[role])
 
     def back_up_for(self, cell: Cell, owner: Contact, role: int | None, now: float) -> None:
-        """Keep a copy of the cell for `owner`, who is nearer to it; `role` says under which placement key, if known."""
+        """Keep a copy of the cell for `owner`, in this role if it is known."""
         backed = self.backed.get(cell)
         if backed is None or backed.owner != owner:
             if cell in self.owned or backed is not None:
@@ -109,7 +109,7 @@ class Holdings:
             self.map.put(cell, role, placement_keys(cell, self._cell_bits)[role])
 
     def let_go(self, cell: Cell) -> None:
-        """The cell is neither owned nor backed up here any more."""
+        """Neither own nor back up the cell any more."""
         self.map.drop(cell)
         owned = self.owned.pop(cell, None)
         if owned is not None:
@@ -122,19 +122,19 @@ class Holdings:
                 del self._kept_for[backed.owner.id]
 
     def owner_nearer_than(self, cell: Cell, other: Contact) -> Contact | None:
-        """Return for whom a copy of the cell is kept, if that one lives nearer to it than another."""
+        """Return the owner for which a copy is kept, if it is nearer to the cell than another peer."""
         backed = self.backed.get(cell)
         return (
             backed.owner if backed is not None and nearer(backed.owner, other, anchor(cell, self._cell_bits)) else None
         )
 
     def others(self, cell: Cell) -> list[Contact]:
-        """Return who else holds something of the cell, as far as we know."""
+        """Return the other known holders of the cell."""
         owned, backed = self.owned.get(cell), self.backed.get(cell)
         return [*(owned.backups if owned is not None else ()), *([backed.owner] if backed is not None else ())]
 
     def joined(self, newcomer: int) -> tuple[list[Cell], list[Cell]]:
-        """Return the cells that a peer with this ID is to hold in our place, and those in place of a backup of ours."""
+        """Return the cells that a newcomer takes over from this peer, and from backups of this peer's cells."""
         backups = [one.displaced_by(newcomer) for one in self._kept_by.values()]
         return (
             [cell for cell, _ in self.map.displaced_by(newcomer)],
@@ -142,15 +142,15 @@ class Holdings:
         )
 
     def owned_nearer_to(self, newcomer: int) -> list[Cell]:
-        """Return the cells owned here to which a peer with this ID is nearer."""
+        """Return the cells owned here to which the newcomer with this ID is nearer."""
         return [cell for cell, role in self.map.displaced_by(newcomer) if role == OWNER]
 
     def examined(self) -> tuple[int, int]:
-        """Return how many placements were looked at for newcomers: of cells held here, of backups watched over."""
+        """Return the placements examined for newcomers: of cells held here, and of backups of owned cells."""
         return self.map.examined, sum(kept.examined for kept in self._kept_by.values())
 
     def short(self) -> list[Cell]:
-        """Return the cells owned here that have fewer than two backups, as there were no more peers."""
+        """Return the cells owned here that have fewer than two backups, for lack of peers."""
         return [cell for cell, owned in self.owned.items() if len(owned.backups) < HOLDERS - 1]
 
     def shared(self, peer: bytes) -> tuple[list[Cell], list[Cell]]:
@@ -159,9 +159,9 @@ class Holdings:
         return kept.cells() if kept is not None else [], list(self._kept_for.get(peer, ()))
 
     def lost(self, peer: bytes) -> tuple[list[Cell], list[Cell]]:
-        """Return what the loss of a peer, by ID, leaves short: cells owned here without their backup, and orphans.
+        """Return the owned cells that lose a backup with a peer, and the orphans, whose owner it was.
 
-        Orphans are cells backed up here whose owner it was; they are let go.
+        The orphans are let go.
         """
         unsafe, orphans = self.shared(peer)
         for cell in unsafe:
@@ -173,7 +173,7 @@ class Holdings:
         return unsafe, orphans
 
     def silent(self, since: float) -> list[Cell]:
-        """Return the cells backed up here whose owner has not said so since that second."""
+        """Return the cells backed up here whose owner has been silent since that second."""
         return [cell for cell, backed in self.backed.items() if backed.heard_at < since]
 
     def strays(self, cells: Iterable[Cell]) -> list[Cell]:

@@ -1,8 +1,8 @@
-"""Which peers hold a cell: its owner, nearest to the anchor, and two backups, nearest to two more hashes (P1 1.2).
+"""The holders of a cell: its owner, nearest to the anchor, and two backups, nearest to two more hashes (P1 1.2).
 
-The three are distinct: a peer chosen already is skipped. With plain double hashing a backup would be the owner itself
-for 18.5 % of the URLs of 8 peers, and losing two of them would lose 7.5 %. Fewer than three peers hold as many copies
-as there are peers. Pure.
+The three peers are distinct: a peer that has a role is skipped. With plain double hashing a backup would be the owner
+itself for 18.5 % of the URLs of 8 peers, and losing two of them would lose 7.5 %. A swarm of fewer than three peers
+holds as many copies as it has peers. Decides only.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ HOLDERS = 3
 
 
 def placement_keys(cell: Cell, cell_bits: int) -> tuple[int, int, int]:
-    """Return the places, 160-bit numbers, that stand for a cell by role: its anchor and its two backup keys."""
+    """Return the placement keys of a cell by role, as 160-bit numbers: its anchor and its two backup keys."""
     return anchor(cell, cell_bits), backup_key(cell, 1, cell_bits), backup_key(cell, 2, cell_bits)
 
 
@@ -28,8 +28,8 @@ def nearer(one: Contact, other: Contact, target: int) -> bool:
 def holders(nearest: Sequence[Sequence[Contact]]) -> list[Contact]:
     """Return the distinct holders of a cell, by role.
 
-    `nearest[role]` are the peers nearest to the role's placement key, nearest first: as many as `HOLDERS` of them, or
-    all there are.
+    `nearest[role]` are the peers nearest to the placement key of the role, nearest first: `HOLDERS` of them, or all
+    peers of a smaller swarm.
     """
     chosen: list[Contact] = []
     for candidates in nearest:
