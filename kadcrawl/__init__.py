@@ -1,8 +1,8 @@
 """kadcrawl: a fully decentralized web crawler.
 
-`Peer` is one peer of a swarm, to be embedded in an asyncio program, `Leaf` one that nobody can connect to; `Config` is
-what it needs to know of its machine, `Job` what the swarm crawls, `SwarmKey` what lets a peer in. Everything kadcrawl
-raises on purpose is a `KadcrawlError`.
+`Peer` is one peer of a swarm, for use in an asyncio program. `Leaf` is a peer that accepts no connections. `Config`
+describes the machine, `Job` the crawl, and `SwarmKey` admits a peer to the swarm. Every error that kadcrawl raises on
+purpose is a `KadcrawlError`.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kadcrawl.peer import Peer
 
 _LATE = {"Leaf": "kadcrawl.leaf.leaf", "Page": "kadcrawl.crawl.content.page", "Peer": "kadcrawl.peer"}
-"""Loaded when first asked for (PEP 562): whoever needs only some rooms or words of kadcrawl need not wait for all."""
+"""Names that are imported on first use (PEP 562), so that programs with only a part of kadcrawl start fast."""
 
 __all__ = [
     "Config",

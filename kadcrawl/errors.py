@@ -1,8 +1,8 @@
-"""The error tree: who is at fault decides what happens next.
+"""The tree of errors: each kind of fault has its own treatment.
 
-Four kinds of failure (and no others): the caller's mistake is a ``ValueError`` that says what to do;
-the remote's fault is a `RemoteError` (count it, drop it, go on); the world's trouble is retried by policy;
-a bug of ours is an ``assert`` with a sentence.
+There are four kinds of failure. A mistake of the caller is a ``ValueError`` that says what to do. A fault of the remote
+peer is a `RemoteError`, which is counted and then ignored. Trouble of the network or the machine is retried by policy.
+A bug of kadcrawl is an ``assert`` with a sentence.
 
 Tests: tests/link/test_link.py, tests/store/test_store.py
 """
@@ -11,11 +11,11 @@ from kadcrawl.system.printable import printable
 
 
 class KadcrawlError(Exception):
-    """Root of everything kadcrawl raises on purpose; its text is one sentence a person can act on."""
+    """The root of all errors that kadcrawl raises on purpose. The text tells a person what to do."""
 
 
 class ConfigError(KadcrawlError, ValueError):
-    """The caller asked for something that cannot be: an unknown key, a bad URL, an impossible limit."""
+    """A mistake of the caller: an unknown key, a bad URL, an impossible limit."""
 
 
 class StartError(KadcrawlError):
@@ -23,18 +23,18 @@ class StartError(KadcrawlError):
 
 
 class StorageError(KadcrawlError):
-    """The disk under a running peer failed: full, or gone. What was acknowledged is safe; the peer ends."""
+    """The disk of a running peer failed. All acknowledged records are safe, and the peer ends."""
 
 
 class DiskFullError(StorageError):
-    """The disk under a running peer has no room left. With room again, the same directory can be used again."""
+    """The disk of a running peer is full. The directory can be used again once there is room."""
 
 
 class RemoteError(KadcrawlError):
-    """Another peer did not answer, or answered something it should not have."""
+    """Another peer did not answer, or broke the protocol."""
 
     def __init__(self, peer: object, why: str) -> None:
-        """`why` may be the other's own words: whatever else they are, they steer no terminal."""
+        """`why` may be a text of the other peer. Its control characters are replaced, so it cannot steer a terminal."""
         why = printable(why)
         super().__init__(f"peer {peer}: {why}")
         self.peer = peer

@@ -1,16 +1,16 @@
-"""URLs as words: the canonical form, and the parts of it that decide about ownership and manners.
+"""The canonical form of URLs, and the parts of a URL that decide about ownership and manners.
 
-Every URL that is stored, hashed or sent is *canonical*: what a WHATWG parser (ada) makes of it, with four things
-settled that the standard leaves to the reader, because none of them names another page to a server:
+Every URL that is stored, hashed or sent is *canonical*: the result of a WHATWG parser (ada), with four more rules. The
+standard leaves these to the reader, because they never name another page to a server:
 
-- the scheme is http or https; anything else is no URL to us;
-- the fragment is gone, and so are credentials and a query that is empty (``/a?`` is ``/a``);
-- percent-escapes are in upper case (RFC 3986 6.2.2.1), but never decoded: ``%7E`` and ``~`` remain two URLs;
+- the scheme is http or https, and a text with another scheme is no URL here;
+- the fragment is removed, and so are credentials and an empty query (``/a?`` is ``/a``);
+- percent-escapes are in upper case (RFC 3986, 6.2.2.1), but never decoded: ``%7E`` and ``~`` remain two URLs;
 - it has at most `URL_CHARS_MAX` characters.
 
-The parser itself sees to lower-case IDNA hosts, default ports, dot segments, backslashes and the path that is
-never empty. So a canonical URL is ASCII, has a ``/`` after its authority, and is its own canonical form. The
-functions after `seed` take canonical URLs only and rely on that shape. No I/O; the hot path of every link.
+The parser itself handles lower-case IDNA hosts, default ports, dot segments, backslashes and empty paths. So a
+canonical URL is ASCII, has a ``/`` after its authority, and is its own canonical form. The functions after `seed` take
+only canonical URLs and rely on that. No I/O. Every link goes through this module.
 """
 
 import re
@@ -25,18 +25,18 @@ from kadcrawl.errors import ConfigError
 Partition = Literal["host", "domain", "url"]
 
 URL_CHARS_MAX = 8192
-"""Longer URLs have no canonical form, nor do longer hrefs: RFC 9110 4.1 asks everybody to support 8000."""
+"""Limit on the characters of a URL or an href with a canonical form. RFC 9110, 4.1 recommends support of 8,000."""
 
 _LOWER_ESCAPE = re.compile(r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")
 SITE_CHARS_CACHED = 300
-"""Of the sites that caches keep: no host with its port has more than 259, but a member can offer any."""
+"""Limit on the characters of a cached site. A host with port has at most 259, but a member may send more."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
 _LOCAL = re.compile(r"localhost\b|[\d.]+(?:[:/]|$)|\[")
 
 
 def canonical(href: str, base: str | None = None) -> str | None:
-    """Return the canonical form of `href`, read relative to the URL `base`; None if it is no http(s) URL."""
+    """Return the canonical form of `href`, relative to the URL `base`, or None if it is no http(s) URL."""
     if len(href) > URL_CHARS_MAX:
         return None
     try:
@@ -57,12 +57,12 @@ def canonical(href: str, base: str | None = None) -> str | None:
 
 
 def is_canonical(url: str) -> bool:
-    """Return whether what another peer takes for a canonical URL is one."""
+    """Return whether a URL from another peer is canonical."""
     return url.isascii() and _LOWER_ESCAPE.search(url) is None and canonical(url) == url
 
 
 def seed(text: str) -> str:
-    """Return the canonical URL of what a person typed. Raises ConfigError, saying what to type instead."""
+    """Return the canonical URL of a text that a person typed. Raises ConfigError with a valid example."""
     text = text.strip()
     scheme = _SCHEME.match(text)
     if scheme is None and (guess := canonical(("http://" if _LOCAL.match(text) else "https://") + text)):
@@ -78,7 +78,7 @@ def seed(text: str) -> str:
 
 
 def site_of(url: str, partition: Partition) -> str:
-    """Return the site of a canonical URL: what one politeness clock and one owner are about.
+    """Return the site of a canonical URL, the unit of ownership and of politeness.
 
     ``host``: host[:port], the same for http and https on their default ports, and with or without the root dot;
     ``domain``: the registered domain, whatever the port; an IP address or a public suffix stands for itself;
@@ -93,17 +93,17 @@ def site_of(url: str, partition: Partition) -> str:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a canonical URL, without port; an IPv6 address keeps its brackets."""
+    """Return the host of a canonical URL, without port. An IPv6 address keeps its brackets."""
     return _host(url[7 if url[4] == ":" else 8 : url.index("/", 8)])
 
 
 def origin_of(url: str) -> str:
-    """Return scheme://host[:port] of a canonical URL: what one robots.txt is about (RFC 9309 2.3)."""
+    """Return scheme://host[:port] of a canonical URL, the scope of one robots.txt (RFC 9309, 2.3)."""
     return url[: url.index("/", 8)]
 
 
 def path_of(url: str) -> str:
-    """Return path and query of a canonical URL: what is sent as the request target."""
+    """Return path and query of a canonical URL, the request target."""
     return url[url.index("/", 8) :]
 
 
@@ -125,7 +125,7 @@ def _rootless(authority: str) -> str:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    # Read when first asked for: it takes longer to load than all the rest of kadcrawl's words together.
+    # Loaded on first use, as it takes longer than all of the settings and URLs together.
     return PublicSuffixList()
 
 

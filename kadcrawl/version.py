@@ -1,3 +1,3 @@
-"""The version, kept apart so that setup can read it without importing the program."""
+"""The version of kadcrawl, in a file of its own that the build reads without importing the program."""
 
 VERSION = "0.1.0"

@@ -24,7 +24,7 @@ from kadcrawl.settings.config import PORT_DEFAULT
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
 from kadcrawl.settings.limits import Limits
-from kadcrawl.sinks.names import FORMS, check, parse
+from kadcrawl.sinks.sink_names import FORMS, check, parse
 from kadcrawl.urls import Partition, host_of, seed, site_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -48,7 +48,7 @@ class Config:
 
     The names are those of balance/machine_profile.py."""
     sinks: tuple[str, ...] = field(default=(), repr=False)
-    """Destinations of results besides `data`, such as sqlite:results.db (sinks/names.py).
+    """Destinations of results besides `data`, such as sqlite:results.db (sinks/sink_names.py).
 
     They may contain passwords."""
     hooks: tuple[str, ...] = ()

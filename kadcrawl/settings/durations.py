@@ -24,7 +24,7 @@ def shown(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Return an approximate length of time in at most two units, such as 3 d 4 h, 12 min, or 5 s."""
+    """Return an approximate length of time in at most two units: 3 d 4 h, 12 min, or 5 s."""
     minutes = max(1, round(seconds / 60))
     if seconds < 59.5:
         return f"{seconds:.0f} s"

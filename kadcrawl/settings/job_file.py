@@ -1,13 +1,12 @@
-"""The job file, `kadcrawl.toml`: a `Job` in a file that can be kept, shared and looked at before it is run.
+"""The job file, `kadcrawl.toml`: a `Job` that can be kept, shared and read before the crawl.
 
-The file is flat: a key is an option of `kadcrawl crawl` without the leading dashes, and means the same; `seeds` are
-its URLs. So each thing has one name, `kadcrawl crawl --help` explains the file as well, and nobody must know whether
-max-pages is about scope or about politeness; `[balance] balance = "drain"` would say it twice. Tables are left for what
-has several values of its own and is no single option: [[roles]] and [[records]] (rule_file.py).
+The file is flat. A key is an option of `kadcrawl crawl` without the leading dashes and has the same meaning, and
+`seeds` are the URLs. So each setting has one name, and `kadcrawl crawl --help` explains the file too. Tables are only
+for rules with several values that are no single option: [[roles]] and [[records]] (rule_file.py).
 
-Every mistake is a ConfigError of one sentence that names the file, the line if it can be known, the key, and what
-would do. What a value may be stands in one place each: its type at the field of `Job`, its range in the check of
-`Job`; here are only the words for both. `read` touches the disk, `parse` nothing but a list of proxies it names.
+Every mistake is a ConfigError of one sentence with the file, the line if known, the key, and a valid value. The type of
+a value is defined at the field of `Job`, and its range in the check of `Job`. This module only has the words for both.
+`read` reads the disk. `parse` reads nothing but a list of proxies that the text names.
 """
 
 import json
@@ -29,20 +28,20 @@ from kadcrawl.settings.proxy_list import read_file
 from kadcrawl.urls import Partition, canonical, seed
 
 JOB_FILE_BYTES_MAX = 4 * 1024 * 1024
-"""A larger file is something else: all the seeds a job may have are 1 MB."""
+"""Limit on the size of a job file. All seeds of a job have at most 1 MB."""
 VALUE_CHARS_SHOWN_MAX = 60
-"""Of a wrong value, in the sentence about it."""
+"""Limit on the characters of a wrong value in an error text."""
 LINES_TRIED_MAX = 10
-"""Lines that look like the beginning of a key before its line is given up: each costs another reading of the file."""
+"""Limit on the candidate lines for a key, as each costs another parse of the file."""
 
 
 class Key(NamedTuple):
-    """What stands behind a key of the file."""
+    """The meaning of a key of the file."""
 
     field: str
-    """Of the job."""
+    """Name of the field of `Job`."""
     takes: str
-    """What to write, for a person who wrote something else."""
+    """Description of a valid value, for the error text."""
 
 
 _DURATION = 'a length of time, such as "12h", "7d", or a number of seconds'
@@ -85,14 +84,14 @@ KEYS = {
     "name": Key("name", "a text in quotes"),
     "contact": Key("contact", "a URL or an e-mail address, in quotes"),
 }
-"""What a job file may say, in the order in which `--help` explains it."""
+"""The keys of a job file, in the order of `--help`."""
 
 PROXIES = "proxies"
 """The key that stands for two fields (`proxy_fields`), whose values are not shown."""
 SINKS = "sinks"
-"""What it may say besides, of this machine alone: a list of --sink."""
+"""The key for settings of this machine alone: a list of --sink."""
 RULE_READERS: dict[str, Callable[[object], tuple[Any, ...]]] = {"roles": rule_file.roles, "records": rule_file.records}
-"""Tables by the field of the job, and what reads them."""
+"""The functions that read the tables, by the field of the job."""
 
 _TYPES: dict[str, Any] = {entry.name: entry.type for entry in fields(Job)}
 
@@ -101,32 +100,32 @@ _HINTS = {
     "Unescaped '\\' in a string": "in 'single quotes' a backslash is nothing special",
     "Cannot overwrite a value": "a key can be given once",
 }
-"""What tomllib says -> what a person may have meant."""
+"""Hints for a person, by the error text of tomllib."""
 
 _BARE = re.compile(r"[\w-]{1,60}")
-"""A key that can stand in a sentence as it is."""
+"""Pattern of a key that needs no quotes in a sentence."""
 _PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """A job file as read: a whole job, and which of it the file says."""
+    """The contents of a job file: a whole job, and the fields that the file sets."""
 
     path: Path
     job: Job
     said: tuple[str, ...]
-    """Fields of the job. The others have their defaults."""
+    """Fields of the job that the file sets. Other fields have their defaults."""
     sinks: tuple[str, ...] = ()
-    """Where results go on the machine that reads the file: no part of the job, as it may hold passwords and paths."""
+    """Sinks of the machine that reads the file. The job has no sinks, as they may contain passwords."""
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return what the file says, by the fields of the job."""
+        """The values that the file sets, by the fields of the job."""
         return {field: getattr(self.job, field) for field in self.said}
 
 
 def read(path: Path) -> JobFile:
-    """Return the job in this file. Raises ConfigError if it cannot be read or is no good job."""
+    """Return the job in this file. Raises ConfigError if the file is unreadable or the job invalid."""
     try:
         with path.open("rb") as file:
             raw = file.read(JOB_FILE_BYTES_MAX + 1)
@@ -245,10 +244,10 @@ def _sinks(value: object) -> tuple[str, ...]:
 
 
 def proxy_fields(said: object) -> dict[str, object]:
-    """Return the fields of a job for what its proxies are said to be: a file, the URL of a list, or "" for none.
+    """Return the fields of a job for a value of `proxies`: a file, the URL of a list, or "" for none.
 
-    Raises ConfigError, which does not show what was said as that may hold a password, for a file that cannot be read or
-    has a bad line, and for anything else.
+    Raises ConfigError for an unreadable file, a bad line, and any other value. Its text does not show the value, which
+    may contain a password.
     """
     takes = f"{PROXIES} must be {KEYS[PROXIES].takes}"
     if not isinstance(said, str):
@@ -263,7 +262,7 @@ def proxy_fields(said: object) -> dict[str, object]:
 
 
 def _refined(key: str, value: Any) -> Any:
-    """Return a value of the right type as the job has it: URLs canonical, patterns as they were meant."""
+    """Return a value of the right type in the form of the job, with canonical URLs."""
     if key == "seeds":
         return tuple(dict.fromkeys(map(seed, value)))
     if key == "proxy-judge":
@@ -274,9 +273,9 @@ def _refined(key: str, value: Any) -> Any:
 
 
 def in_keys(sentence: str, dashes: str = "") -> str:
-    """Return what `Job` says of its fields as said of the keys of the file, or with `dashes` of the options."""
+    """Return an error text of `Job` with the keys of the file, or the options with `dashes`, for its fields."""
     for key, (field, _) in KEYS.items():
-        if key != field:  # What is called the same may be a word like any other.
+        if key != field:  # A key with the name of its field may also be a plain word.
             sentence = re.sub(rf"\b{field}\b", dashes + key, sentence)
     return sentence
 
@@ -289,10 +288,10 @@ def _shown(value: object) -> str:
 
 
 def _line_of(text: str, key: str) -> int | None:
-    """Return the line, from 1, on which a key or table at the top of this text begins, or None if it is not found.
+    """Return the number of the line, from 1, on which a top-level key or table begins, or None.
 
-    tomllib does not say. So we look for lines that could be it, and ask tomllib whether, after all that is above such
-    a line, the key could stand there: not within a text of several lines, and not in a table.
+    tomllib does not report lines. So this function finds candidate lines, and lets tomllib parse the text above each
+    with the key appended. That fails within a multi-line string, and in a table the key lands elsewhere.
     """
     import tomllib
 

@@ -1,8 +1,8 @@
-"""Lines of a log on their way to a sink, and the documents in them.
+"""A batch of lines from a log on their way to a sink, and the documents in them.
 
-A document's identity is its key: a page's is the key of its URL (keys.py) in hex, a record's that and its number.
-Lines written before page lines had keys are known by their URL. A line that is no such document is refused, which is
-said in the peer's log; the line itself stays in the file.
+The key is the identity of a document: a page has the key of its URL (keys.py) in hex, a record has that key and its
+number. Lines from before page lines had keys are identified by their URL. A line that is no such document is refused.
+The peer's log says so, and the line stays in the file.
 
 Tests: tests/sinks/test_delivery.py, tests/sinks/test_log_reader.py
 """
@@ -16,17 +16,18 @@ import msgspec
 Document = dict[str, Any]
 
 LOGS = {"pages": "pages.jsonl", "records": "records.jsonl"}
-"""Table -> the file in the peer's directory whose lines are its rows."""
+"""The file in the peer's directory with the rows of each table, by the table's name."""
 
 
 class BatchSize(NamedTuple):
-    """How much a sink takes at once."""
+    """The size of the batches that a sink takes."""
 
     lines_max: int
+    """Limit on the lines of a batch."""
     bytes_max: int
-    """Of lines; the last one may exceed it."""
+    """Limit on the bytes of a batch. The last line may exceed it."""
     wait_s: float
-    """Seconds a smaller batch waits for more."""
+    """Seconds for which a smaller batch waits for more lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,33 +36,33 @@ class DocumentBatch:
 
     table: str
     source: str
-    """Which log: 16 hex digits that no other log has."""
+    """Identity of the log: 16 hex digits that no other log has."""
     first: int
-    """Byte in the log at which the first line begins."""
+    """Offset in the log at which the first line begins, in bytes."""
     end: int
-    """Byte behind the last line: the mark once they are delivered."""
+    """Offset after the last line: the sink's offset once the batch is delivered."""
     lines: Sequence[bytes]
-    """With their newlines; empty for one too long to be read."""
+    """The lines with their newlines. A line that is too long to be read is empty."""
 
     def documents(self) -> tuple[dict[str, Document], list[str]]:
-        """Return the documents by key, the last of each key, and of each line that is none why not."""
+        """Return the documents by key, the last of each key, and the reasons for refused lines."""
         found: dict[str, Document] = {}
         refused: list[str] = []
         for number, line in enumerate(self.lines):
             try:
                 document = msgspec.json.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                refused.append(f"{self.place_of(number)}: no JSON ({error})")
+                refused.append(f"{self.position_of(number)}: no JSON ({error})")
                 continue
             key = _key(document)
             if key is None:
-                refused.append(f"{self.place_of(number)}: a document without a key")
+                refused.append(f"{self.position_of(number)}: a document without a key")
             else:
                 found[key] = document
         return found, refused
 
-    def place_of(self, number: int) -> str:
-        """Return, for a person, where a line of the batch is."""
+    def position_of(self, number: int) -> str:
+        """Return the position of a line of the batch, for a person."""
         return f"{LOGS[self.table]}, line {number + 1} after byte {self.first}"
 
 

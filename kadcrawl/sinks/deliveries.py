@@ -1,4 +1,4 @@
-"""All sinks of one directory, as a peer runs them in the background and `kadcrawl export` by hand.
+"""All sinks of one directory: a peer runs them in the background, and `kadcrawl export` runs them by hand.
 
 Tests: tests/sinks/test_delivery.py
 """
@@ -9,11 +9,11 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from kadcrawl.sinks.delivery import DELIVERY_STALL_S, Delivery, Work
+from kadcrawl.sinks.destinations import destination_of
 from kadcrawl.sinks.log_work import LogWork
-from kadcrawl.sinks.names import SinkName, check, parse
-from kadcrawl.sinks.parts import PartSink, json_lines
-from kadcrawl.sinks.places import place_of
+from kadcrawl.sinks.part_files import PartSink, json_lines
 from kadcrawl.sinks.sink import OneCall, Sink, Threaded
+from kadcrawl.sinks.sink_names import SinkName, check, parse
 from kadcrawl.sinks.warc_work import WarcWork
 
 
@@ -21,9 +21,10 @@ class Deliveries:
     """The deliveries of one directory."""
 
     def __init__(self, directory: Path, names: Sequence[str], executor: Executor, now: Callable[[], float]) -> None:
-        """`names` as in `names.parse`; `executor` runs what blocks and is waited for by nobody; `now` in seconds.
+        """Make a delivery for each of `names`, as `sink_names.parse` takes them.
 
-        Raises ConfigError for a name that is none, and for a sink that needs what is not installed.
+        `executor` runs blocking calls, and nothing waits for its threads at the exit. `now` returns seconds. Raises
+        ConfigError for an invalid name, and for a sink whose package is not installed.
         """
         parsed = [parse(name) for name in dict.fromkeys(names)]
         for name in parsed:
@@ -32,12 +33,12 @@ class Deliveries:
 
     @property
     def lag(self) -> int:
-        """Bytes that are not delivered, of all sinks together."""
+        """Number of bytes that are not delivered, over all sinks."""
         return sum(delivery.work.lag for delivery in self.each)
 
     @property
     def shortfalls(self) -> list[str]:
-        """What each sink lacks and why, for those that lack something."""
+        """A sentence for each incomplete sink, with the missing items and the reason."""
         return [said for delivery in self.each if (said := delivery.shortfall) is not None]
 
     async def run(self) -> None:
@@ -47,13 +48,13 @@ class Deliveries:
                 group.create_task(delivery.run(), name=f"sink {delivery.work.name.shown}")
 
     async def finish(self, patience_s: float = DELIVERY_STALL_S) -> None:
-        """Return when each sink has all there is now, or does not get on."""
+        """Return when each sink has all lines of now, or makes no progress for `patience_s` seconds."""
         await asyncio.gather(*(delivery.finish(patience_s) for delivery in self.each))
 
 
 def _work(directory: Path, name: SinkName, executor: Executor, now: Callable[[], float]) -> Work:
     if name.kind in ("warc", "warc-move"):
-        return WarcWork(directory, name, place_of(name), OneCall(executor))
+        return WarcWork(directory, name, destination_of(name), OneCall(executor))
     return LogWork(directory, name, _sink(name, executor), now)
 
 
@@ -66,9 +67,9 @@ def _sink(name: SinkName, executor: Executor) -> Sink:
     if name.kind == "parquet":
         from kadcrawl.sinks.parquet import parquet
 
-        return Threaded(PartSink(place_of(name), "parquet", parquet), executor)
+        return Threaded(PartSink(destination_of(name), "parquet", parquet), executor)
     if name.kind == "jsonl":
-        return Threaded(PartSink(place_of(name), "jsonl", json_lines), executor)
+        return Threaded(PartSink(destination_of(name), "jsonl", json_lines), executor)
     from kadcrawl.sinks.mongo import MongoSink
 
     return MongoSink(name.target)

@@ -1,8 +1,7 @@
-"""Keeping one sink's work going: look, deliver, wait; after a failure wait longer, and try again for ever.
+"""The delivery to one sink: read, deliver, wait. After a failure it waits longer, and retries for ever.
 
-`run` is a background task of the peer, which nothing waits for until the end; then `finish` lets it deliver what there
-is, and gives up when nothing moves any more. What is left stays in the peer's files, for the next run or for
-`kadcrawl export`.
+`run` is a background task of the peer. At the end, `finish` lets it deliver the remaining items, and gives up when it
+makes no progress. Undelivered items stay in the peer's files, for the next run or for `kadcrawl export`.
 """
 
 import asyncio
@@ -10,61 +9,67 @@ import logging
 from contextlib import suppress
 from typing import Protocol
 
-from kadcrawl.sinks.names import SinkName
+from kadcrawl.sinks.sink_names import SinkName
 
 LOG_POLL_S = 0.5
-"""Between two looks at files that have nothing new."""
+"""Seconds between two reads of files without new lines."""
 DELIVERY_RETRY_S = 1.0
+"""Seconds before the first retry after a failure. Each wait doubles, up to `RETRY_S_MAX`."""
 RETRY_S_MAX = 60.0
-"""Waits after failures: the first, and the longest, each twice the one before."""
+"""Longest wait after a failure, in seconds."""
 DELIVERY_STALL_S = 10.0
-"""At the end: how long nothing may move, once a try has failed; until then a connection is perhaps being made."""
+"""Seconds without progress after which `finish` gives up, once a try has failed.
+
+Before the first failure, a connection may still be under way."""
 FINISH_S = 180.0
-"""At the end: how long it may take in all; whoever waits for the process waits longer (cli/local/supervisor.py)."""
+"""Limit on the whole of `finish`, in seconds. The parent of the process waits longer (cli/local/supervisor.py)."""
 
 log = logging.getLogger(__name__)
 
 
 class Work(Protocol):
-    """What is to be done for one sink, step by step."""
+    """The work for one sink, in steps."""
 
     name: SinkName
     moved: int
-    """Bytes delivered by this object."""
+    """Number of bytes that this object has delivered."""
     refused: int
-    """Documents the sink will never take; why is in the log."""
+    """Number of documents that the sink will never take, with the reasons in the log."""
 
     @property
     def lag(self) -> int:
-        """Bytes still to be delivered."""
+        """Number of bytes still to be delivered."""
         ...
 
     @property
     def lacking(self) -> str:
-        """The same for a person; empty if it is nothing."""
+        """The missing items for a person, or empty."""
         ...
 
     @property
     def done(self) -> str:
-        """What this object has delivered, repeats included, for a person."""
+        """The items that this object has delivered, with repeats, for a person."""
         ...
 
     async def step(self, hurry: bool) -> bool:
-        """Deliver something, if something is due, or in a `hurry` if there is anything; return whether there was."""
+        """Deliver the next items if they are due, and return whether there were any.
+
+        In a `hurry`, all items are due.
+        """
         ...
 
     async def close(self) -> None:
-        """Disconnect; the next step connects anew."""
+        """Disconnect. The next step connects again."""
         ...
 
 
 class Delivery:
-    """One sink of one directory, kept going."""
+    """The delivery to one sink of one directory, with retries."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
         self.why: str | None = None
-        """Why it does not get on; None while it does."""
+        """Reason of the last failure, or None after a success."""
         self._failures = 0
         self._hurry = asyncio.Event()
         self._settled = asyncio.Event()
@@ -77,15 +82,15 @@ class Delivery:
                 hurry = self._hurry.is_set()
                 try:
                     while await self.work.step(hurry):
-                        self._gets_on()
-                except Exception as error:  # Of whatever library is behind it: the crawl goes on.
-                    self._fails(error)
+                        self._note_success()
+                except Exception as error:  # Any library may be behind the sink. The crawl goes on.
+                    self._note_failure(error)
                     with suppress(Exception):
                         await self.work.close()
                     await self._pause(DELIVERY_RETRY_S if hurry else wait_s, hurry)
                     wait_s = min(2 * wait_s, RETRY_S_MAX)
                     continue
-                self._gets_on()
+                self._note_success()
                 wait_s = DELIVERY_RETRY_S
                 if hurry:
                     self._settled.set()
@@ -95,7 +100,7 @@ class Delivery:
                 await self.work.close()
 
     async def finish(self, patience_s: float = DELIVERY_STALL_S) -> None:
-        """Return when all there is now is delivered, or nothing has moved for so long and a try has failed."""
+        """Return when all items of now are delivered, or after `patience_s` without progress and a failed try."""
         self._settled.clear()
         self._hurry.set()
         failures = self._failures
@@ -109,25 +114,25 @@ class Delivery:
 
     @property
     def shortfall(self) -> str | None:
-        """Say what the sink lacks, and why; None if it has everything."""
+        """A sentence about the missing items and the reason, or None if the sink is complete."""
         if not (lacking := self.work.lacking):
             return None
         return f"the sink {self.work.name.shown} lacks {lacking}" + (f": {self.why}" if self.why else "")
 
     async def _pause(self, seconds: float, hurry: bool) -> None:
-        """Wait, but not longer than until the hurry begins."""
+        """Wait for these seconds, or until the hurry begins."""
         if hurry:
             await asyncio.sleep(seconds)
             return
         with suppress(TimeoutError):
             await asyncio.wait_for(self._hurry.wait(), seconds)
 
-    def _gets_on(self) -> None:
+    def _note_success(self) -> None:
         if self.why is not None:
             log.info("sink.up sink=%s", self.work.name.shown)
             self.why = None
 
-    def _fails(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         why = self.work.name.clean(f"{type(error).__name__}: {error}")[:1000]
         if why != self.why:
             log.warning("sink.down sink=%s why=%s", self.work.name.shown, why)

@@ -1,7 +1,7 @@
-"""A log as its followers see it: bytes that only grow, read from any line on, as far as lines are whole.
+"""A log as its sinks read it: bytes that only grow, readable from any line on, as far as lines are whole.
 
-The peer appends a line only once it is journaled, and writes the same bytes at the same place again after a crash
-(store/line_log.py), so what was read stays true. What stands behind the last newline is somebody's unfinished write.
+The peer appends a line only after it is journaled, and writes the same bytes at the same place again after a crash
+(store/line_log.py). So the bytes that were read stay valid. Bytes after the last newline are an unfinished write.
 """
 
 from hashlib import blake2b
@@ -10,11 +10,11 @@ from pathlib import Path
 from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 
 LOG_LINE_BYTES_MAX = 16 * 1024 * 1024
-"""A longer line is passed over: no page line, and no record of a page that was fetched, comes near."""
+"""Limit on the bytes of a line. Longer lines are skipped, and no page line or record comes near the limit."""
 
 
 class LogReader:
-    """One log; opened for each look, so it may come into being at any time."""
+    """One log. The reader opens the file for each read, so the file may appear at any time."""
 
     def __init__(self, table: str, path: Path) -> None:
         self.table = table
@@ -22,14 +22,14 @@ class LogReader:
         self._source: str | None = None
 
     def size(self) -> int:
-        """Return the bytes of the log, 0 if it is not there."""
+        """Return the size of the log in bytes, 0 if the file does not exist."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def source(self) -> str | None:
-        """Return what tells this log from all others, a hash of its first line; None before it has one."""
+        """Return the identity of this log, a hash of its first line, or None before that line."""
         if self._source is None and self.size():
             with self.path.open("rb") as log:
                 line = log.readline(LOG_LINE_BYTES_MAX)
@@ -46,7 +46,7 @@ class LogReader:
             return log.read(1) == b"\n"
 
     def read(self, offset: int, size: BatchSize) -> DocumentBatch | None:
-        """Return the whole lines from this byte on, at most a batch; None if there is none yet. Raises OSError."""
+        """Return a batch of whole lines from this byte on, or None if there is none yet. Raises OSError."""
         source = self.source()
         if source is None:
             return None

@@ -1,7 +1,7 @@
-"""Handing the lines of one directory's logs to one sink, batch by batch; the marks are the sink's.
+"""The delivery of one directory's logs to one sink, batch by batch. The sink keeps the offsets.
 
-`step` does one look at each log. Every failure is raised to whoever calls it (`delivery`), who calls again later: the
-sink is then opened anew and asked how far it really has come.
+`step` reads each log once. It raises every failure to its caller (`delivery`), which calls again later. Then the sink
+is opened again and reports its real offsets.
 
 Tests: tests/sinks/test_delivery.py, tests/sinks/test_sinks.py
 """
@@ -12,34 +12,53 @@ from pathlib import Path
 
 from kadcrawl.sinks.batch import LOGS
 from kadcrawl.sinks.log_reader import LogReader
-from kadcrawl.sinks.names import SinkName
 from kadcrawl.sinks.sink import Sink
+from kadcrawl.sinks.sink_names import SinkName
 
 log = logging.getLogger(__name__)
 
 
 class _Followed:
-    """One log, and how far the sink has come in it."""
+    """One log, and the sink's offset in it."""
 
     def __init__(self, reader: LogReader) -> None:
         self.reader = reader
         self.offset = 0
-        """As the sink last said."""
+        """Offset up to which the sink has the log, in bytes."""
         self.is_asked = False
-        """The sink has said it since it was opened."""
+        """True if the sink has reported the offset since it was opened."""
         self.waits_since: float | None = None
-        """Loop second at which more was first seen than is delivered."""
+        """Loop second at which undelivered lines were first seen, or None."""
 
     @property
     def lag(self) -> int:
+        """Number of bytes that are not delivered."""
         return max(0, self.reader.size() - self.offset)
+
+    def learn_offset(self, offset: int) -> None:
+        """Take the offset that the sink reports."""
+        self.offset, self.is_asked = offset, True
+
+    def forget_offset(self) -> None:
+        """Ask the sink again, because it was closed."""
+        self.is_asked = False
+
+    def see_lag(self, now: float) -> float:
+        """Return the second since which undelivered lines wait, which is `now` if they are new."""
+        if self.waits_since is None:
+            self.waits_since = now
+        return self.waits_since
+
+    def advance(self, offset: int) -> None:
+        """Note that the sink has the log up to this offset."""
+        self.offset, self.waits_since = offset, None
 
 
 class LogWork:
-    """A `Work`: what one sink is to do for one directory."""
+    """The `Work` that delivers the logs of one directory to one sink."""
 
     def __init__(self, directory: Path, name: SinkName, sink: Sink, now: Callable[[], float]) -> None:
-        """`now` in seconds from any beginning."""
+        """`now` returns seconds from any origin."""
         self.name = name
         self.moved = 0
         self.refused = 0
@@ -51,46 +70,49 @@ class LogWork:
 
     @property
     def lag(self) -> int:
-        """Bytes of the logs that are not delivered."""
+        """Number of bytes of the logs that are not delivered."""
         return sum(each.lag for each in self._logs)
 
     @property
     def lacking(self) -> str:
-        """What is not delivered, for a person; empty if nothing is."""
+        """The numbers of undelivered lines for a person, or empty."""
         counts = ((each.reader.table, each.reader.lines_after(each.offset)) for each in self._logs)
         return " and ".join(f"{count} {table}" for table, count in counts if count)
 
     @property
     def done(self) -> str:
-        """What went to the sink, for a person."""
+        """The number of delivered lines, for a person."""
         refused = f", {self.refused} of them refused (see the log)" if self.refused else ""
         return f"{self._lines} lines{refused}"
 
     async def step(self, hurry: bool) -> bool:
-        """Deliver a batch of each log that has one, any that has a line in a `hurry`; return whether there was one."""
+        """Deliver a batch of each log with enough lines, and return whether there was any.
+
+        In a `hurry`, one line is enough.
+        """
         if not self._open:
             await self._sink.open()
             self._open = True
         logs = [each for each in self._logs if each.reader.source() is not None]
         for each in logs:
             if not each.is_asked:
-                each.offset, each.is_asked = await self._offset_of(each.reader), True
+                each.learn_offset(await self._offset_of(each.reader))
         return any([await self._step(each, hurry) for each in logs])
 
     async def close(self) -> None:
-        """Forget what is believed of the sink."""
+        """Close the sink, and forget its offsets."""
         self._open = False
         for each in self._logs:
-            each.is_asked = False
+            each.forget_offset()
         await self._sink.close()
 
     async def _step(self, each: _Followed, hurry: bool) -> bool:
         if not each.lag:
             return False
-        if each.waits_since is None:
-            each.waits_since = self._now()
+        now = self._now()
+        waits_since = each.see_lag(now)
         size = self._sink.size
-        if not hurry and each.lag < size.bytes_max and self._now() < each.waits_since + size.wait_s:
+        if not hurry and each.lag < size.bytes_max and now < waits_since + size.wait_s:
             return False
         batch = each.reader.read(each.offset, size)
         if batch is None:
@@ -101,14 +123,14 @@ class LogWork:
         self.refused += len(refused)
         self._lines += len(batch.lines)
         self.moved += batch.end - batch.first
-        each.offset, each.waits_since = batch.end, None
+        each.advance(batch.end)
         return True
 
     async def _offset_of(self, reader: LogReader) -> int:
         source = reader.source()
         assert source is not None, "a log with lines has a source"
-        mark = await self._sink.offset(reader.table, source)
-        if mark <= reader.size() and reader.begins_line(mark):
-            return mark
-        log.warning("sink.mark_unfit sink=%s log=%s mark=%d", self.name.shown, reader.path, mark)
-        return 0  # Somebody changed the log: all of it goes again, and overwrites.
+        offset = await self._sink.offset(reader.table, source)
+        if offset <= reader.size() and reader.begins_line(offset):
+            return offset
+        log.warning("sink.offset_invalid sink=%s log=%s offset=%d", self.name.shown, reader.path, offset)
+        return 0  # The log was changed, so all of it is delivered again, and overwrites.

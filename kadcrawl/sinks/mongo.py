@@ -1,8 +1,8 @@
-"""MongoDB, by pymongo's async client: collections `pages` and `records`, a document for each key, which is its _id.
+"""MongoDB, by pymongo's async client: collections `pages` and `records`, with one document per key, its _id.
 
-A batch is one bulk of replacements that insert what is missing; its mark, in the collection `kadcrawl_marks`, moves
-after it was acknowledged. A kill in between repeats the batch, which then replaces what is there by the same.
-Unless the connection string says otherwise, a write counts once it is in the journals of a majority.
+A batch is one bulk of upserts by replacement. The batch's offset, in the collection `kadcrawl_marks`, moves after the
+bulk was acknowledged. A kill in between repeats the batch, which replaces the documents by equal ones. Unless the
+connection string says otherwise, a write counts when it is in the journals of a majority.
 
 Tests: tests/sinks/test_sinks.py
 """
@@ -23,18 +23,21 @@ from kadcrawl.sinks.batch import BatchSize, Document, DocumentBatch
 from kadcrawl.sinks.sink import SinkError
 
 DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
-"""MongoDB's own bound on a document."""
+"""MongoDB's own limit on a document."""
 TIMEOUTS_MS = {"serverSelectionTimeoutMS": 10_000, "connectTimeoutMS": 10_000, "socketTimeoutMS": 30_000}
-"""What the connection string may set otherwise."""
+"""Default time-outs, which the connection string may override."""
 OFFSETS = "kadcrawl_marks"
+"""Collection with the offsets of all logs."""
 
 
 _BAD_DOCUMENT = frozenset({2, 9, 14, 22, 52, 56, 57, 121, 10334, 17280, 17419})
-"""BadValue, FailedToParse, TypeMismatch, InvalidBSON, three about field names, DocumentValidationFailure, too large."""
+"""Codes of errors that a retry cannot mend.
+
+BadValue, FailedToParse, TypeMismatch, InvalidBSON, three about field names, DocumentValidationFailure, too large."""
 
 
 class MongoSink:
-    """A `Sink`."""
+    """A `Sink` that writes to a MongoDB database."""
 
     size = BatchSize(lines_max=500, bytes_max=4 * 1024 * 1024, wait_s=1.0)
 
@@ -82,7 +85,10 @@ class MongoSink:
         return self._db
 
     async def _write(self, batch: DocumentBatch, writes: Sequence[ReplaceOne[Any]]) -> list[tuple[int, str]]:
-        """Write them all; return (number, why) of those the server will never take. Raises SinkError for others."""
+        """Write all documents, and return (number, reason) of those that the server will never take.
+
+        Raises SinkError for other failures.
+        """
         try:
             await self._open[batch.table].bulk_write(writes, ordered=False)
         except BulkWriteError as error:
@@ -99,7 +105,7 @@ class MongoSink:
 
 
 def _may_pass(errors: Sequence[dict[str, Any]]) -> bool:
-    """Return whether a repeat may help, as when two peers insert the same page: only a bad document stays bad."""
+    """Return whether a retry may help, as when two peers insert the same page."""
     return not all(each.get("code") in _BAD_DOCUMENT for each in errors)
 
 
@@ -107,5 +113,5 @@ def _encoded(key: str, document: Document) -> RawBSONDocument:
     rest = {name: value for name, value in document.items() if name not in ("key", "_id")}
     encoded = bson.encode({"_id": key, **rest})
     if len(encoded) > DOCUMENT_BYTES_MAX:
-        raise OverflowError(f"{len(encoded)} bytes are too many for a document of MongoDB")
+        raise OverflowError(f"{len(encoded)} bytes are too many, as MongoDB takes at most {DOCUMENT_BYTES_MAX}")
     return RawBSONDocument(encoded)

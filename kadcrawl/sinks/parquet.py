@@ -1,4 +1,4 @@
-"""A batch as a Parquet file (pyarrow), with the columns of `tables`: one row for each key, in bounded row groups.
+"""A batch as a Parquet file (pyarrow), with the columns of `tables`: one row per key, in bounded row groups.
 
 Tests: tests/sinks/test_sinks.py
 """
@@ -14,12 +14,12 @@ from kadcrawl.sinks.batch import DocumentBatch
 from kadcrawl.sinks.tables import TABLES, row
 
 ROW_GROUP_ROWS = 5000
-"""A reader holds one row group at a time: some megabytes."""
+"""Rows of a row group. A reader holds one row group at a time, some megabytes."""
 _TYPES = {"text": pa.string(), "integer": pa.int64(), "json": pa.string()}
 
 
 def parquet(batch: DocumentBatch) -> tuple[bytes, Sequence[str]]:
-    """Return the batch as the bytes of a file: an `Encode`."""
+    """Return the batch as the bytes of a Parquet file, with the reasons for refused documents (`Encode`)."""
     documents, refused = batch.documents()
     columns = TABLES[batch.table]
     schema = pa.schema([(column.name, _TYPES[column.kind]) for column in columns])

@@ -1,4 +1,4 @@
-"""What a sink is, and how one that blocks is kept off the loop.
+"""The interface of a sink, and the thread that keeps a blocking sink off the loop.
 
 Tests: tests/sinks/test_delivery.py, tests/sinks/test_sinks.py
 """
@@ -16,40 +16,40 @@ Result = TypeVar("Result")
 
 
 class SinkError(KadcrawlError):
-    """A sink could not take what it was given: it is down, full, or not what it was taken for. It is tried again."""
+    """A sink refused a batch, because it is down, full, or of another kind. The delivery is retried."""
 
 
 class BlockingSink(Protocol):
-    """A sink whose calls wait; never called by two threads at once. Every call may raise any exception."""
+    """A sink whose calls block. Two threads never call it at once. Every call may raise any exception."""
 
     @property
     def size(self) -> BatchSize:
-        """How much it takes at once."""
+        """The size of its batches."""
         ...
 
     def open(self) -> None:
-        """Connect, and make what is missing."""
+        """Connect, and make missing tables or files."""
         ...
 
     def offset(self, table: str, source: str) -> int:
-        """Return the byte of this log up to which everything is durable here."""
+        """Return the offset in this log, in bytes, up to which all lines are durable in the sink."""
         ...
 
     def put(self, batch: DocumentBatch) -> Sequence[str]:
-        """Make the batch durable by key, and its end the mark; return why which documents were refused for good."""
+        """Make the batch durable by key and its end the offset, and return the reasons for refused documents."""
         ...
 
     def close(self) -> None:
-        """Let go of what `open` took; also if that failed."""
+        """Release the resources of `open`, even if `open` failed."""
         ...
 
 
 class Sink(Protocol):
-    """The same without blocking the loop."""
+    """A sink whose calls do not block the loop. Otherwise it is a `BlockingSink`."""
 
     @property
     def size(self) -> BatchSize:
-        """How much it takes at once."""
+        """The size of its batches."""
         ...
 
     async def open(self) -> None: ...
@@ -59,10 +59,10 @@ class Sink(Protocol):
 
 
 class Threaded:
-    """A blocking sink in threads, one call at a time, even if the last one is not waited for any more."""
+    """A blocking sink in threads, with one call at a time, even after a call was given up."""
 
     def __init__(self, sink: BlockingSink, executor: Executor) -> None:
-        """`executor` is one whose threads nobody waits for at the exit, as a call may hang."""
+        """Nothing waits for the threads of `executor` at the exit, as a call may hang."""
         self._sink = sink
         self._call = OneCall(executor)
 
@@ -80,12 +80,12 @@ class Threaded:
         return await self._call(self._sink.put, batch)
 
     async def close(self) -> None:
-        if not self._call.is_busy:  # A call that hangs keeps what it has; the process ends without it.
+        if not self._call.is_busy:  # A call that hangs keeps its resources. The process ends without it.
             await self._call(self._sink.close)
 
 
 class OneCall:
-    """Runs blocking calls in an executor, one after the other."""
+    """A caller that runs blocking calls in an executor, never two at once."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -93,16 +93,17 @@ class OneCall:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call has not ended."""
+        """True while a call runs."""
         return self._running is not None and not self._running.done()
 
     async def __call__(
         self, function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> Result:
-        """Return what the function returns; it begins once calls that were given up have ended."""
+        """Run the function once calls that were given up have ended, and return its result."""
         if self._running is not None:
             await asyncio.wait([self._running])
         running = asyncio.get_running_loop().run_in_executor(self._executor, lambda: function(*args, **kwargs))
-        running.add_done_callback(lambda done: done.cancelled() or done.exception())  # Nobody else may look.
+        # Retrieved here, as the caller may be gone.
+        running.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._running = running
         return await asyncio.shield(running)

@@ -1,6 +1,6 @@
-"""One SQLite file for any number of peers on a machine: tables `pages` and `records`, a row for each key.
+"""One SQLite file for any number of peers on a machine: tables `pages` and `records`, with one row per key.
 
-The marks are in the same file and move in the same transaction as the rows, so a crash, even of the machine, undoes
+The offsets are in the same file and move in the same transaction as the rows. So a crash, even of the machine, undoes
 both or neither. Peers that write at the same time wait for each other.
 
 Tests: tests/sinks/test_sinks.py
@@ -15,13 +15,14 @@ from kadcrawl.sinks.sink import SinkError
 from kadcrawl.sinks.tables import TABLES, row
 
 BUSY_S = 30.0
-"""How long a write waits for another peer's before it counts as failed."""
+"""Seconds for which a write waits for the write of another peer."""
 OFFSETS = "kadcrawl_marks"
+"""Table with the offsets of all logs."""
 _TYPES = {"text": "TEXT", "integer": "INTEGER", "json": "TEXT"}
 
 
 class SqliteSink:
-    """A `BlockingSink`."""
+    """A `BlockingSink` that writes to an SQLite file."""
 
     size = BatchSize(lines_max=1000, bytes_max=4 * 1024 * 1024, wait_s=1.0)
 
@@ -34,7 +35,7 @@ class SqliteSink:
         db = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         self._db = db
         db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=FULL")  # A batch counts as delivered, so it must survive the machine.
+        db.execute("PRAGMA synchronous=FULL")  # A batch counts as delivered, so it must survive a crash of the machine.
         db.execute("BEGIN IMMEDIATE")
         try:
             self._make_tables(db)
@@ -75,7 +76,7 @@ class SqliteSink:
     def _make_tables(self, db: sqlite3.Connection) -> None:
         there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
         if OFFSETS not in there and (others := sorted(there & TABLES.keys())):
-            raise SinkError(f"{self._path} has a table {others[0]} that is not kadcrawl's: name another file")
+            raise SinkError(f"{self._path} has a table {others[0]} that is not kadcrawl's; name another file")
         db.execute(
             f"CREATE TABLE IF NOT EXISTS {OFFSETS} (tab TEXT, source TEXT, mark INTEGER, PRIMARY KEY (tab, source))"
         )

@@ -1,7 +1,6 @@
-"""Documents as rows, for sinks that have columns: the columns of each table, and what is of no column in `more`.
+"""Documents as rows, for sinks with columns: the columns of each table, and `more` for all other fields.
 
-Nothing of a document is lost: a field without a column, or whose value is not of the column's type, goes into `more`
-as JSON.
+Nothing of a document is lost: a field without a column, or with a value of another type, goes into `more` as JSON.
 """
 
 from collections.abc import Sequence
@@ -13,12 +12,15 @@ from kadcrawl.sinks.batch import Document
 
 Value = str | int | None
 INTEGER_MAX = 2**63 - 1
+"""Largest integer of a column, by absolute value."""
 
 
 class Column(NamedTuple):
+    """A column of a table."""
+
     name: str
     kind: Literal["text", "integer", "json"]
-    """json: any value, as its text in JSON."""
+    """Type of the values. `json` is any value, as JSON text."""
 
 
 def _columns(text: str, integer: str = "", json: str = "") -> tuple[Column, ...]:
@@ -37,7 +39,7 @@ TABLES = {
     ),
     "records": _columns("key url fetched_at peer rule", json="record more"),
 }
-"""Columns by table; `key` comes first and `more` last."""
+"""The columns of each table: `key` comes first and `more` last."""
 
 
 def row(table: str, key: str, document: Document) -> Sequence[Value]:
@@ -54,7 +56,7 @@ def row(table: str, key: str, document: Document) -> Sequence[Value]:
 
 
 def _value(column: Column, value: object) -> tuple[bool, Value]:
-    """Return whether the value fits the column, and what stands there."""
+    """Return (fits, value): whether the value fits the column, and the value of the row."""
     if value is None:
         return True, None
     if column.kind == "json":

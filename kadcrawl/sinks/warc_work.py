@@ -1,9 +1,9 @@
-"""Uploading one directory's WARC files to a place, under their own names; perhaps removing them here.
+"""The upload of one directory's WARC files to a destination, under their own names, perhaps with removal here.
 
-A file is uploaded once the peer has begun the next one and its journal knows that; the one it is writing, as far as it
-is journaled, when there is a `hurry`: at the end of the crawl, or by hand. What stands there in the same length is
-delivered; a crash in between, or a file that has grown since, is uploaded again over what is there. So this needs no
-mark, and looks at nothing but the directory.
+A file is uploaded once the peer has begun the next file and the journal says so. In a `hurry`, at the end of the crawl
+or by hand, the file being written is uploaded too, up to its journaled length. A file of the same length at the
+destination counts as delivered. After a crash in between, or when a file has grown, the file is uploaded again. So the
+upload needs no stored offset, and reads only the two directories.
 """
 
 import sqlite3
@@ -15,68 +15,69 @@ from typing import NamedTuple
 import msgspec
 
 from kadcrawl.crawl.output.outputs import WARC_DIRECTORY
-from kadcrawl.sinks.names import SinkName
-from kadcrawl.sinks.places import Place
+from kadcrawl.sinks.destinations import Destination
 from kadcrawl.sinks.sink import OneCall, SinkError
+from kadcrawl.sinks.sink_names import SinkName
 from kadcrawl.system.file_names import JOURNAL
 
 CHUNK_BYTES = 1024 * 1024
+"""Bytes that are read at a time."""
 SUFFIX = ".warc.gz"
 
 
 class _File(NamedTuple):
     path: Path
     length: int
-    """Bytes that count: what stands behind them a crash has left, or is being written."""
+    """Number of valid bytes. Bytes behind them are the rest of a crash, or are being written."""
     is_finished: bool
-    """Nothing will be added to it."""
+    """True if the file will not grow any more."""
 
 
 class WarcWork:
-    """A `Work`: the WARC files of one directory, and the place they are to be at."""
+    """The `Work` that uploads the WARC files of one directory to a destination."""
 
-    def __init__(self, directory: Path, name: SinkName, place: Place, call: OneCall) -> None:
+    def __init__(self, directory: Path, name: SinkName, destination: Destination, call: OneCall) -> None:
         self.name = name
         self.moved = 0
         self.refused = 0
         self._files_done = 0
         self._directory = directory
-        self._place = place
+        self._destination = destination
         self._call = call
-        self._there: dict[str, int] | None = None
-        """Files at the place, and their lengths; None if it is to be asked."""
+        self._uploaded: dict[str, int] | None = None
+        """The lengths of the files at the destination by name, or None before they are listed."""
         self._left: list[_File] = []
 
     @property
     def lag(self) -> int:
-        """Bytes of files that are to be uploaded, as of the last step."""
+        """Number of bytes to upload, as of the last step."""
         return sum(file.length for file in self._left)
 
     @property
     def lacking(self) -> str:
-        """What is not there, for a person; empty if nothing is."""
+        """The number of missing files for a person, or empty."""
         count = len(self._left)
         return f"{count} WARC file{'s' if count > 1 else ''}" if count else ""
 
     @property
     def done(self) -> str:
-        """What went there, for a person."""
+        """The number of uploaded files, for a person."""
         return f"{self._files_done} WARC files"
 
     async def step(self, hurry: bool) -> bool:
-        """Upload the first file that is not there, of the finished ones or in a `hurry` of all; return if one was."""
+        """Upload the first missing file, and return whether there was any. In a `hurry`, unfinished files count too."""
         return await self._call(self._step, hurry)
 
     async def close(self) -> None:
-        """Forget what is believed of the place."""
-        self._there = None
+        """Forget the list of files at the destination."""
+        self._uploaded = None
 
     def _step(self, hurry: bool) -> bool:
         files = [file for file in self._files() if file.is_finished or hurry]
-        self._left = files if self._there is None else self._not_in(self._there, files)
+        self._left = files if self._uploaded is None else self._not_in(self._uploaded, files)
         if not files:
             return False
-        there = self._there = self._place.sizes("") if self._there is None else self._there
+        there = self._uploaded = self._destination.sizes("") if self._uploaded is None else self._uploaded
         self._left = self._not_in(there, files)
         for file in files:
             if file not in self._left:
@@ -84,8 +85,8 @@ class WarcWork:
         if not self._left:
             return False
         file = self._left[0]
-        self._place.write(file.path.name, lambda: self._chunks(file))
-        there.update(self._place.sizes(""))
+        self._destination.write(file.path.name, lambda: self._chunks(file))
+        there.update(self._destination.sizes(""))
         if there.get(file.path.name) != file.length:
             raise SinkError(f"{file.path.name} did not arrive whole: {there.get(file.path.name)} bytes")
         self._files_done += 1
@@ -97,12 +98,12 @@ class WarcWork:
         return [file for file in files if there.get(file.path.name) != file.length]
 
     def _remove(self, file: _File) -> None:
-        """Remove a file that has arrived, if that is wanted; the last one stays, as a later run goes on in it."""
+        """Remove an uploaded file of `warc-move`. The last file stays, as a later run continues it."""
         if self.name.kind == "warc-move" and file.is_finished:
             file.path.unlink(missing_ok=True)
 
     def _files(self) -> list[_File]:
-        """Return what is worth uploading, in order."""
+        """Return the files to upload, in order."""
         journaled = self._journaled()
         directory = self._directory / WARC_DIRECTORY
         files = []
@@ -116,11 +117,11 @@ class WarcWork:
         return files
 
     def _journaled(self) -> tuple[str, int] | None:
-        """Return the file being written and its length, as last committed; None without a journal."""
+        """Return the (name, committed length) of the file being written, or None without a journal."""
         path = self._directory / JOURNAL
         if not path.exists():
             return None
-        # Nobody has it open if it has no WAL, and then the directory may be one that cannot be written to.
+        # Without a WAL no process has the journal open, and the directory may be read-only.
         mode = "mode=ro" if path.with_name(f"{JOURNAL}-wal").exists() else "immutable=1"
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as journal:
             row = journal.execute("SELECT value FROM meta WHERE name='warc'").fetchone()
@@ -144,11 +145,11 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _is_sibling(name: str, other: str) -> bool:
-    """Return whether both are of one series: NAME-00001.warc.gz, NAME-00002.warc.gz, ..."""
+    """Return whether both files are of one series: NAME-00001.warc.gz, NAME-00002.warc.gz, ..."""
     return _split(name)[0] == _split(other)[0]
 
 
 def _order(name: str) -> tuple[int, str]:
-    """Return what sorts the files of a series: more digits come later."""
+    """Return the sort key of a file in its series: names with more digits come later."""
     number = _split(name)[1]
     return len(number), number

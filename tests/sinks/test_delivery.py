@@ -10,7 +10,7 @@ from kadcrawl.sinks import delivery
 from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 from kadcrawl.sinks.delivery import Delivery
 from kadcrawl.sinks.log_work import LogWork
-from kadcrawl.sinks.names import parse
+from kadcrawl.sinks.sink_names import parse
 from tests.sinks.conftest import Directory, delivering, in_json_lines
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kadcrawl.sinks import log_work, mongo, parts, places
+from kadcrawl.sinks import destinations, log_work, mongo, part_files
 from kadcrawl.sinks.batch import DocumentBatch
 from kadcrawl.sinks.log_reader import LogReader
 from tests.sinks.conftest import Directory, Read, deliver, delivering, in_json_lines, in_mongodb, in_sqlite
@@ -60,15 +60,15 @@ def killed_between_documents_and_mark(name: str) -> Iterator[None]:
     async def failing(self: object, batch: DocumentBatch) -> None:
         raise OSError("killed")
 
-    def unfinished(self: Any, name: str, chunks: places.Chunks) -> None:
+    def unfinished(self: Any, name: str, chunks: destinations.Chunks) -> None:
         path = self._path / name
-        (path.parent / (path.name + places.UNFINISHED)).write_bytes(b"".join(chunks())[:50])
+        (path.parent / (path.name + destinations.UNFINISHED)).write_bytes(b"".join(chunks())[:50])
         raise OSError("killed")
 
     with pytest.MonkeyPatch.context() as patch:
         if not name.startswith("sqlite"):
             patch.setattr(mongo.MongoSink, "_keep_offset", failing)
-            patch.setattr(places.DirectoryPlace, "write", unfinished)
+            patch.setattr(destinations.DirectoryDestination, "write", unfinished)
             yield
             return
         with closing(sqlite3.connect(name.removeprefix("sqlite:"))) as db:
@@ -135,7 +135,7 @@ async def test_a_sink_that_was_emptied_is_filled_again(directory: Directory, tmp
 
 async def test_big_batches_are_cut(directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory.write(25)
-    monkeypatch.setattr(parts.PartSink.__init__, "__defaults__", (parts.SIZE._replace(lines_max=10),))
+    monkeypatch.setattr(part_files.PartSink.__init__, "__defaults__", (part_files.SIZE._replace(lines_max=10),))
     await deliver(directory.path, f"jsonl:{tmp_path}/out")
     assert directory.expected == in_json_lines(tmp_path / "out")[0]
     sizes = [len(path.read_bytes().splitlines()) for path in sorted((tmp_path / "out/pages").iterdir())]

@@ -9,9 +9,9 @@ import fsspec
 import msgspec
 import pytest
 
-from kadcrawl.sinks.names import parse
-from kadcrawl.sinks.places import DirectoryPlace, RemotePlace, place_of
+from kadcrawl.sinks.destinations import DirectoryDestination, RemoteDestination, destination_of
 from kadcrawl.sinks.sink import OneCall, SinkError
+from kadcrawl.sinks.sink_names import parse
 from kadcrawl.sinks.warc_work import CHUNK_BYTES, WarcWork
 from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 
@@ -50,7 +50,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def warc_work(peer: Peer, target: str, kind: str = "warc") -> WarcWork:
     name = parse(f"{kind}:{target}")
-    return WarcWork(peer.path, name, place_of(name), OneCall(DaemonThreadExecutor()))
+    return WarcWork(peer.path, name, destination_of(name), OneCall(DaemonThreadExecutor()))
 
 
 def files_at(target: str) -> dict[int, bytes]:
@@ -105,7 +105,7 @@ async def test_half_an_upload_is_none(peer: Peer, target: str, monkeypatch: pyte
         patch.setattr(WarcWork, "_chunks", broken)
         with pytest.raises(ConnectionError):
             await each.step(False)
-    assert not [name for name in place_of(each.name).sizes("") if name == peer.file(1).name]
+    assert not [name for name in destination_of(each.name).sizes("") if name == peer.file(1).name]
     assert each.lacking == "1 WARC file"
     await each.close()
     assert await each.step(False)
@@ -138,7 +138,11 @@ async def test_without_a_journal_all_files_are_whole_and_none_is_removed(peer: P
 
 @pytest.mark.parametrize("kind", ["directory", "memory"])
 def test_places_hold_whole_files_in_folders(kind: str, tmp_path: Path) -> None:
-    place = DirectoryPlace(tmp_path / "p") if kind == "directory" else RemotePlace(f"memory://{tmp_path.name}/p")
+    place = (
+        DirectoryDestination(tmp_path / "p")
+        if kind == "directory"
+        else RemoteDestination(f"memory://{tmp_path.name}/p")
+    )
     assert place.sizes("pages") == {}
     place.write("pages/a", lambda: [b"12", b"3"])
     place.write("pages/b", lambda: [])

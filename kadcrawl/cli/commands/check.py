@@ -16,7 +16,7 @@ from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
 from kadcrawl.settings.proxy_list import shown as proxies_shown
-from kadcrawl.sinks.names import parse
+from kadcrawl.sinks.sink_names import parse
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:

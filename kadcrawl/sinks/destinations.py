@@ -1,7 +1,7 @@
-"""Where files of a sink stand: a directory, or any fsspec URL. A file appears there whole or not at all.
+"""The destinations of a sink's files: a directory, or any fsspec URL. A file appears there whole or not at all.
 
-In a directory it is written under another name, synced, and renamed; by fsspec it is written within a transaction,
-which each of its file systems commits as it can (object stores complete an upload, others rename).
+In a directory, the file is written under another name, synced, and renamed. By fsspec, the file is written within a
+transaction, which each file system commits in its own way: object stores complete an upload, others rename.
 
 Tests: tests/sinks/test_sinks.py, tests/sinks/test_warc_work.py
 """
@@ -11,30 +11,33 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from kadcrawl.sinks.names import SinkName
+from kadcrawl.sinks.sink_names import SinkName
 
 Chunks = Callable[[], Iterable[bytes]]
-"""Gives the contents of a file from the beginning, each time it is called."""
+"""A function that returns the contents of a file from the beginning, each time it is called."""
 UNFINISHED = ".unfinished"
+"""Suffix of a file that is being written."""
 
 
-class Place(Protocol):
+class Destination(Protocol):
+    """A folder tree for the files of a sink. Every call may raise any exception."""
+
     def sizes(self, folder: str) -> dict[str, int]:
-        """Return the bytes of each file in this folder, by name; none if there is no such folder."""
+        """Return the size in bytes of each file in a folder, by name, or nothing without that folder."""
         ...
 
     def write(self, name: str, chunks: Chunks) -> None:
-        """Make a file of this name, folder/file, over what stood there."""
+        """Write a file of this name, folder/file, and replace an earlier file."""
         ...
 
 
-def place_of(name: SinkName) -> Place:
-    """Return the place that a sink is at."""
-    return RemotePlace(name.target) if name.is_remote else DirectoryPlace(Path(name.target))
+def destination_of(name: SinkName) -> Destination:
+    """Return the destination of a sink."""
+    return RemoteDestination(name.target) if name.is_remote else DirectoryDestination(Path(name.target))
 
 
-class DirectoryPlace:
-    """A place on this machine's file systems."""
+class DirectoryDestination:
+    """A destination in a directory of this machine."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -67,8 +70,8 @@ class DirectoryPlace:
             os.close(directory)
 
 
-class RemotePlace:
-    """A place known by a URL. Its file system is connected by the first call, and has its own instance of it."""
+class RemoteDestination:
+    """A destination at a URL. The first call connects, with a file system instance of its own."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -88,7 +91,7 @@ class RemotePlace:
         path = f"{root}/{name}"
         try:
             self._write(system, path, chunks)
-        except FileNotFoundError:  # Object stores need no folders, and may permit none to be made.
+        except FileNotFoundError:  # Object stores need no folders, and may refuse to make them.
             system.makedirs(path.rpartition("/")[0], exist_ok=True)
             self._write(system, path, chunks)
 

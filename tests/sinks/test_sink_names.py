@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.sinks import names
-from kadcrawl.sinks.names import check, parse
+from kadcrawl.sinks import sink_names
+from kadcrawl.sinks.sink_names import check, parse
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_password_that_breaks_the_name_is_not_shown_either() -> None:
 def test_what_is_not_installed_is_named(text: str, missing: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check(parse(text))
     monkeypatch.setattr(
-        names, "find_spec", lambda name: None if name == missing else importlib.util.find_spec(name), raising=True
+        sink_names, "find_spec", lambda name: None if name == missing else importlib.util.find_spec(name), raising=True
     )
     with pytest.raises(ConfigError, match="needs") as found:
         check(parse(text))

@@ -1,6 +1,7 @@
-"""Sinks as a person names them: KIND:TARGET, e.g. sqlite:results.db, mongodb://host/crawl, parquet:s3://bucket/crawl.
+"""The sinks as a person names them: KIND:TARGET, such as sqlite:results.db, mongodb://host/crawl, parquet:s3://bucket/x.
 
-A name may hold a password, so it is never shown as it is: `shown` is for people and logs, `clean` for what others say.
+A name may contain a password, so it is never shown as it is. People and logs see `shown`, and `clean` removes secrets
+from the texts of other programs.
 """
 
 import re
@@ -19,40 +20,43 @@ FORMS = (
     "where PLACE is a directory or a URL such as s3://bucket/folder"
 )
 HIDDEN = "***"
+"""Text that replaces a secret."""
 _S3 = ("s3", "s3a")
 _SECRET = re.compile(r"passw(or)?d|passphrase|pwd|secret|token(?!_resource)|signature|^sig$|key$", re.IGNORECASE)
-"""In the name of an option whose value is one. Of MongoDB's, tlsCertificateKeyFile and TOKEN_RESOURCE have none."""
+"""Pattern of the names of options with secret values.
+
+MongoDB's tlsCertificateKeyFile and TOKEN_RESOURCE are no secrets."""
 _PROPERTIES = "authmechanismproperties"
-"""The option of MongoDB's that holds others, as NAME:VALUE,NAME:VALUE."""
+"""MongoDB option with further options, as NAME:VALUE,NAME:VALUE."""
 
 
 @dataclass(frozen=True, slots=True)
 class SinkName:
-    """A sink, named."""
+    """The parsed name of a sink."""
 
     kind: Kind
     target: str = field(repr=False)
     """An absolute path, a URL, or MongoDB's connection string."""
     shown: str
-    """As it was written, without user, password and query."""
+    """The name as it was written, without user, password and query."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether the target is a URL, for fsspec or MongoDB."""
+        """True if the target is a URL, for fsspec or MongoDB."""
         return "://" in self.target
 
     @property
     def whole(self) -> str:
-        """The name with its path made absolute, as `parse` takes it: not to be shown."""
+        """The name with an absolute path, as `parse` takes it. It must not be shown."""
         return self.target if self.kind.startswith("mongodb") else f"{self.kind}:{self.target}"
 
     @property
     def has_secret(self) -> bool:
-        """Whether there is a password in the target, or what is as good as one."""
+        """True if the target contains a password or a similar secret."""
         return bool(self._secrets)
 
     def clean(self, text: str) -> str:
-        """Return what somebody said of this sink without what must not be shown."""
+        """Return a text about this sink without its secrets."""
         if not self.is_remote:
             return text
         parts, secrets = urlsplit(self.target), self._secrets
@@ -64,7 +68,7 @@ class SinkName:
 
     @property
     def _secrets(self) -> list[str]:
-        """The passwords, tokens and keys in the target, as they are written there."""
+        """The passwords, tokens and keys in the target, in their escaped form."""
         if not self.is_remote:
             return []
         parts = urlsplit(self.target)
@@ -82,7 +86,7 @@ class SinkName:
 
 
 def parse(text: str) -> SinkName:
-    """Return the sink of this name. Raises ConfigError for what is none."""
+    """Return the parsed name of a sink. Raises ConfigError for an invalid name."""
     kind, colon, target = text.partition(":")
     shown = re.sub(r"\?.*", "?...", re.sub(r"://.*@", f"://{HIDDEN}@", text, flags=re.DOTALL), flags=re.DOTALL)
     if not colon or kind not in get_args(Kind):
@@ -99,7 +103,7 @@ def parse(text: str) -> SinkName:
 
 
 def check(name: SinkName) -> None:
-    """Raise ConfigError, saying what to install, if what this sink needs is not there."""
+    """Raise ConfigError, with the package to install, if the sink needs a missing package."""
     if name.kind.startswith("mongodb"):
         _need("pymongo", "mongodb", name)
         return
@@ -132,7 +136,7 @@ def _path(text: str, shown: str) -> str:
 
 
 def _checked_mongodb(text: str, shown: str) -> str:
-    """Return the connection string if it names a host and a database; pymongo reads the rest of it."""
+    """Return the connection string if it names a host and a database. pymongo parses the rest."""
     parts = urlsplit(text)
     database = parts.path.strip("/")
     if not parts.netloc.rpartition("@")[2] or not database or "/" in database:
