@@ -277,13 +277,14 @@ class Peer(PeerBase):
 
     async def _open(self, stack: AsyncExitStack) -> KnownPeers:
         resources = self.resources
+        incarnation = resources.random.getrandbits(64).to_bytes(8, "big")
         self._identity = Identity(self.store, resources.random, self.key_rotation)
         self._cell_bits = (self.journaled_job or self._given_job or Job()).cell_bits
         register, heard = self._handlers.register, self._heard
         server, overlay = await open_ends(resources, self._identity, self._cell_bits, register, heard, stack)
         self._bound_host = overlay.me.host
         waves = Waves(overlay, self.client, lambda question: self._wave_answers.respond(question))
-        self._runtime = runtime = Runtime(resources, overlay, server, waves)
+        self._runtime = runtime = Runtime(resources, overlay, server, waves, incarnation)
         self._state_gossip = StateGossip(runtime)
         self._wave_answers = WaveAnswers(runtime, self.stop)
         self._handlers.use(runtime)

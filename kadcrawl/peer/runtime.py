@@ -56,14 +56,16 @@ class BuiltParts:
 class Runtime:
     """One full peer from the moment it listens. All methods belong to the peer's loop."""
 
-    def __init__(self, resources: Resources, overlay: Overlay, server: LinkServer, waves: Waves) -> None:
+    def __init__(
+        self, resources: Resources, overlay: Overlay, server: LinkServer, waves: Waves, incarnation: bytes
+    ) -> None:
         """Restore the swarm state of an earlier run in this directory."""
         store = resources.store
         self.resources = resources
         self.overlay = overlay
         self.server = server
         self.waves = waves
-        self.incarnation = resources.random.getrandbits(64).to_bytes(8, "big")
+        self.incarnation = incarnation
         """A random name of this run, for the view of the swarm's members (overlay/waves/quiescence.py)."""
         self.known = KnownPeers(store, overlay.siblings, resources.client)
         self.departed = DepartedPeers(store)

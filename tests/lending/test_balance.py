@@ -93,7 +93,7 @@ async def test_a_loan_from_whoever_does_not_own_the_site_is_refused(make_peer: M
 
 @pytest.mark.parametrize("bound", [{"max_pages": 5}, {"max_depth": 2}])
 def test_pages_are_not_lent_where_only_their_owner_may_fetch_them(bound: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match="only their owner knows"):
+    with pytest.raises(ConfigError, match="only the owner of a page knows"):
         Job(balance="level", **bound)  # type: ignore[arg-type]
     Job(balance="off", **bound)  # type: ignore[arg-type]
     assert "off" == Job(**bound).lends_by  # type: ignore[arg-type]

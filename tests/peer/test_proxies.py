@@ -12,7 +12,7 @@ from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Config, Leaf
-from kadcrawl.crawl.proxies import health_checks, pool
+from kadcrawl.crawl.proxies import health, health_checks
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.peers import QUICK, MakePeer, finish, swarm
 from tests.support.proxies import ProxyServer
@@ -29,7 +29,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_checks, "HEALTH_CHECKS_APART_S", 0.01)
     monkeypatch.setattr(health_checks, "PAUSE_POLL_S", 0.01)
     monkeypatch.setattr(health_checks, "FEW_WAIT_S", 0.05)
-    monkeypatch.setattr(pool, "DEAD_WAIT_MAX_S", 0.1)
+    monkeypatch.setattr(health, "DEAD_WAIT_MAX_S", 0.1)
 
 
 @pytest.fixture
