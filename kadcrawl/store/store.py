@@ -18,16 +18,15 @@ from kadcrawl.errors import StorageError
 from kadcrawl.keys import ID_BYTES, Cell, Key, cell_of, check_cell
 from kadcrawl.store.bloom.cell_filters import EncodedFilter, ExpiringFilters
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
+from kadcrawl.store.bloom.fingerprints import Fingerprints
 from kadcrawl.store.cell_digest import digest_records
 from kadcrawl.store.cell_digest_table import CellDigestTable
 from kadcrawl.store.cell_scan import CellScan
 from kadcrawl.store.events import StoreEvents
-from kadcrawl.store.fingerprints import Fingerprints
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.frontier_table import BEYOND_SITE, FrontierTable
 from kadcrawl.store.journal import Journal, sync_files
-from kadcrawl.store.meta_table import MetaTable
-from kadcrawl.store.saved_time import SavedTime
+from kadcrawl.store.meta_table import MetaTable, SavedTime
 from kadcrawl.store.schema import DONE, PENDING, STATE_MAX, finished, is_pending
 from kadcrawl.store.site_key_counts import SiteKeyCounts
 from kadcrawl.store.site_table import SiteTable
@@ -38,10 +37,7 @@ __all__ = ["DONE", "PENDING", "Store"]
 
 
 class Store:
-    """The records of one peer.
-
-    Every method that writes raises StorageError. After that the store can only be closed.
-    """
+    """The records of one peer. After a write has raised StorageError, the store can only be closed."""
 
     def __init__(
         self, directory: Path, commit_spacing_s: float, sync: Callable[[Iterable[int]], None] = sync_files

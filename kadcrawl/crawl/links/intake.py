@@ -4,7 +4,7 @@ The intake takes links found here, links offered by other peers and seeds. It al
 of a cell (PENDING < DONE), whether the cell may be crawled here or not. Links of other peers are checked as if no peer
 had checked them: canonical, within the limits and in scope. A seed of the job is accepted even if the job excludes it,
 so that the page log says why the seed is not fetched. Nothing is awaited here: the caller acknowledges a link after
-`Store.durable`.
+`Journal.durable`.
 
 A site with `Job.site_pages_max` URLs gets no more. The records of the site are counted, which all holders of its cell
 have, so the next owner goes on with the same count. A record of another holder is always merged, as the histories of a

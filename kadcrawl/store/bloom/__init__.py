@@ -4,4 +4,5 @@
 `expiring_filter`, made of one `epoch_filter` for each live epoch. `encoding` turns them into bytes for the wire and the
 disk. `filter` defines the shape of a single Bloom filter, and `engines` names the two packages that implement it:
 `pybloom` (Python) and `rbloom` (Rust).
+`fingerprints` keeps the digests of cells in step with their filters.
 """
