@@ -92,9 +92,9 @@ class Campaign:
             seeds.mkdir()
             for data in target(name).seeds():
                 (seeds / name_of(data)).write_bytes(data)
-            told = Path(scratch) / "sight.json"
+            report = Path(scratch) / "sight.json"
             others = [str(directory) for directory in (seeds, corpus.KEPT / name) if directory.is_dir()]
-            command = [sys.executable, "-m", "fuzz.child", name, str(work), str(CRASHES), str(told)]
+            command = [sys.executable, "-m", "fuzz.child", name, str(work), str(CRASHES), str(report)]
             command += [str(self._seconds), str(self._runs), *others]
             output: list[str] = []
             with self._child(name, command) as child:
@@ -102,8 +102,8 @@ class Campaign:
                 for line in child.stderr:
                     output = [*output[1 - OUTPUT_LINES :], line]
                     hear(result, line)
-                    self._look(result, told)
-            self._look(result, told)
+                    self._look(result, report)
+            self._look(result, report)
         if child.returncode and not result.crashes and not self._ended:
             result.output = output
         self._conclude(result, work)
@@ -122,10 +122,10 @@ class Campaign:
             child.wait()
             del self._children[name]
 
-    def _look(self, result: TargetResult, told: Path) -> None:
+    def _look(self, result: TargetResult, report: Path) -> None:
         """Update the result by the report of the watch in the process."""
-        if told.exists():
-            sight = msgspec.json.decode(told.read_bytes(), type=Sight)
+        if report.exists():
+            sight = msgspec.json.decode(report.read_bytes(), type=Sight)
             result.slowest_s = sight.slowest_s
             if units := target(result.name).units:
                 result.units = f"{sight.units:,} {units}"

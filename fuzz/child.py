@@ -10,7 +10,7 @@ TIMEOUT_S = 60
 RSS_MOST_MB = 1024
 
 
-def main(name: str, directory: str, crashes: str, told: str, seconds: str, runs: str, *others: str) -> None:
+def main(name: str, directory: str, crashes: str, report: str, seconds: str, runs: str, *others: str) -> None:
     """Fuzz until the time or the runs are over. Interesting inputs go to `directory`, and `others` have more of
     them."""
     with atheris.instrument_imports(include=["kadcrawl"]):
@@ -18,7 +18,7 @@ def main(name: str, directory: str, crashes: str, told: str, seconds: str, runs:
         from fuzz.watch import Watch
 
         found = target(name)
-    watch = Watch(found, Path(crashes), Path(told))
+    watch = Watch(found, Path(crashes), Path(report))
     options = {
         "max_total_time": seconds,
         "runs": runs,

@@ -49,8 +49,8 @@ def epoch_filters(data: bytes) -> None:
         seen = from_bytes(bites.rest(), period, NOW)
     except ValueError:
         return
-    told = to_bytes(seen, NOW)
-    assert told == to_bytes(from_bytes(told, period, NOW), NOW), "slices change on their way"
+    encoded = to_bytes(seen, NOW)
+    assert encoded == to_bytes(from_bytes(encoded, period, NOW), NOW), "epoch filters change on their way"
     for number in range(4):
         key = Key(number.to_bytes(ID_BYTES, "big"))
         if not seen.contains(key, NOW):
@@ -58,7 +58,7 @@ def epoch_filters(data: bytes) -> None:
         assert seen.contains(key, NOW)
 
 
-# --- to begin with -----------------------------------------------------------------------------------------------
+# --- seed inputs -------------------------------------------------------------------------------------------------
 
 
 def every_message() -> Iterator[Message]:
@@ -104,7 +104,7 @@ def made(kind: inspect.Type) -> Any:
 
 
 def frames() -> Iterator[bytes]:
-    """Yield a frame of each message, the largest a stranger may try, and a pattern that counts too far."""
+    """Yield a frame of each message, the largest that a non-member may try, and a pattern that counts too far."""
     for message in every_message():
         yield pack(message)
     yield msgpack.packb(["Welcome", {"include": ["a{99999999999999999999}"]}, False, 1.0, 0])
@@ -112,7 +112,7 @@ def frames() -> Iterator[bytes]:
 
 
 def sets() -> Iterator[bytes]:
-    """Yield slices of few and of many keys, by each engine."""
+    """Yield epoch filters of few and of many keys, by each engine."""
     for number, name in enumerate(ENGINES):
         for counts in ((), (3,), (40, 0, 5), (5, 300, 1)):
             random = Random(1)
@@ -123,4 +123,4 @@ def sets() -> Iterator[bytes]:
             yield bytes((number,)) + to_bytes(seen, NOW)
 
 
-TARGETS = (Target("frame", frame, frames, bytes_max=2048), Target("slices", epoch_filters, sets))
+TARGETS = (Target("frame", frame, frames, bytes_max=2048), Target("epoch_filters", epoch_filters, sets))

@@ -8,7 +8,7 @@ MODULES = {
     "datagram": "datagrams",
     "sealed": "sealed",
     "frame": "frames",
-    "slices": "frames",
+    "epoch_filters": "frames",
     "robots": "pages",
     "html": "pages",
     "sitemap": "pages",

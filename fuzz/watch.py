@@ -40,11 +40,11 @@ class Sight(msgspec.Struct):
 class Watch:
     """Calls the target with each input, and keeps a report file up to date."""
 
-    def __init__(self, target: Target, crashes: Path, told: Path) -> None:
+    def __init__(self, target: Target, crashes: Path, report: Path) -> None:
         self.sight = Sight()
         self._target = target
         self._crashes = crashes
-        self._told = told
+        self._report = report
         self._told_at = 0.0
         self._places: set[str] = set()
 
@@ -88,9 +88,9 @@ class Watch:
         clock = time.monotonic()
         if now or clock - self._told_at > TOLD_EVERY_S:
             self._told_at = clock
-            partial = self._told.with_suffix(".part")
+            partial = self._report.with_suffix(".part")
             partial.write_bytes(msgspec.json.encode(self.sight))
-            partial.replace(self._told)
+            partial.replace(self._report)
 
 
 def fingerprint_of(error: Exception) -> str:

@@ -10,7 +10,7 @@ the disk of a machine, `overlays.py` a swarm of overlays alone.
 Web: `synthetic_web.py` and `synthetic_sites.py` compute a web of any size, `web_server.py` serves it. The sample web
 (`sample_web.py`, `sample_pages.py`, `sample_traps.py`) runs on real sockets, and `judge.py` judges its access log.
 
-Trial: `draw.py` draws a `plan.py` of faults from a seed, `trial.py` runs it (with `ambush.py` and `telling.py`).
+Trial: `draw.py` draws a `plan.py` of faults from a seed, `trial.py` runs it (with `ambush.py` and `peer_logs.py`).
 `observer.py` watches all machines (with `lending.py`, `trails.py`, `holders.py`, `histories.py`), `judges.py` finds the
 broken promises, `sometimes.py` counts awkward moments. `campaign.py` runs many trials, `shrink.py` shortens a failing
 plan, `mutants.py` plants bugs, `big.py` runs one large swarm. ``python -m sim`` (`__main__.py`) is their command.

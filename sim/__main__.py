@@ -76,21 +76,23 @@ kept = click.option(
     type=click.Choice(get_args(History)),
     default="exact",
     show_default=True,
-    help="What the job keeps of finished URLs. With bloom nothing is lent, and there are no leaves.",
+    help="The job's history of finished URLs. With bloom there are no loans and no leaves.",
 )
 
 
 @main.command(name="run")
-@click.option("--seeds", default=100, show_default=True, type=click.IntRange(1), help="How many.")
+@click.option("--seeds", default=100, show_default=True, type=click.IntRange(1), help="The number of seeds.")
 @click.option("--first-seed", default=1, show_default=True, help="The first of them.")
-@click.option("--seed", type=int, help="Just this one.")
-@click.option("--trace", is_flag=True, help="Tell the story of the seed: every event, and what the peers log.")
-@click.option("--calm", is_flag=True, help="Let nothing befall anybody.")
+@click.option("--seed", type=int, help="Run only this seed.")
+@click.option(
+    "--trace", is_flag=True, help="Print the story of the seed: every event, and every log line of the peers."
+)
+@click.option("--calm", is_flag=True, help="Run without faults.")
 @kept
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the totals here.")
-@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
-@click.option("--patience", default=120, show_default=True, help="Seconds of this world after which a seed is ended.")
+@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Parallel processes.")
+@click.option("--patience", default=120, show_default=True, help="Wall-clock seconds after which a seed is ended.")
 @sized
 def run_seeds(
     seeds: int,
@@ -135,14 +137,14 @@ def run_seeds(
 
 @main.command()
 @click.argument("what", metavar="SEED|PLAN.json")
-@click.option("--trace", is_flag=True, help="Tell the story: every event, and what the peers log.")
+@click.option("--trace", is_flag=True, help="Print the story: every event, and every log line of the peers.")
 @kept
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @sized
 def replay(
     what: str, trace: bool, history: History, mutant: str | None, peers: int, size: Size, delay: float | None
 ) -> None:
-    """Live through one world again: that of a seed, or of a plan that was kept."""
+    """Run one world again, by its seed or by a saved plan."""
     plan = _plan(what, peers).delayed(delay).kept_by(history)
     outcome = run(plan, size, mutant=mutant, say=print if trace else None)
     _tell(plan, outcome)
@@ -151,7 +153,7 @@ def replay(
 
 @main.command(name="shrink")
 @click.argument("what", metavar="SEED|PLAN.json")
-@click.option("--judge", help="The judge that is to find something still; by default any of those that do.")
+@click.option("--judge", help="The judge that must still find a violation.  [default: any that does]")
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the short plan here.")
 @sized
@@ -189,11 +191,11 @@ def shrink_plan(
 
 @main.command()
 @click.argument("names", nargs=-1)
-@click.option("--quick", is_flag=True, help=f"Only some, and within {HUNT_SEEDS_QUICK} seeds.")
-@click.option("--seeds", type=click.IntRange(1), help=f"Within so many (by default {HUNT_SEEDS}).")
+@click.option("--quick", is_flag=True, help=f"Hunt a selection within {HUNT_SEEDS_QUICK} seeds.")
+@click.option("--seeds", type=click.IntRange(1), help=f"Seeds to try for each mutant.  [default: {HUNT_SEEDS}]")
 @click.option("--first-seed", default=1, show_default=True, help="The first of them.")
-@click.option("--list", "listed", is_flag=True, help="Only say what there is.")
-@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
+@click.option("--list", "listed", is_flag=True, help="List the mutants.")
+@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Parallel processes.")
 @sized
 def mutants(
     names: tuple[str, ...],
@@ -239,7 +241,7 @@ def mutants(
 @click.option("--pages", default=100_000, show_default=True, type=click.IntRange(1), help="Pages of the web.")
 @click.option("--sites", type=click.IntRange(1), help=f"Sites they are on.  [default: one for {PAGES_PER_SITE} pages]")
 @click.option("--kills", default=0, show_default=True, type=click.IntRange(0), help="Machines killed in between.")
-@click.option("--seed", default=1, show_default=True, help="Of the world.")
+@click.option("--seed", default=1, show_default=True, help="The seed of the world.")
 def big(peers: int, pages: int, sites: int | None, kills: int, seed: int) -> None:
     """Crawl a large web with one large swarm and print the cost (minutes, and some gigabytes)."""
     plan = plan_of(seed, peers, kills)

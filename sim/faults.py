@@ -1,6 +1,6 @@
-"""Faults that a user's test lets happen, each named by what it does; `events` turns them into those of a `Plan`.
+"""The faults of a user's test, one class each. `events` turns them into the events of a `Plan`.
 
-Peers are numbered from 0. All of them but those that `Join` are there from the beginning.
+Peers are numbered from 0. All peers are there from the beginning, except those that `Join`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from .plan import Disk, Event, Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """A power cut ends a peer, and what its disk had not synced is lost in part."""
+    """A power cut ends a peer. Its disk loses a part of the unsynced bytes."""
 
     at_s: float
     peer: int
@@ -21,7 +21,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """A killed peer starts again, on its disk as it left that, on an `old` copy, or on an empty one (`none`)."""
+    """A killed peer starts again: on its disk as it was left, on an `old` copy, or on an empty one (`none`)."""
 
     at_s: float
     peer: int
@@ -61,12 +61,12 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossyNetwork:
-    """The network loses, repeats and delays what peers send each other for `for_s` seconds."""
+    """The network loses, repeats and delays the peers' packets for `for_s` seconds."""
 
     at_s: float
     for_s: float
     loss: float = 0.05
-    """Share of the datagrams that get lost; streams are held up instead."""
+    """Share of the datagrams that get lost. Streams are delayed instead."""
     duplicates: float = 0.0
     """Share of the datagrams that arrive twice."""
     delay_s: float = 0.0
@@ -75,7 +75,7 @@ class LossyNetwork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """A peer that was not there before joins the swarm; its number is above those of all others."""
+    """A new peer joins the swarm. Its number is above those of all others."""
 
     at_s: float
     peer: int
@@ -90,7 +90,7 @@ class Leave:
 
 
 Fault: TypeAlias = Kill | Restart | Freeze | FullDisk | Partition | LossyNetwork | Join | Leave | Event
-"""What may be in the list of faults; an `Event` is one of the simulator's own plans."""
+"""An element of the list of faults. An `Event` is an event of the simulator's own plans."""
 
 
 def random_faults(seed: int, peers: int) -> list[Fault]:

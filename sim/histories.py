@@ -37,10 +37,10 @@ class Histories:
             places = {
                 int.from_bytes(place, "big") for (place,) in db.execute("SELECT place FROM slice_place").fetchall()
             }
-            slices: dict[Cell, list[ExpiringFilter]] = {}
+            epoch_filters: dict[Cell, list[ExpiringFilter]] = {}
             for cell, epoch, bits in db.execute("SELECT cell, grain, bits FROM slice_bits"):
-                slices.setdefault(Cell(cell), []).append(from_bytes(bits, period, epoch * period.epoch_s))
-        return records | self._done(places, slices, store.expiring_filters.now(), records)
+                epoch_filters.setdefault(Cell(cell), []).append(from_bytes(bits, period, epoch * period.epoch_s))
+        return records | self._done(places, epoch_filters, store.expiring_filters.now(), records)
 
     def _done(
         self,

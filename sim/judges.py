@@ -211,7 +211,7 @@ def robots_obeyed(facts: Facts) -> list[str]:
 
 
 def one_owner_when_quiet(facts: Facts) -> list[str]:
-    """The live peer XOR-nearest to a cell is the only peer to claim it in a quiet swarm, and all peers name it."""
+    """The live peer XOR-nearest to a cell is its only claimant in a quiet swarm, and all peers name it."""
     found = []
     for cell, owner in facts.owners.items():
         claiming = facts.claims.get(cell, ())

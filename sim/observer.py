@@ -56,13 +56,13 @@ class Observer:
         server: WebServer,
         job: Job,
         connections_max: int,
-        befalls_at: float = inf,
+        first_fault_at: float = inf,
     ) -> None:
         """`connections_max` limits the requests under way at a time to a site without a delay.
 
-        No fault happens before the instant `befalls_at`, in virtual seconds.
+        No fault happens before the instant `first_fault_at`, in virtual seconds.
         """
-        self._befalls_at = befalls_at
+        self._first_fault_at = first_fault_at
         self._machines = machines
         self._server = server
         self._log = server.log
@@ -154,7 +154,9 @@ class Observer:
             self._lose_sight(self._looked_at, lambda fetch: fetch.lender is not None and fetch.site in origins)
         self._looked_at = now
         self._see_shared(standing, now)
-        if SETTLED_S <= now <= self._befalls_at or (self._repair_s is not None and now >= self._quiet_at + RECOVERY_S):
+        if SETTLED_S <= now <= self._first_fault_at or (
+            self._repair_s is not None and now >= self._quiet_at + RECOVERY_S
+        ):
             for url, known in self._trails.unsafe(self._peer(number).store for number in standing):
                 seen = f"{url} was known to {known} at {now:.3f} s, when the page that links to it was done"
                 self._unsafe.setdefault(url, seen)
@@ -249,8 +251,8 @@ class Observer:
 
     @property
     def _all_say_over(self) -> bool:
-        everybody = [*self._machines.live, *self._machines.leaves]
-        return all(machine.number in self._says_over for machine in everybody)
+        everyone = [*self._machines.live, *self._machines.leaves]
+        return all(machine.number in self._says_over for machine in everyone)
 
     @property
     def pages(self) -> int:

@@ -27,7 +27,7 @@ class OverlaySwarm:
         self._settings = settings
 
     async def grow(self, count: int) -> None:
-        """Let `count` peers join, one after another, each through a peer of the swarm."""
+        """Let `count` peers join, each after the peer before, by the address of a peer in the swarm."""
         for _ in range(count):
             number = len(self.loop.network.hosts)
             host = self.loop.network.host(f"10.0.{number // 250}.{number % 250 + 1}")

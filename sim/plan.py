@@ -149,7 +149,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def over_s(self) -> float:
-        """The instant after which nothing befalls anybody."""
+        """The instant of the end of the last event."""
         return max((event.at_s + event.for_s for event in self.events), default=0.0)
 
     def moments(self) -> list[Moment]:

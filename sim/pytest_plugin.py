@@ -1,7 +1,6 @@
-"""The pytest fixture `simulated_swarm`: a test runs its own job on simulated peers while things go wrong.
+"""The pytest fixture `simulated_swarm`: a test runs its own job on simulated peers under faults.
 
-pytest loads this file in each run of everybody who has kadcrawl installed, so it imports nothing until the fixture is
-used.
+pytest loads this file in every run where kadcrawl is installed, so it imports nothing until the fixture is used.
 """
 
 from typing import TYPE_CHECKING

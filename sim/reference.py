@@ -1,7 +1,7 @@
-"""The truth about any web and job: what one peer makes of it, alone, while nothing befalls it.
+"""The expected result of any web and job: the crawl of one peer alone, without faults.
 
-A user's job may have any scope, patterns and rules, so what it should fetch cannot be worked out beside it. What can be
-said of a swarm under faults is that it must come to the same as one undisturbed peer.
+A user's job may have any scope, patterns and rules, so the simulator cannot compute the expected fetches by itself. The
+promise it can check is that a swarm under faults has the same result as one undisturbed peer.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ REQUESTS_MAX: Final = 20_000
 """More are no test any more, or a web without end."""
 LOOK_S: Final = 1.0
 ROBOTS: Final = "robots"
-"""What a page line says of a URL that robots.txt forbids."""
+"""The failure in the page line of a URL that robots.txt forbids."""
 
 
 class ReferredWeb:
-    """A web, and what the reference crawl has made of it (`sim.scene.KnownWeb`)."""
+    """A web, and the result of its reference crawl (`sim.scene.KnownWeb`)."""
 
     trails: Sequence[Sequence[str]] = ()
 
@@ -42,22 +42,22 @@ class ReferredWeb:
         self.origins = list(dict.fromkeys(map(origin_of, [*truth, *disallowed])))
 
     def truth(self, retries: int) -> Mapping[str, Expected]:
-        """Return what the reference crawl has fetched; its retries were those of the job."""
+        """Return the fetches of the reference crawl. Its retries were those of the job."""
         return self._truth
 
     def disallowed(self) -> frozenset[str]:
-        """Return what the reference crawl has left to robots.txt."""
+        """Return the URLs that the reference crawl did not fetch because of robots.txt."""
         return self._disallowed
 
     def delays(self, delay_s: float) -> dict[str, float]:
-        """Return the job's delay for each origin; a site that asks for more is held to the job's only."""
+        """Return the job's delay for each origin, also for sites that ask for a longer delay."""
         return dict.fromkeys(self.origins, delay_s)
 
 
 def refer(web: ServedWeb, ip: str, job: Job, limits: Limits, seed: int) -> ReferredWeb:
-    """Crawl the web at this IP with one peer, and return it with what came of that.
+    """Crawl the web at this IP with one peer, and return the web with the result.
 
-    Raises ValueError if there is no end to it, or nothing in it; RuntimeError if the peer breaks.
+    Raises ValueError if the web has no end or no page, and RuntimeError if the peer breaks.
     """
     with tempfile.TemporaryDirectory(prefix="kadcrawl-sim-") as directory, world(seed) as loop:
         lines, server = _crawled(loop, web, ip, job, limits, seed, Path(directory))
@@ -78,7 +78,7 @@ def refer(web: ServedWeb, ip: str, job: Job, limits: Limits, seed: int) -> Refer
 def _crawled(
     loop: SimLoop, web: ServedWeb, ip: str, job: Job, limits: Limits, seed: int, directory: Path
 ) -> tuple[list[dict[str, Any]], WebServer]:
-    """Let one peer crawl to the end; return its page lines, and the server it asked."""
+    """Let one peer crawl to the end. Return its page lines and the web's server."""
     server = WebServer(web)
     machines = Machines(loop, web, job=job, limits=limits, seed=seed, directory=directory, exit_when_done=True)
 

@@ -2,7 +2,7 @@
 
 Six servers' ways of making up URLs without end, each of which another bound of a crawler ends; and which URLs a
 crawler with these bounds fetches all the same. Every trap is one chain, or pages that all link to each other, so that
-this does not depend on the order in which somebody walks through it. Shares no code with kadcrawl.
+this does not depend on the order in which a crawler walks through it. Shares no code with kadcrawl.
 """
 
 import re

@@ -110,7 +110,7 @@ class SampleWeb:
         )
 
     def judge(self, delay_s: float) -> Verdict:
-        """Return the verdict on a crawl that was told to keep `delay_s` between requests to one site."""
+        """Return the verdict on a crawl with `delay_s` between requests to one site."""
         delays = {origin: max(delay_s, site.crawl_delay_s) for origin, site in zip(self.origins, SITES, strict=True)}
         if self.trap_origin is not None:
             delays[self.trap_origin] = delay_s
@@ -169,10 +169,12 @@ async def _serve_by_hand(seed: int, dead_ends: bool, traps: bool) -> None:
 def main() -> None:
     """Serve the sample web until interrupted, and print the seeds."""
     parser = argparse.ArgumentParser(description="Serve the sample web and print the URLs to start from.")
-    parser.add_argument("--seed", type=int, default=1, help="which web (default 1)")
-    parser.add_argument("--dead-ends", action="store_true", help="with a seed that refuses and a flaky robots.txt")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the web (default 1)")
     parser.add_argument(
-        "--traps", action="store_true", help="with a site without end (try --max-site-pages and --max-path-queries)"
+        "--dead-ends", action="store_true", help="add a seed that refuses connections and a flaky robots.txt"
+    )
+    parser.add_argument(
+        "--traps", action="store_true", help="add an endless site (try --max-site-pages and --max-path-queries)"
     )
     options = parser.parse_args()
     try:

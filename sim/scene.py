@@ -1,4 +1,4 @@
-"""The scene of a trial: the web that is crawled, what a correct crawl makes of it, the job, and the peers' bounds."""
+"""The scene of a trial: the web, its expected result, the job, and the peers' limits."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class ServedWeb(Protocol):
     """A web that can be served."""
 
     def address(self, host: str) -> str | None:
-        """Return the IP address a host is served from; None if there is no such host."""
+        """Return the IP address that serves a host, or None if there is no such host."""
         ...
 
     def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
@@ -24,10 +24,10 @@ class ServedWeb(Protocol):
 
 
 class KnownWeb(ServedWeb, Protocol):
-    """A web, and what a correct crawl of it fetches."""
+    """A web with the result of a correct crawl."""
 
     def truth(self, retries: int) -> Mapping[str, Expected]:
-        """Return what a correct crawl fetches, robots.txt left out: URL -> how it ends."""
+        """Return the fetches of a correct crawl, without robots.txt: URL -> expected result."""
         ...
 
     def disallowed(self) -> Collection[str]:
@@ -35,7 +35,7 @@ class KnownWeb(ServedWeb, Protocol):
         ...
 
     def delays(self, delay_s: float) -> Mapping[str, float]:
-        """Return the seconds between two requests to each origin, for a crawl told to keep `delay_s`."""
+        """Return the seconds between two requests to each origin, for a crawl with a job's delay of `delay_s`."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class KnownWeb(ServedWeb, Protocol):
 
     @property
     def trails(self) -> Sequence[Sequence[str]]:
-        """Chains of URLs, each linked from the one before and from nowhere else."""
+        """Chains of URLs. Only the page before links to each of them."""
         ...
 
 
@@ -55,7 +55,7 @@ class Scene:
 
     web: KnownWeb
     job: Job
-    """With its seeds."""
+    """The job, with its seeds."""
     limits: Limits
     work_area: int | None = None
-    """Of each peer (`Config.work_area`)."""
+    """The work area of each peer (`Config.work_area`)."""

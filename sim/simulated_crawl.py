@@ -1,4 +1,4 @@
-"""What came of a simulated crawl, as a user's test sees it."""
+"""The outcome of a simulated crawl, in the form for a user's test."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from .trial import TrialOutcome
 
 
 class Fetched(NamedTuple):
-    """One request for a page as the web's servers saw it; robots.txt is not among them."""
+    """A request for a page as the web's servers saw it. Requests for robots.txt are left out."""
 
     url: str
     status: int
@@ -23,7 +23,7 @@ class Fetched(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedCrawl:
-    """What a swarm did under faults, compared with one peer that crawled alone and undisturbed."""
+    """The crawl of a swarm under faults, compared with one peer that crawled alone and undisturbed."""
 
     fetched: tuple[Fetched, ...]
     """All requests for pages, in their order."""
@@ -34,13 +34,13 @@ class SimulatedCrawl:
     fetched_twice: list[str]
     """URLs that were answered whole more often than one undisturbed peer had to ask for them."""
     verdicts: dict[str, list[str]]
-    """Broken promises: the name of the judge -> what it found. Empty if every promise was kept."""
+    """Broken promises: the name of the judge -> its violations. Empty if every promise was kept."""
     virtual_s: float
-    """How long the swarm took, in its own time."""
+    """Virtual seconds of the crawl."""
     messages: int
     """Datagrams and connections' messages between peers and web that arrived."""
     trace: str
-    """A hash of all that went over the network; the same arguments give the same one."""
+    """A hash of all arrivals on the network. The same arguments give the same hash."""
 
     def __str__(self) -> str:
         verdict = "every promise kept" if not self.verdicts else f"broken: {', '.join(self.verdicts)}"
@@ -51,7 +51,7 @@ class SimulatedCrawl:
 
 
 def simulated_crawl(outcome: TrialOutcome, facts: Facts) -> SimulatedCrawl:
-    """Return what a user sees of a trial."""
+    """Return the outcome of a trial in the form for a user's test."""
     fetched = tuple(
         Fetched(one.url, one.status, one.machine, one.at_s, place not in facts.cut)
         for place, one in enumerate(facts.fetches)

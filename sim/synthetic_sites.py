@@ -157,7 +157,7 @@ def make_sites(seed: int, sites: int, pages: int, seeds: int, zipf: float, mix: 
         robots_chance, delay_chance, maze_chance, calendar_chance = (draw / 2**64 for draw in word[2:6])
         robots = _robots(robots_chance, mix, may_be_shut=number >= seeds and number not in exits)
         speaks = robots in (Robots.OPEN, Robots.FLAKY)
-        # Behind a robots.txt out of order nobody could know that the second request for it has to wait so long.
+        # If robots.txt fails at first, no crawler can know that the second request for it has to wait so long.
         patient = robots is Robots.OPEN and sizes[number] * sites <= pages and delay_chance < mix.crawl_delay
         yield SyntheticSite(
             host=hosts[number],

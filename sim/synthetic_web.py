@@ -164,7 +164,7 @@ class SyntheticWeb:
         return frozenset(mazes + [f"{site.origin}/" for site in self.sites if not site.open])
 
     def delays(self, delay_s: float) -> dict[str, float]:
-        """Return the seconds between two requests to each origin, for a crawl told to keep `delay_s`."""
+        """Return the seconds between two requests to each origin, for a crawl with a job's delay of `delay_s`."""
         return {site.origin: max(delay_s, site.crawl_delay_s) for site in self.sites}
 
     @property

@@ -31,11 +31,11 @@ from .machines import WEB_NETWORKS, Machines
 from .mutants import planted
 from .network import Conditions
 from .observer import Observer
+from .peer_logs import peer_logs
 from .plan import LEAF_FIRST, Event, Kind, Plan
 from .scene import Scene
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
-from .telling import told
 from .web_server import WebServer
 
 OBSERVE_INTERVAL_S = 0.25
@@ -238,9 +238,9 @@ class Trial:
             seed=plan.seed,
             directory=directory,
         )
-        befalls_at = min((event.at_s for event in plan.events), default=math.inf)
+        first_fault_at = min((event.at_s for event in plan.events), default=math.inf)
         connections_max = scene.limits.site_connections_max
-        self.observer = Observer(self.machines, scene.web, self.server, scene.job, connections_max, befalls_at)
+        self.observer = Observer(self.machines, scene.web, self.server, scene.job, connections_max, first_fault_at)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 
@@ -411,7 +411,7 @@ class Trial:
 
     def logged(self) -> AbstractContextManager[None]:
         """Add the peers' log records to the story while the context is open."""
-        return nullcontext() if self._say is None else told(self._tell)
+        return nullcontext() if self._say is None else peer_logs(self._tell)
 
     def _show(self) -> None:
         if self._watch is not None:

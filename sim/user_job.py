@@ -28,7 +28,7 @@ ENDLESS: Final = (
 
 
 class Simulate(Protocol):
-    """What the fixture `simulated_swarm` gives."""
+    """The function that the fixture `simulated_swarm` gives."""
 
     def __call__(
         self,
@@ -39,7 +39,7 @@ class Simulate(Protocol):
         pages: Pages | int = PAGES_USUAL,
         faults: Iterable[Fault] = (),
     ) -> SimulatedCrawl:
-        """Run the job; see `simulate`."""
+        """Run the job, as `simulate` does."""
         ...
 
 
@@ -51,11 +51,11 @@ def simulate(
     pages: Pages | int = PAGES_USUAL,
     faults: Iterable[Fault] = (),
 ) -> SimulatedCrawl:
-    """Run a job on simulated peers in virtual time until it is done, and return what came of it.
+    """Run a job on simulated peers in virtual time until the crawl is done, and return the outcome.
 
-    `pages` is the web: a dict from URL to HTML or links, a function from URL to them, or the size of a synthetic web.
-    A job without seeds begins at the first page of the dict, or at those of the synthetic web. The same arguments give
-    the same crawl. Raises ValueError for arguments that make no world, and what a function of pages raises.
+    `pages` is the web: a dict from URL to HTML or links, a function from URL to them, or the size of a synthetic web. A
+    job without seeds begins at the first page of the dict, or at the seeds of the synthetic web. The same arguments
+    give the same crawl. Raises ValueError for arguments that make no world, and every exception of a function of pages.
     """
     _check(job, peers)
     web, seeds = _web(pages, job, seed)

@@ -10,7 +10,7 @@ from kadcrawl.urls import host_of, seed
 from .synthetic_web import SyntheticResponse
 
 Content: TypeAlias = str | bytes | Sequence[str] | int | SyntheticResponse | None
-"""What is at a URL: HTML, a list of URLs the page links to, a status without a page, a response, or nothing (404)."""
+"""The resource at a URL: HTML, a list of linked URLs, a status without a page, a response, or None (404)."""
 Pages: TypeAlias = Mapping[str, Content] | Callable[[str], Content]
 """The pages of a web, by URL."""
 
@@ -24,7 +24,7 @@ class UserWeb:
     def __init__(self, pages: Pages, address: str) -> None:
         """Raises ValueError for pages at URLs that are not served here."""
         self.broken: Exception | None = None
-        """What the function of the user's raised first; its page was answered with 500."""
+        """The first exception of the user's function. Its page was answered with 500."""
         self._ip = address
         self._hosts: frozenset[str] | None = None
         if callable(pages):
@@ -35,11 +35,11 @@ class UserWeb:
             self._content = by_url.get
 
     def address(self, host: str) -> str | None:
-        """Return the IP address of a host that has pages; a function may have pages of any host."""
+        """Return the IP address of a host that has pages. A function may have pages of any host."""
         return self._ip if self._hosts is None or host in self._hosts else None
 
     def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
-        """Return the answer to a GET of `target`; how often it was asked for before changes nothing."""
+        """Return the answer to a GET of `target`. Earlier requests change nothing."""
         url = f"http://{host}{target}"
         try:
             return _answer(self._content(url), url)

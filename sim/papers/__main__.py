@@ -22,10 +22,14 @@ console = Console(highlight=False, soft_wrap=True)
     "--output",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory for the report; what is there under the same names is written over.",
+    help="Directory for the report. Files of the same names are overwritten.",
 )
-@click.option("--only", multiple=True, type=click.Choice(list(EXPERIMENTS)), help="Just this one; may be repeated.")
-@click.option("--seed", default=1, show_default=True, help="Of all chance: the same seed writes the same bytes.")
+@click.option(
+    "--only", multiple=True, type=click.Choice(list(EXPERIMENTS)), help="Run only this experiment. May be repeated."
+)
+@click.option(
+    "--seed", default=1, show_default=True, help="The seed of all chance. The same seed writes the same bytes."
+)
 @click.option("--full", is_flag=True, help="Up to a thousand real peers (twenty minutes and 4.5 GB of memory more).")
 def main(output: Path, only: tuple[str, ...], seed: int, full: bool) -> None:
     """Do the experiments of the four papers again, and show theirs beside ours.
@@ -63,7 +67,7 @@ def _show(progress: Progress, bar: TaskID, share: float) -> None:
 
 
 def _tell(results: dict[str, Result]) -> int:
-    """Print what was to be reached, and return how much of it was not."""
+    """Print the targets and the results, and return the number of missed targets."""
     table = Table("", "theirs", "ours", "bound", "to reach", "")
     for column in table.columns[1:5]:
         column.justify = "right"
@@ -72,10 +76,12 @@ def _tell(results: dict[str, Result]) -> int:
         table.add_section()
         for finding in result.findings:
             missed += finding.reached is False
-            told = ["" if value is None else number(value) for value in (finding.theirs, finding.ours, finding.bound)]
+            numbers = [
+                "" if value is None else number(value) for value in (finding.theirs, finding.ours, finding.bound)
+            ]
             asked = "" if finding.reached is None else to_reach(finding)
             reached = {None: "", True: "[green]reached[/]", False: "[red]missed[/]"}[finding.reached]
-            table.add_row(f"{name}: {finding.what}".replace("[", r"\["), *told, asked, reached)
+            table.add_row(f"{name}: {finding.what}".replace("[", r"\["), *numbers, asked, reached)
     console.print(table)
     return missed
 

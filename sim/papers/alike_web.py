@@ -1,9 +1,4 @@
-"""A web of sites all alike that answers each page after the same time: how fast a crawl is, is up to the crawl.
-
-It begins at the *hubs*, each of which leads to the home pages of many sites. It may be without end: then every page
-leads to one of its own site and to one of another site that nothing else leads to, so twice as much is found as is
-fetched. Or each site has so many pages, to all of which its home page leads.
-"""
+"""A web of identical sites that answers each page after the same time. Only the crawler limits the speed."""
 
 from dataclasses import dataclass
 
@@ -17,7 +12,7 @@ LINKS_OF_HUB = 200
 
 @dataclass(frozen=True, slots=True)
 class AlikeWeb:
-    """`sites` sites of `pages` pages each, without end if None; a page is answered after `answer_s` seconds."""
+    """`sites` sites of `pages` pages each, or endless sites for None. Each answer takes `answer_s` seconds."""
 
     seed: int
     sites: int

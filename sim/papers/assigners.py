@@ -1,8 +1,8 @@
-"""Who crawls which URL: the ways of P1 and P3 to say so, and two well-known ones, behind one interface.
+"""Assigners of URLs to peers: those of P1 and P3, and two well-known ones, behind one interface.
 
-Peers are numbers below `possible`; some of them are alive. An `Assigner` gives each URL an owner among the alive. The
-hashes of P3 know nothing but the URL's hash; what P1 adds is that peers and URLs lie in one space, and what kadcrawl
-adds to P1 is that a site is one range of it, so that one peer keeps its manners. Chance is only in the IDs given.
+Peers are numbers below `possible`. Some of them are alive. An `Assigner` gives each URL an owner among the alive. The
+hashes of P3 use only the URL's hash. P1 adds that peers and URLs lie in one space. kadcrawl adds that a site is one
+range of this space, so that one peer keeps the site's delay. Only the given IDs are random.
 """
 
 from collections import defaultdict
@@ -26,11 +26,11 @@ Peers = Numbers
 
 
 class Assigner(Protocol):
-    """One way to say who crawls what."""
+    """A method to assign URLs to peers."""
 
     @property
     def name(self) -> str:
-        """As the report calls it."""
+        """The name in the report."""
 
     def assign(self, urls: Urls, alive: Peers, earlier: Peers | None = None) -> Peers:
         """Return who crawls each URL.
@@ -40,7 +40,7 @@ class Assigner(Protocol):
         """
 
     def address(self, urls: Urls, view: Peers) -> Peers:
-        """Return to whom a peer that sees these alive sends each URL."""
+        """Return the peer to which a sender that sees these peers alive sends each URL."""
 
 
 class HashMod:
@@ -55,7 +55,8 @@ class HashMod:
 
 
 class TwoLevelHash:
-    """t = hash(url) mod a; t if it is alive, else alive[hash(url) mod b] (P3, figure 3), with one hash as printed."""
+    """t = hash(url) mod a. The owner is t if alive, else alive[hash(url) mod b] (P3, figure 3), with one hash as
+    printed."""
 
     name = "two-level hash"
 
@@ -173,21 +174,21 @@ class XorShedding:
         # Of each holder: what it has taken, then its own in the order of their keys.
         order = np.lexsort((urls.place, owners == holders, holders))
         ends = np.cumsum(pending)
-        for giver in sorted(alive.tolist(), key=lambda peer: (-pending[peer], peer)):
-            load = BlockLoad(int(pending[giver]), work_area, H)
-            blocks = min(load.blocks, int(own[giver]) // H)
+        for lender in sorted(alive.tolist(), key=lambda peer: (-pending[peer], peer)):
+            load = BlockLoad(int(pending[lender]), work_area, H)
+            blocks = min(load.blocks, int(own[lender]) // H)
             if blocks <= 0:
                 continue
             levels = [
-                (peer, BlockLoad(int(pending[peer]), work_area, H).level) for peer in alive.tolist() if peer != giver
+                (peer, BlockLoad(int(pending[peer]), work_area, H).level) for peer in alive.tolist() if peer != lender
             ]
-            end = int(ends[giver])
-            for taker, count in block_offers_by_level(load.level, blocks, self._buckets(giver, levels)):
+            end = int(ends[lender])
+            for borrower, count in block_offers_by_level(load.level, blocks, self._buckets(lender, levels)):
                 urls_moved = count * H
-                holders[order[end - urls_moved : end]] = taker
+                holders[order[end - urls_moved : end]] = borrower
                 end -= urls_moved
-                pending[taker] += urls_moved
-                pending[giver] -= urls_moved
+                pending[borrower] += urls_moved
+                pending[lender] -= urls_moved
 
     def _buckets(self, lender: int, levels: list[tuple[int, float]]) -> list[list[tuple[int, float]]]:
         """Return the k-buckets of a peer, near to far, each with its peers' levels."""

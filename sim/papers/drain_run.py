@@ -1,8 +1,8 @@
-"""A run of a few peers that crawl their shares one URL after another, and shed by seconds to drain while they do.
+"""A run of a few peers that crawl their shares URL by URL, and meanwhile shed by seconds to drain.
 
-What they decide with is what a peer knows: the pace it measured so far (`balance.predict.Pace`; who has crawled nothing
-yet takes no part), and about when what it has begun should end. A block on its way is nobody's to crawl until it is
-there.
+The peers decide by their own knowledge: the pace measured so far (`balance.predict.ThroughputModel`; a peer that has
+crawled nothing yet takes no part), and the expected end of the URL under way. No peer can crawl a block while the block
+is on its way.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from kadcrawl.balance.predict import ThroughputModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shedding:
-    """How it is shed."""
+    """The parameters of shedding."""
 
     block_urls: int
     """H."""
@@ -27,7 +27,7 @@ class Shedding:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of it; for each peer."""
+    """The result of a run, for each peer."""
 
     ends_s: tuple[float, ...]
     crawled: tuple[int, ...]
@@ -66,15 +66,15 @@ def crawl(
         now = min([(rounds + 1) * every_s, *(at for at, _, _ in on_the_way)])
         for peer in peers:
             peer.crawl_until(now)
-        for at, taker, urls in on_the_way:
+        for at, borrower, urls in on_the_way:
             if at <= now:
-                taker.take(urls, at)
+                borrower.take(urls, at)
         on_the_way = [each for each in on_the_way if each[0] > now]
         if shedding and now == (rounds + 1) * every_s:
             rounds += 1
             known = [peer for peer in peers if peer.url_s_measured()]
             backlogs = [
-                peer.backlog(now, sum(urls for _, taker, urls in on_the_way if taker is peer)) for peer in known
+                peer.backlog(now, sum(urls for _, borrower, urls in on_the_way if borrower is peer)) for peer in known
             ]
             for move in plan_moves(backlogs, shedding.block_urls, shedding.hand_over_s):
                 known[move.lender].pending -= move.urls
@@ -92,10 +92,10 @@ class _Peer:
     spread: float
     crawled: int = 0
     begun_at: float | None = None
-    """What is crawled now; None if nothing is."""
+    """The begin of the URL under way, or None."""
     throughput: ThroughputModel = field(default_factory=ThroughputModel)
     done: int = 0
-    """Since the pace was last told; and how long they took."""
+    """The number of URLs, and their seconds, since the pace was last updated."""
     done_s: float = 0.0
 
     def crawl_until(self, now: float) -> None:
@@ -115,7 +115,7 @@ class _Peer:
         self.pending += urls
 
     def url_s_measured(self) -> float:
-        """Return the pace, seconds for a URL, with what was done since; 0 if nothing was."""
+        """Return the measured seconds per URL, with the latest URLs, or 0 without measurements."""
         if self.done:
             self.throughput.note_batch(self.done, self.done_s)
             self.done, self.done_s = 0, 0.0
@@ -129,7 +129,7 @@ class _Peer:
         return Backlog(self.pending, url_s, left_s + coming * url_s)
 
     def _finish(self) -> None:
-        """Note what was begun, if that was not done yet."""
+        """Record the URL under way as done."""
         if self.begun_at is not None:
             self.done += 1
             self.done_s += self.free_at - self.begun_at

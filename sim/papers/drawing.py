@@ -22,17 +22,18 @@ INK = "#1b1c1e"
 WIDTH_IN = 6.4
 HEIGHT_IN = 3.8
 BAR_IN = 0.16
-"""Of a bar, and of the space between groups."""
+"""The width of a bar, and of the space between groups."""
 COLORS = ("#3d7fc1", "#df7a2e", "#3c9d72", "#b65fa8", "#8c7f3b", "#7d86d6", "#c2504f", "#6d7a86", "#2f9fb0", "#a5633f")
-"""Told apart on white and on black, and by those who are color-blind in most pairs; lines differ in their marks too."""
+"""Colors that are distinct on white and on black, and mostly for the color-blind. Lines differ in their marks too."""
 PLOT_MARKERS = "osD^vPXh<>"
 MARKS_MAX = 20
-"""On one line."""
+"""The most marks on a line."""
 DASHES = ("--", ":", "-.")
 DECADES_MAX = 3
-"""On a logarithmic axis with numbers at 2 and 5 as well."""
+"""The most decades of a logarithmic axis that has numbers at 2 and 5 as well."""
 LABEL_CHARS_MAX = 60
-"""Of all names below upright bars together; more of them stand beside lying ones."""
+"""The most characters of all names below upright bars together. With more, the bars lie and the names stand beside
+them."""
 LOOKS: dict[Any, Any] = {
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",
@@ -74,12 +75,12 @@ def draw(figure: Figure) -> str:
 
 
 def standing_alone(svg: str) -> str:
-    """Return what is drawn as a file of its own: on white."""
+    """Return a picture as a file of its own, on a white background."""
     return re.sub(r"(<svg [^>]*>)", r'\1\n <rect width="100%" height="100%" fill="#ffffff"/>', svg, count=1)
 
 
 def inline(svg: str, name: str, title: str) -> str:
-    """Return what is drawn as a part of a page: in the page's ink, as wide as there is room, with IDs of its own."""
+    """Return a picture as a part of a page: in the page's text color, at full width, with IDs of its own."""
     body = svg[svg.index("<svg ") :].replace(INK, "currentColor")
     body = re.sub(r'\bid="', f'id="{name}-', body)
     body = re.sub(r"url\(#", f"url(#{name}-", body)
@@ -148,7 +149,7 @@ def _bars(canvas: Canvas, axes: Axes, figure: Figure) -> None:
 
 
 def _scale(axis: XAxis | YAxis, logarithmic: bool) -> None:
-    """Give an axis plain numbers; on a logarithmic one at 1, 2 and 5, or 1 alone if it is long."""
+    """Set plain numbers on an axis. A logarithmic axis has them at 1, 2 and 5, or only at 1 if it is long."""
     if logarithmic:
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})
         least, most = axis.get_view_interval()

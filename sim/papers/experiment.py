@@ -1,4 +1,4 @@
-"""What an experiment of the papers gives: findings beside the paper's own, and figures. Words only, no drawing here."""
+"""The result of an experiment: findings beside the paper's own, tables, and figures as data. No drawing here."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ class Finding:
     """One number of ours beside theirs."""
 
     what: str
-    """With its unit, as the report shows it."""
+    """The measured quantity with its unit, as the report shows it."""
     ours: float
     theirs: float | None = None
-    """As the paper prints it; None if it has no such number."""
+    """The number that the paper prints, or None."""
     bound: float | None = None
-    """What theory allows at best."""
+    """The theoretical optimum."""
     least: float | None = None
-    """To reach: ours must be no less, ..."""
+    """The target: ours must be at least this, ..."""
     most: float | None = None
     """... and no more than this."""
 
     @property
     def reached(self) -> bool | None:
-        """Whether ours is where it is to be; None if nothing was asked."""
+        """True if ours meets the target. None: there is no target."""
         if self.least is None and self.most is None:
             return None
         return (self.least is None or self.ours >= self.least) and (self.most is None or self.ours <= self.most)
@@ -35,10 +35,10 @@ class Series:
 
     label: str
     xs: Sequence[float] | Sequence[str]
-    """Numbers for a line; names for bars."""
+    """Numbers for a line, or names for bars."""
     ys: Sequence[float]
     dashed: bool = False
-    """For bounds and for what is theirs."""
+    """True for bounds and for the paper's own values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Figure:
     """One picture."""
 
     name: str
-    """Of its file, without the ending."""
+    """The name of the file, without the ending."""
     title: str
     x: str
     y: str
@@ -57,7 +57,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under a heading; each cell is shown as it is, floats with three digits that count."""
+    """Rows under a heading. Each cell is shown as given, and floats with three significant digits."""
 
     title: str
     heading: Sequence[str]
@@ -66,13 +66,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of one experiment."""
+    """The result of one experiment."""
 
     title: str
     paper: str
-    """Where it stands, for example "P1 2, Table 2, Fig 6 and 7"."""
+    """The place in the papers, for example "P1 2, Table 2, Fig 6 and 7"."""
     how: str
-    """How it was done here, and what was assumed: one paragraph."""
+    """The method of this experiment and its assumptions, in one paragraph."""
     seed: int
     findings: Sequence[Finding]
     tables: Sequence[Table] = ()
@@ -80,6 +80,6 @@ class Result:
 
 
 Progress = Callable[[float], None]
-"""Told from time to time which share of the work, 0 to 1, is done."""
+"""A callback that gets the finished share of the work, from 0 to 1."""
 Experiment = Callable[[int, Progress], Result]
-"""(seed, progress) -> what came of it; the same seed gives the same result."""
+"""(seed, progress) -> result. The same seed gives the same result."""

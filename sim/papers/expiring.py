@@ -23,7 +23,7 @@ from .experiment import Figure, Finding, Progress, Result, Series, Table
 HASHES = 6
 """k, as the paper holds it."""
 ERROR = 1e-4
-"""What the paper stays below, and we for all slices together."""
+"""The error bound of the paper, and of all our epoch filters together."""
 DAYS = 3
 SIZES = (10_000, 40_000, 100_000)
 SIZES_FULL = (*SIZES, 400_000, 1_000_000)
@@ -34,7 +34,7 @@ ASKED = 100_000
 """Keys never added that are asked for."""
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 PAGE = 100
-"""Links of one answer of the search page that is asked each hour; ..."""
+"""Links of an answer of the search page that is requested each hour, ..."""
 NEWS = 400
 """... of so many, which drift by: an hour shares half of its links with the hour before."""
 HOURS = 4
@@ -44,7 +44,7 @@ GB = 1e9
 
 Of = TypeVar("Of")
 Cell = str | int | float
-"""Of a table."""
+"""A cell of a table."""
 
 
 def least_shift(keys: int) -> int:
@@ -61,13 +61,13 @@ def by_formula(keys: int, bits: int) -> float:
 
 
 def least_bytes(error: float) -> float:
-    """Return what a key takes at least in any Bloom filter of this error: log2(e) * log2(1/error) bits."""
+    """Return the least bytes per key of any Bloom filter with this error: log2(e) * log2(1/error) bits."""
     return log2(exp(1)) * log2(1 / error) / 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
-    """Filters of six hashes, one for each day."""
+    """Filters of six hashes, one filter for each day."""
 
     keys: int
     shift: int
@@ -79,7 +79,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ours:
-    """A set of three days that knows what to expect."""
+    """A set of three days with a known expected size."""
 
     keys: int
     wrong: float
@@ -87,11 +87,12 @@ class Ours:
     false_positive_rate: float
     """The same by the bits."""
     key_bytes: float
-    """Of one key in one day."""
+    """Bytes of a key in one day."""
 
 
 def hours(random: Random) -> list[set[Key]]:
-    """Ask a search page each hour, fetch what was not seen in this hour or the last; return what was fetched when."""
+    """Request a search page each hour and fetch all URLs not seen in this hour or the last. Return the fetches by
+    hour."""
     news = [Key(random.randbytes(20)) for _ in range(NEWS)]
     seen = ExpiringFilter(Period(epoch_s=HOUR_S, epochs=2))
     fetched: list[set[Key]] = []
@@ -131,13 +132,13 @@ def with_ours(keys: int, random: Random) -> Ours:
 
 
 def scrapy_bytes(keys: int, random: Random) -> float:
-    """Return what a fingerprint takes in the set of Scrapy's RFPDupeFilter: 40 hex digits."""
+    """Return the bytes per fingerprint in the set of Scrapy's RFPDupeFilter, which holds 40 hex digits each."""
     kept = {random.randbytes(20).hex() for _ in range(keys)}
     return (getsizeof(kept) + sum(map(getsizeof, kept))) / keys
 
 
 def expiring(seed: int, progress: Progress, sizes: Sequence[int] = SIZES) -> Result:
-    """Test whether fingerprints expire, how often filters err, and what a fingerprint takes."""
+    """Measure the expiry of fingerprints, the errors of filters, and the bytes per fingerprint."""
     steps, done = 2 * sum(sizes), 0
 
     def measured(measure: Callable[[int, Random], Of], name: str) -> Iterator[Of]:
@@ -233,7 +234,7 @@ def _our_table(ours: list[Ours]) -> Table:
 
 
 def _kept(key_bytes: float, scrapy: float) -> dict[str, Callable[[int], float]]:
-    """Return what keeps fingerprints -> bytes for so many a day, three days."""
+    """Return method -> function from URLs a day to bytes for three days."""
     return {
         "Scrapy's set": lambda keys: DAYS * keys * scrapy,
         "Redis set": lambda keys: DAYS * keys * REDIS_BYTES,

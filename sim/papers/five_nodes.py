@@ -1,14 +1,14 @@
-"""The five nodes of P2, Table 1, and a model of their running time that agrees with what the paper prints of them.
+"""The five nodes of P2, Table 1, and a model of their running time that agrees with the printed numbers.
 
-Printed are the powers, the balanced shares of 500 URLs with a run of 134 s, and 233 s for shares of 100. If the
+The paper prints the powers, the balanced shares of 500 URLs with a run of 134 s, and 233 s for shares of 100. If the
 balanced shares end together, a node that starts at once needs 134 s / share for a URL, and the slowest 134 / 36 * 100 =
-372 s for a hundred: not 233. So some of a run must not depend on the number of URLs. The simplest that agrees:
+372 s for a hundred: not 233. So a part of a run must not depend on the number of URLs. The simplest model that agrees:
 
     seconds = start + URLs * (a / net^p + b / disk + c / memory + d / clock + e * cores)
 
 with one start for all nodes, which follows from the two runs, and a to e, which follow from the five shares. Only p is
-free: between about 0.716 and 0.726 all five are above 0, as the paper's findings (time falls with clock, memory, net
-and disk, and rises with cores) demand; beyond, one is below.
+free. Between about 0.716 and 0.726 all five are above 0, as the paper's findings (time falls with clock, memory, net
+and disk, and rises with cores) demand. Beyond, at least one is below 0.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ RANGES = {
     "net_mbps": (2.0, 30.0),
     "disk_mbps": (1.0, 18.0),
 }
-"""From where to where the paper varied the powers (3.1) and its nodes have them."""
+"""The ranges of the powers in the paper (3.1) and its nodes."""
 URLS = (1, 200)
 NOISE = 0.02
 """Standard deviation of the logarithm of a measured time: two in a hundred."""
@@ -50,7 +50,7 @@ NOISE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class RunTime:
-    """The model: how long a node of which powers takes for how many URLs."""
+    """The model of the running time: seconds of a node by its powers and its number of URLs."""
 
     start_s: float
     weights: tuple[float, ...]
@@ -70,7 +70,7 @@ class RunTime:
 
 
 def start_of_both_s() -> float:
-    """Return the start with which the balanced shares take 134 s and equal ones 233 s, both by the slowest node."""
+    """Return the start for which the slowest node takes 134 s with balanced and 233 s with equal shares."""
     slowest, equal = min(SHARES), sum(SHARES) / len(SHARES)
     return (BALANCED_S * equal - EQUAL_S * slowest) / (equal - slowest)
 
@@ -83,7 +83,7 @@ def fitted(start: float) -> RunTime:
 
 
 def random_profile(random: Random) -> MachineProfile:
-    """Return powers as the paper varied them; what goes over a decade is as likely in each octave."""
+    """Return random powers in the paper's ranges. A power with a wide range is uniform in its logarithm."""
     return MachineProfile(
         random.choice((1, 2, 4)),
         random.choice(RANGES["clock_ghz"]),
@@ -94,7 +94,7 @@ def random_profile(random: Random) -> MachineProfile:
 def training_data(
     model: RunTime, random: Random, *, others: int, own: int = 0, noise: float = NOISE
 ) -> list[BatchTiming]:
-    """Return what was measured at `others` nodes of any powers, and `own` times at each of the five."""
+    """Return measured times: `others` of nodes with random powers, and `own` of each of the five."""
     nodes = [random_profile(random) for _ in range(others)] + [node for node in NODES for _ in range(own)]
     batches = []
     for node in nodes:
@@ -104,7 +104,7 @@ def training_data(
 
 
 def effect_s(seconds: Callable[[MachineProfile, float], float], name: str, random: Random, draws: int = 200) -> float:
-    """Return how much longer a run is, on average, with the most of a power (or of "urls") than with the least."""
+    """Return the mean additional seconds of a run with the most of a power (or of "urls") over the least."""
     longer = []
     for _ in range(draws):
         node, urls = random_profile(random), random.randint(*URLS)

@@ -1,9 +1,9 @@
-"""Joining well: what the busiest peer owns when each joiner takes the best of a few identities (power of d choices).
+"""Joining well: the range of the busiest peer when each joiner takes the best of a few IDs (power of d choices).
 
-Peers join one after another. A joiner knows what it has looked up, and nothing else: of each ID it has drawn, the owner
-found there and the mask of that owner's live buckets, or how many URLs that owner has. Ranges are exact shares of the
-space, not counts of keys; loads are the URLs of the sites in the cells owned. Of the IDs only the top 64 bits are
-drawn: a thousand peers differ in them.
+Peers join one after another. A joiner knows only its own lookups: for each ID it has drawn, the owner found there and
+the mask of that owner's live buckets, or the number of URLs of that owner. Ranges are exact shares of the space, not
+counts of keys. Loads are the URLs of the sites in the owned cells. Only the top 64 bits of the IDs are drawn, because a
+thousand peers differ in them.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ LOW_BITS = ID_BITS - DRAWN_BITS
 CHOICES = (1, 2, 4, 8)
 SIZES = (8, 100, 1_000)
 RUNS = {100: 200, 1_000: 20}
-"""How many swarms are grown to which size; small ones vary more."""
+"""Size of a swarm -> number of swarms. Small swarms vary more."""
 URLS = 200_000
 URL_RUNS = 10
 PICTURED = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 72, 100, 128, 192, 256, 384, 512, 768, 1_000)
@@ -40,11 +40,11 @@ REAL: dict[str, tuple[int, float | None, int]] = {
 }
 """Swarms of real peers: how many, how many seconds apart (None: once the one before has entered), how many swarms."""
 TWICE = 2.0
-"""What is to be reached: nobody owns more than twice the mean, as with perfect halving."""
+"""The target: no peer owns more than twice the mean, as with perfect halving."""
 
 
 def gini(parts: Iterable[float]) -> float:
-    """Return the Gini coefficient of what each has: 0 if all have the same, near 1 if one has everything."""
+    """Return the Gini coefficient of the parts: 0 if all are equal, near 1 if a single part is everything."""
     ordered = np.sort(np.fromiter(parts, dtype=np.float64))
     ranks = 2 * np.arange(1, len(ordered) + 1) - len(ordered) - 1
     return float(ranks @ ordered / (len(ordered) * ordered.sum()))
@@ -56,12 +56,12 @@ def best_ratio(peers: int) -> float:
 
 
 class IdSwarm:
-    """Peers that have joined, and who owns what."""
+    """Peers that have joined, and their ranges."""
 
     def __init__(
         self, room: int, sites: NDArray[np.uint64] | None = None, urls: NDArray[np.int64] | None = None
     ) -> None:
-        """For `room` peers at most; `sites` are the anchors (top 64 bits) of the cells with `urls`."""
+        """Make room for `room` peers. `sites` are the anchors (top 64 bits) of the cells with `urls`."""
         self.size = 0
         self._ids = np.zeros(room, dtype=np.uint64)
         self._masks = np.zeros(room, dtype=np.uint64)
@@ -71,17 +71,17 @@ class IdSwarm:
 
     @property
     def node_ids(self) -> list[int]:
-        """Their IDs of 160 bits, in the order in which they joined."""
+        """The IDs of 160 bits, in the order of joining."""
         return [number << LOW_BITS for number in self._ids[: self.size].tolist()]
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """How much of the space each owns."""
+        """The share of the space that each peer owns."""
         return 2.0 ** -np.bitwise_count(self._masks[: self.size]).astype(np.float64)
 
     @property
     def loads(self) -> NDArray[np.int64]:
-        """How many URLs each owns."""
+        """The number of URLs that each peer owns."""
         return np.bincount(self._owners, weights=self._urls, minlength=self.size).astype(np.int64)
 
     def nearest(self, node_id: int) -> int:
@@ -89,7 +89,7 @@ class IdSwarm:
         return int((self._ids[: self.size] ^ np.uint64(node_id >> LOW_BITS)).argmin())
 
     def range_of(self, peer: int) -> Range:
-        """Return what a peer tells of its range."""
+        """Return the range that a peer advertises."""
         return Range(owner=NodeId(int(self._ids[peer]) << LOW_BITS), live_mask=int(self._masks[peer]) << LOW_BITS)
 
     def join(self, node_id: int) -> None:
@@ -109,9 +109,9 @@ class IdSwarm:
 
 
 Cell = str | int | float
-"""Of a table."""
+"""A cell of a table."""
 Join = Callable[[IdSwarm, Random], int]
-"""How a joiner comes to its ID, of 160 bits."""
+"""Returns the ID of a joiner, with 160 bits."""
 
 
 def draw_id(random: Random) -> NodeId:
@@ -120,7 +120,7 @@ def draw_id(random: Random) -> NodeId:
 
 
 def by_range(choices: int) -> Join:
-    """Return the joiner that draws so many IDs and takes the one in the largest range."""
+    """Return the joiner that draws `choices` IDs and takes the ID in the largest range."""
 
     def join(swarm: IdSwarm, random: Random) -> int:
         drawn = [draw_id(random) for _ in range(choices)]
@@ -143,7 +143,7 @@ def by_load(choices: int) -> Join:
 
 @dataclass(slots=True)
 class JoinOutcome:
-    """What came of some runs, by the size of the swarm."""
+    """The results of some runs, by the size of the swarm."""
 
     ratio: dict[int, list[float]] = field(default_factory=dict)
     gini: dict[int, list[float]] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class JoinOutcome:
 
 
 def grow(swarm: IdSwarm, peers: int, join: Join, random: Random, seen: JoinOutcome | None = None) -> IdSwarm:
-    """Let peers join, one after another, until there are so many; the first has nothing to choose."""
+    """Let peers join, each after the peer before, until there are `peers`. The first peer has no choice."""
     while swarm.size < peers:
         swarm.join(join(swarm, random) if swarm.size else draw_id(random))
         if seen is not None and swarm.size in PICTURED:
@@ -168,7 +168,7 @@ def grow(swarm: IdSwarm, peers: int, join: Join, random: Random, seen: JoinOutco
 
 
 def joining(seed: int, progress: Progress) -> Result:
-    """Grow swarms by several ways to join, and show what the busiest peer has."""
+    """Grow swarms by several methods to join, and compare the busiest peers."""
     done, steps = 0, len(CHOICES) * sum(RUNS.values()) + 3 * URL_RUNS + 2 * sum(runs for _, _, runs in REAL.values())
 
     def advance() -> None:

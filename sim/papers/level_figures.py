@@ -87,6 +87,6 @@ def _speeds(run: LevelRun) -> list[float]:
 
 
 def _gains(run: LevelRun, without: LevelRun) -> list[float]:
-    """Cumulative, in percent; both runs were sampled at the same instants."""
+    """Return the cumulative gains in percent. Both runs were sampled at the same instants."""
     pages, least = (list(accumulate(sample.pages for sample in each.samples)) for each in (run, without))
     return [100 * (more / less - 1) for more, less in zip(pages, least, strict=True)]

@@ -1,9 +1,9 @@
-"""A swarm that only counts its URLs, in virtual time: what the decisions of load balance come to in a day (P1 2.2).
+"""A swarm that only counts its URLs, in virtual time: the effect of load balance decisions over a day (P1 2.2).
 
-URLs arrive at each peer as a Poisson process, the same in every run of one seed; a peer crawls one after another, each
-in 1/v seconds. Peers meet only at updates. There everybody's level is taken at one instant; the heavy ones decide on
-those levels, in an order drawn anew each time, and a block moves in no time. Its URLs then count as crawled where they
-are crawled. Only the decisions are kadcrawl's; nothing is fetched or sent.
+URLs arrive at each peer as a Poisson process, the same in every run of one seed. A peer crawls one URL after another,
+each in 1/v seconds. Peers meet only at updates. At an update all levels are taken at one instant. The heavy peers
+decide by these levels, in an order drawn anew each time, and a block moves in no time. Its URLs then count as crawled
+at the peer that crawls them. Only the decisions are kadcrawl's: the model fetches and sends nothing.
 """
 
 from collections import deque
@@ -30,7 +30,7 @@ from .packing import Packing
 
 Policy = Literal["none", "published", "ours"]
 MEMORY_S = 3600.0
-"""How far back rates are counted: long enough to tell 0.083 from 0.1 URL/s."""
+"""Seconds over which rates are counted: long enough to tell 0.083 from 0.1 URL/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(slots=True)
 class Messages:
-    """What was sent, by kind. A question and an offer have an answer each, which is counted with it."""
+    """Counts of messages by kind. A question and an offer have an answer each, which is counted with them."""
 
     questions: int = 0
     offers: int = 0
@@ -60,7 +60,7 @@ class Messages:
 
 @dataclass(slots=True)
 class Sample:
-    """What was seen in one stretch of time."""
+    """The measurements of one period."""
 
     ends_at: float
     lasted_s: float
@@ -74,15 +74,15 @@ class Sample:
 
 @dataclass(slots=True)
 class LevelRun:
-    """What came of one run."""
+    """The result of one run."""
 
     pages: int = 0
     pending: int = 0
-    """At the end, of all peers."""
+    """Pending URLs of all peers at the end."""
     pending_settled: int = 0
-    """At the end of the transient."""
+    """Pending URLs of all peers at the end of the transient."""
     flipped: int = 0
-    """Peers that were not heavy before what they took, and heavy after."""
+    """The number of times that a peer was not heavy before a transfer, and heavy after."""
     messages: Messages = field(default_factory=Messages)
     samples: list[Sample] = field(default_factory=list)
     crawled: list[int] = field(default_factory=list)
@@ -116,7 +116,7 @@ class CountedPeer:
         """Ratios, since they were forgotten."""
 
     @property
-    def level_told(self) -> float:
+    def level_advertised(self) -> float:
         return advertised_level(self.stock.load, self.rates.arrivals, self.rates.crawls)
 
     def advance(self, until: float) -> None:
@@ -268,7 +268,7 @@ def run(
     return result
 
 
-def _told(buckets: Sequence[Sequence[int]], levels: Sequence[float]) -> list[Bucket[int]]:
+def _advertised(buckets: Sequence[Sequence[int]], levels: Sequence[float]) -> list[Bucket[int]]:
     return [[(peer, levels[peer]) for peer in bucket] for bucket in buckets]
 
 
@@ -289,39 +289,39 @@ def _shed(
 ) -> None:
     """One update by our rules."""
     loads = [peer.stock.load for peer in peers]
-    levels = [peer.level_told for peer in peers]
+    levels = [peer.level_advertised for peer in peers]
     for me in rng.sample(range(len(peers)), len(peers)):
-        giver, rates = peers[me], peers[me].rates
+        lender, rates = peers[me], peers[me].rates
         keep = urls_to_keep(loads[me], rates.arrivals, rates.crawls, interval_s)
-        if not (blocks := spare_blocks(loads[me], giver.own, keep)):
+        if not (blocks := spare_blocks(loads[me], lender.own, keep)):
             continue
         result.messages.questions += len(peers) - 1
-        shedding = OfferRound(levels[me], blocks, _told(buckets[me], levels))
+        shedding = OfferRound(levels[me], blocks, _advertised(buckets[me], levels))
         while offers := shedding.offers():
             for offer in offers:
                 result.messages.offers += 1
-                taken = accepted_blocks(peers[offer.peer].level_told, offer.blocks)
+                taken = accepted_blocks(peers[offer.peer].level_advertised, offer.blocks)
                 if taken:
-                    _move(giver, peers[offer.peer], taken, result)
+                    _move(lender, peers[offer.peer], taken, result)
                 shedding.answered(offer, taken)
 
 
 def _shed_as_published(
     peers: Sequence[CountedPeer], buckets: Sequence[Sequence[Sequence[int]]], rng: Random, result: LevelRun
 ) -> None:
-    """One update by the paper's rules: what is sent is taken."""
+    """Run an update by the paper's rules: receivers accept every offer."""
     levels = [peer.stock.level for peer in peers]
     blocks = [peer.stock.blocks for peer in peers]
     for me in rng.sample(range(len(peers)), len(peers)):
         if levels[me] <= 0:
             continue
         result.messages.questions += len(peers) - 1
-        for offer in offers_as_published(levels[me], blocks[me], _told(buckets[me], levels)):
+        for offer in offers_as_published(levels[me], blocks[me], _advertised(buckets[me], levels)):
             _move(peers[me], peers[offer.peer], offer.blocks, result, any_of_them=True)
 
 
 class _Sampler:
-    """Takes what has happened since the last sample."""
+    """Takes samples of the changes since the last sample."""
 
     def __init__(self, peers: Sequence[CountedPeer], result: LevelRun) -> None:
         self._peers = peers

@@ -20,7 +20,10 @@ SETTLED_S = 3600.0
 """The transient. In theory the light peers' work areas are full after 440 URLs / 0.192 URL/s = 38 min."""
 SAMPLE_S = 600.0
 EARLY_S = 7200.0
-"""The paper's gain was still rising at the end of its run; when that was it does not say."""
+"""An early instant at which gains are compared too.
+
+The paper's gain was still rising at the end of its run, and the paper does not state the length of the run.
+"""
 INTERVAL_S = 8.0
 """T. The paper names none."""
 OTHER_INTERVALS_S = (60.0, 600.0, 1200.0)
@@ -29,7 +32,7 @@ SIZED = ((200.0, 1), (200.0, 6))
 
 DRAWS = 8
 DRAWS_INTERVAL_S = 60.0
-"""How often, and with which T, the rules as printed are played with node IDs drawn anew."""
+"""T of the runs by the published rules, and (`DRAWS`) their number, each with new node IDs."""
 
 HOW = """A model that only counts, in virtual time over 24 hours, around the decisions kadcrawl takes. URLs arrive at
 each peer as a Poisson process, the same with and without shedding; a peer crawls one after another, first come first,
@@ -246,7 +249,7 @@ def _policies(
 
 
 def _stuck(printed: Sequence[LevelRun], without: LevelRun) -> Table:
-    """Which heavy peers were left with most of what they would have had alone."""
+    """Return a table of the heavy peers that kept most of the URLs they would have had alone."""
     rows = []
     for draw, each in enumerate(printed, 1):
         left = [ratio * peer.blocks_wide * BLOCK for ratio, peer in zip(each.samples[-1].ratios, PEERS, strict=True)]

@@ -1,7 +1,7 @@
-"""Messages: what shedding adds to them, and what a discovered link costs here and by the paper (P1 1.2, Fig 8).
+"""Messages: the cost of shedding, and the cost of a discovered link here and by the paper (P1 1.2, Fig 8).
 
-The real peers crawl a web to its end. All they ask each other is counted, and all links they discover are written down,
-with who discovered them. On these same links the paper's protocol is then counted through.
+The real peers crawl a web to its end. All requests among them are counted, and all discovered links are recorded with
+their peer. The paper's protocol is then counted on these same links.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ BUSY = Limits(fetches_max=1)
 """Each peer is the bottleneck: it makes one request at a time."""
 REQUESTS = 1 / 10
 ENTRIES = 1 / 3
-"""To reach, of the paper's protocol."""
+"""The targets, as shares of the paper's protocol."""
 
 SHEDDING: dict[Literal["level", "drain"], str] = {"level": "with shedding by level", "drain": "with shedding by drain"}
 OVERLAY, LINKS, COPIES, BALANCE, OTHER = "overlay", "links", "copies", "balance", "moving and the end"
@@ -51,12 +51,12 @@ KINDS = {
     **dict.fromkeys(("Replicate", "AssignReplica", "CompareDigests", "Reconcile"), COPIES),
     **dict.fromkeys(("GetLoad", "Lend", "RenewLease", "Recall"), BALANCE),
 }
-"""What a question of the link is about; what is not here is `OTHER`."""
+"""Name of a link request -> its topic. Requests not listed here are `OTHER`."""
 
 
 @dataclass(slots=True)
 class Count:
-    """What one crawl took."""
+    """The messages of one crawl."""
 
     requests: Counter[str] = field(default_factory=Counter)
     """Questions on the link, by their names."""
@@ -79,7 +79,7 @@ class Count:
         return sum(len(links) for _, links in self.discovered)
 
     def about(self) -> dict[str, int]:
-        """Return the messages by what they are about."""
+        """Return the messages by topic."""
         found = dict.fromkeys((OVERLAY, LINKS, COPIES, BALANCE, OTHER), 0)
         found[OVERLAY] = self.datagrams
         for name, count in self.requests.items():
@@ -98,7 +98,7 @@ class Count:
 
 @contextmanager
 def counted(count: Count) -> Iterator[None]:
-    """While open, count what any peer asks, and write down what it discovers."""
+    """Count all requests among peers and record their discovered links, while the context is open."""
     ask, found = LinkClient.ask, LinkFinder.find_links
 
     async def asked(client: LinkClient, address: Any, message: Message, *rest: Any) -> Any:
@@ -117,12 +117,12 @@ def counted(count: Count) -> Iterator[None]:
 
 
 def web_of(seed: int) -> SyntheticWeb:
-    """Return what is crawled: plain pages on sites of Zipf sizes, one link in eight to another site."""
+    """Return the web of the experiment: plain pages on sites of Zipf sizes, with one link in eight to another site."""
     return SyntheticWeb(seed, sites=SITES, pages=PAGES, seeds=SEEDS, zipf=ZIPF, mix=PLAIN, addresses=(WEB_ADDRESS,))
 
 
 def crawl(seed: int, peers: int, balance: Literal["off", "level", "drain"] = "off") -> Count:
-    """Let so many peers crawl the web to its end; return what was counted from the seeds on."""
+    """Let `peers` peers crawl the web to its end, and return the counts from the start of the crawl on."""
     web = web_of(seed)
     count = Count()
 
@@ -150,14 +150,14 @@ def crawl(seed: int, peers: int, balance: Literal["off", "level", "drain"] = "of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
-    """What the paper's protocol sends for some discovered links; each request is about one URL."""
+    """The requests of the paper's protocol for some discovered links. Each request is about one URL."""
 
     queries: int
     """Is this URL in the history? to the backup at h2."""
     sends: int
-    """Of new ones, to the owner at h1."""
+    """New URLs sent to the owner at h1."""
     records: int
-    """Of new ones, to the backup again."""
+    """New URLs sent to the backup again."""
 
     @property
     def requests(self) -> int:
@@ -167,9 +167,9 @@ class Paper:
 def by_the_paper(
     peers: dict[str, int], discovered: Sequence[tuple[str, tuple[str, ...]]], seeds: Sequence[str]
 ) -> Paper:
-    """Count the paper's protocol through; what a peer has to ask itself costs nothing, and nothing is lost or late.
+    """Count the requests of the paper's protocol, without loss and delay. Requests of a peer to itself cost nothing.
 
-    `discovered` as in `Count`; `seeds` are known from the beginning.
+    `discovered` is as in `Count`. The `seeds` are known from the beginning.
     """
     places: dict[str, tuple[int, int]] = {}
     known = set(seeds)
@@ -287,7 +287,7 @@ def messages(seed: int, progress: Progress) -> Result:
 
 
 def _offers(count: Count, paper: Paper, who: str) -> list[Finding]:
-    """Return what links cost in requests and in URLs, of what they cost by the paper, beside what is to be reached."""
+    """Return the cost of links in requests and in URLs, relative to the paper's protocol, with the targets."""
     return [
         Finding(
             what=f"offers of links, of the paper's requests, {who}",
@@ -309,4 +309,4 @@ ROWS: dict[str, Callable[[Count, Paper], float]] = {
     "here: URLs copied": lambda count, paper: count.copied,
     "new, of all": lambda count, paper: count.pages,
 }
-"""Of the table: what is counted of all links."""
+"""The rows of the table: label -> count over all links."""

@@ -1,4 +1,4 @@
-"""Real peers that join a simulated swarm, and what each of them comes to own. They crawl nothing."""
+"""Real peers that join a simulated swarm, and the ranges they own then. They crawl nothing."""
 
 from unittest import mock
 
@@ -10,9 +10,9 @@ from .swarm import NoWeb, Swarm, simulated
 
 
 def ids_of(seed: int, peers: int, drawn: int, apart_s: float | None) -> list[int]:
-    """Let so many peers join, each with so many IDs to choose from; return the ID each has taken.
+    """Let `peers` peers join, each with `drawn` IDs to choose from. Return the chosen IDs.
 
-    They come `apart_s` seconds apart; None for each when the one before has entered.
+    The peers come `apart_s` seconds apart. With None each comes when the peer before has joined.
     """
 
     async def story(swarm: Swarm) -> list[int]:
@@ -25,5 +25,5 @@ def ids_of(seed: int, peers: int, drawn: int, apart_s: float | None) -> list[int
 
 
 def shares(ids: list[int]) -> list[float]:
-    """Return what each of these peers owns of the space."""
+    """Return the share of the space that each of these peers owns."""
     return [2.0 ** -len({firstdiff(one, other) for other in ids if other != one}) for one in ids]

@@ -20,7 +20,7 @@ from .swarm import Swarm, simulated
 LIMITS = Limits(fetches_max=1, batch_spacing_s=COMPANY_S, commit_spacing_s=COMPANY_S)
 SITES_PER_PEER = 8
 LINEAR = 0.95
-"""To reach, of linear."""
+"""The target, as a share of linear speed-up."""
 
 # The paper's: each peer crawls one URL in 10 s.
 PERIOD_S = 180.0
@@ -29,7 +29,7 @@ PAPER_ANSWER_S = 10.0
 SCHEDULE = {0: 2, 5: 4, 10: 6, 15: 7, 20: 8}
 """Sampling period -> peers from its beginning on."""
 PAPER_WARM_S = 60.0
-"""Before the first period: the first page, a hub, is all there is to crawl."""
+"""Seconds before the first period. The first page, a hub, is then the only page to crawl."""
 PAPER_SITES = SITES_PER_PEER * max(SCHEDULE.values())
 
 # From one peer to many.
@@ -43,7 +43,7 @@ ALIKE = 16
 JOINED_WITHIN_S = 20.0
 APART_S = 0.1
 SEEN = 8
-"""How often in a window it is looked who has nothing to crawl."""
+"""Observations of idle peers per window."""
 
 # One crawl to the end.
 WHOLE_PEERS = 8
@@ -56,7 +56,7 @@ BLOCK, UPDATE_S = 5, 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """What swarms of one size did."""
+    """The speed of swarms of one size."""
 
     pages_s: float
     """Pages a second of one peer, mean of all."""
@@ -92,7 +92,7 @@ def stepped(seed: int, period_done: Callable[[], None]) -> list[int]:
 
 
 def speed(seed: int, peers: int) -> Speed:
-    """Return what swarms of so many peers do."""
+    """Return the speed of swarms of `peers` peers."""
     raise_open_files()
     runs = [_one(1_000 * seed + run, peers) for run in range(max(1, ALIKE // peers))]
     return Speed(pages_s=fmean(one.pages_s for one in runs), idle=fmean(one.idle for one in runs))
@@ -141,7 +141,7 @@ def whole(seed: int, *, shedding: bool) -> float:
 
 
 def output(seed: int, progress: Progress, *, sizes: Sequence[int] = SIZES) -> Result:
-    """Add peers as the paper does and go on to many more; `sizes` are how many."""
+    """Add peers as the paper does, and go on to many more. `sizes` are the numbers of peers."""
     done, steps = 0.0, PERIODS + sum(sizes) + 2 * WHOLE_PEERS
 
     def advance(by: float = 1.0) -> None:

@@ -1,8 +1,8 @@
 """Heavy blocks as the paper packs them, event by event (P1 1.4.1).
 
-An arriving URL goes to the work area, or to the buffer if that is full; a full buffer is packed into a block; a block
-is unpacked once the work area has room for all of it. What waits in the buffer moves up, of which the paper
-says nothing, or the last few URLs of a crawl would never leave it.
+An arriving URL goes to the work area, or to the buffer if the work area is full. A full buffer is packed into a block.
+A block is unpacked once the work area has room for all of it. Buffered URLs move up to the work area. The paper does
+not mention this, but otherwise the last URLs of a crawl would never leave the buffer.
 """
 
 from kadcrawl.balance.level import BlockLoad
@@ -15,7 +15,7 @@ class Packing:
         self.work_area = blocks_wide * block
         self.block = block
         self.inside = 0
-        """In the work area."""
+        """URLs in the work area."""
         self.buffer = 0
         self.blocks = 0
 
@@ -59,7 +59,7 @@ class Packing:
         self._unpack()
 
     def given(self, blocks: int) -> None:
-        """Let blocks go: those that are packed, then one of what is left in the buffer and in the work area."""
+        """Remove blocks: first the packed ones, then URLs from the buffer and from the work area."""
         packed = min(blocks, self.blocks)
         self.blocks -= packed
         urls = (blocks - packed) * self.block
@@ -68,7 +68,7 @@ class Packing:
         self._unpack()
 
     def resized(self, blocks_wide: int) -> None:
-        """Change the work area; what it has no room for any more goes behind everything else."""
+        """Change the work area. URLs that no longer fit go behind all others."""
         self.work_area = blocks_wide * self.block
         self.buffer += max(0, self.inside - self.work_area)
         self.inside = min(self.inside, self.work_area)

@@ -39,38 +39,38 @@ TOTAL = sum(SHARES)
 BATCHES = 1000
 """Measured at other nodes, to learn from."""
 OWN = {"cold": 0, "warm": 20}
-"""And so many at each of the five."""
+"""The number of batches measured at each of the five nodes."""
 SHEDDING = Shedding(block_urls=5, every_s=10.0, hand_over_s=1.0)
 BLOCKS = (20, 10, 5, 2, 1)
 SPREADS = (0.0, 0.5, 1.0)
 RUNS = 20
-"""Where times vary, the mean of so many."""
+"""The number of runs of each mean, where times vary."""
 NEAR = 1.03
-"""To reach: at most so many times the bound."""
+"""The target: at most this many times the bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is tried."""
+    """The effort of the experiment."""
 
     trainings: int = 5
-    """Networks, each from other batches; the one in the middle is shown, and the worst named."""
+    """The number of networks, each trained on other batches. The report shows the median and names the worst."""
     rounds: Sequence[int] = (100, 300, 1000, 3000)
-    """Of the swarm, which the paper does not say; the last is what the networks are solved with."""
+    """Rounds of the particle swarm, which the paper does not state. The last is used to solve with the networks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to divide the URLs, and what came of it."""
+    """A method to divide the URLs, and its result."""
 
     name: str
     urls: tuple[int, ...]
     ends_s: tuple[float, ...]
     theirs_s: float | None = None
     asked: bool = True
-    """Whether it is to come near the bound."""
+    """True if the method must come near the bound."""
     worst_s: float | None = None
-    """Of all networks."""
+    """The worst result of all networks."""
 
     @property
     def makespan_s(self) -> float:
@@ -79,7 +79,7 @@ class Method:
 
 @dataclass(slots=True)
 class Meter:
-    """What a solver spent."""
+    """Counts the evaluations of a solver."""
 
     evaluations: int = 0
     times: int = 0
@@ -186,7 +186,7 @@ def _predicted(
     rounds: int,
     meters: dict[str, Meter],
 ) -> list[Method]:
-    """Return what each solver makes of the networks' predictions, and what comes of it in truth."""
+    """Return, for each solver, the predicted shares and their true times."""
     predicted = [[monotone(network.time(node), TOTAL) for node in NODES] for network in networks]
     solvers: dict[str, Callable[[Sequence[TimeModel]], BatchPartition]] = {
         "swarm": lambda each: swarm_partition(each, TOTAL, Random(seed), rounds=rounds),
@@ -262,7 +262,8 @@ def _effects(model: RunTime, networks: Sequence[NeuralNetwork], seed: int) -> Ta
 
 
 def _blocks(model: RunTime, seed: int) -> Table:
-    """The size of a block is what keeps shedding from the bound; without a start to dilute it, the more so."""
+    """Return a table of shedding by block size: large blocks miss the bound, and more so without a start to dilute
+    them."""
     rows = []
     at_once = fitted(0.0)
     for block in BLOCKS:

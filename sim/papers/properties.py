@@ -1,7 +1,7 @@
-"""Measures of the three properties P3 wants of an assigner: balance, monotonicity, consistency.
+"""Measures of the three properties that P3 wants of an assigner: balance, monotonicity, consistency.
 
-Swarms of n peers alive out of 5n/4 possible ones, drawn by lot. Every assigner meets the same URLs, the same leavers
-and joiners, and the same pairs of peers who do not know the same of who is alive.
+Swarms have n peers alive out of 5n/4 possible ones, drawn by lot. Every assigner gets the same URLs, the same leaving
+and joining peers, and the same pairs of peers with different views of the alive.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,25 +19,25 @@ from .workload import Urls, alone, of_sites
 COMPARED = 100
 """Peers in the table of the three properties."""
 SWARMS = {8: 40, COMPARED: 10, 1_000: 3}
-"""How many are drawn of each size; small ones vary more."""
+"""Size of a swarm -> number of swarms drawn. Small swarms vary more."""
 MOMENTS = {8: 400, COMPARED: 400, 1_000: 10}
-"""At which views are compared, by the size of the swarm."""
+"""Size of a swarm -> number of instants at which views are compared."""
 PAIRS = 5
 """Of peers, compared at each moment."""
 URLS = 200_000
 URLS_MOVED = 50_000
 URLS_ASKED = 20_000
-"""Of them the moves are counted in, and two peers compare whom they would send each to."""
+"""The URLs for which two peers compare their owners. Moves are counted in `URLS_MOVED` URLs."""
 POINTS = 128
-"""On the ring, for each peer, where it has several."""
+"""Points per peer on the ring that has several."""
 SESSION_S = 3_600.0
-"""A peer is there so long, in the mean; and away a quarter of that."""
+"""The mean seconds that a peer is up. It is away a quarter of that."""
 LAG_S = 5.0
-"""Until a peer has heard that another one has come or gone, in the mean."""
+"""The mean seconds until a peer learns that another has come or gone."""
 WARM_UP_S = 12 * LAG_S
-"""What was before that, everybody has heard."""
+"""Seconds after which every peer has learned of an event."""
 ALIVE_OF = (100, 101, 111, 125, 160, 200)
-"""Possible nodes of the two-level hash, of which `COMPARED` are alive."""
+"""Numbers of possible nodes of the two-level hash. `COMPARED` of them are alive."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,17 @@ class SwarmSetting:
 
 @dataclass(frozen=True)
 class Balance:
-    """How the URLs lie."""
+    """The distribution of the URLs."""
 
     ratio: float
-    """Of the busiest peer to the mean."""
+    """The ratio of the busiest peer to the mean."""
     gini: float
     site_peers: float
-    """How many peers crawl the largest site."""
+    """The number of peers that crawl the largest site."""
 
 
 View = tuple[Peers, Peers]
-"""Who is alive, as each of two peers has it."""
+"""The peers alive, in the views of two peers."""
 
 
 def make_setting(random: Random, alive: int) -> SwarmSetting:
@@ -107,7 +107,10 @@ def moves(assigner: Assigner, urls: Urls, alive: Peers, peer: int) -> tuple[floa
 
 
 def arrivals(assigner: Assigner, urls: Urls, alive: Peers, peer: int) -> tuple[float, float]:
-    """Return the same for one of those alive that has been the last to join: needless is what it does not get."""
+    """Return the share of the URLs that moves when `peer` joins as the last, and the share that moves elsewhere.
+
+    A move to another peer than the joiner is needless (compare `moves`).
+    """
     before = alive[alive != peer]
     after = assigner.assign(urls, alive, before)
     moved = after != assigner.assign(urls, before)
@@ -129,7 +132,8 @@ def churned(random: Random, possible: int, moments: int) -> Iterator[View]:
 
 
 def _view(random: Random, there: Sequence[bool], events: Sequence[tuple[float, int]]) -> Peers:
-    """Return who is alive in the eyes of one who hears of each event late: the latest it has heard of counts."""
+    """Return the alive peers in the view of an observer that learns of each event late. The latest known event
+    counts."""
     seen = list(there)
     latest = dict.fromkeys((peer for _, peer in events), 0.0)
     for at, peer in events:
@@ -141,7 +145,7 @@ def _view(random: Random, there: Sequence[bool], events: Sequence[tuple[float, i
 
 
 def disagreement(assigner: Assigner, urls: Urls, views: Sequence[View]) -> float:
-    """Return the share of the URLs that two peers send to different ones."""
+    """Return the share of the URLs for which two peers disagree on the owner."""
 
     def differ(one: Peers, other: Peers) -> float:
         if np.array_equal(one, other):
@@ -152,7 +156,8 @@ def disagreement(assigner: Assigner, urls: Urls, views: Sequence[View]) -> float
 
 
 def least_disagreement(views: Sequence[View]) -> float:
-    """Return what is left with shares all alike: a peer that only one of two knows has a share in that one's eyes."""
+    """Return the least possible disagreement with equal shares: a peer known to one observer has a share in its view
+    only."""
     return fmean(
         max(len(np.setdiff1d(one, other)) / len(one), len(np.setdiff1d(other, one)) / len(other))
         for one, other in views
@@ -161,10 +166,10 @@ def least_disagreement(views: Sequence[View]) -> float:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured, by assigner and number of peers."""
+    """The measurements, by assigner and number of peers."""
 
     sites: dict[int, dict[str, Balance]]
-    """With the URLs of sites, and ..."""
+    """The balance with the URLs of sites, and ..."""
     uniform: dict[int, dict[str, Balance]]
     """... with uniform keys; the mean of all swarms."""
     left: dict[str, tuple[float, float]]
@@ -175,9 +180,9 @@ class Measured:
     least: dict[int, float]
     """See `least_disagreement`."""
     two_level: list[tuple[int, Balance, float]]
-    """By possible nodes: balance, and what moves needlessly when one leaves."""
+    """Rows of possible nodes, balance, and the share that moves needlessly when a peer leaves."""
     largest_site: float
-    """Its share of the URLs."""
+    """The share of the URLs on the largest site."""
 
 
 def measure(seed: int, progress: Progress) -> Measured:

@@ -20,9 +20,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "joining": joining,
     "expiring": expiring,
 }
-"""In the order of the report."""
+"""The experiments by name, in the order of the report."""
 FULL: dict[str, Experiment] = {
     "output": partial(output, sizes=SIZES_FULL),
     "expiring": partial(expiring, sizes=EXPIRING_FULL),
 }
-"""What some are instead if there is time: up to a thousand real peers, a million URLs a day."""
+"""Larger versions of some experiments: up to a thousand real peers, a million URLs a day."""

@@ -1,7 +1,7 @@
-"""The report: what the experiments gave, as a page, as Markdown, as JSON, and as pictures. Results in, files out.
+"""The report of the experiments as a page, as Markdown, as JSON, and as pictures. Results in, files out.
 
-The page is the Markdown, rendered, with the pictures in it. The same results give the same bytes: nothing here knows
-the time or the machine.
+The page is the rendered Markdown with the pictures in it. The same results give the same bytes: the report does not
+depend on the time or the machine.
 """
 
 import re
@@ -53,9 +53,10 @@ svg { display: block; width: 100%; height: auto }
 
 
 def write(results: Mapping[str, Result], directory: Path) -> list[Path]:
-    """Write report.html, report.md, results.json and an SVG file for each figure; return the files.
+    """Write report.html, report.md, results.json and an SVG file for each figure. Return the files.
 
-    `results` are those of the experiments, by name. Raises ValueError if two figures have one name, or one is empty.
+    `results` are those of the experiments, by name. Raises ValueError if two figures have one name, or a figure is
+    empty.
     """
     figures = [figure for result in results.values() for figure in result.figures]
     if len({figure.name for figure in figures}) < len(figures):
@@ -85,7 +86,7 @@ def json(results: Mapping[str, Result]) -> str:
 
 
 def markdown(results: Mapping[str, Result]) -> str:
-    """Return the report as Markdown; pictures are links to the SVG files."""
+    """Return the report as Markdown, with links to the SVG files."""
     blocks = [f"# {TITLE}", INTRODUCTION, _overview(results)]
     for name, result in results.items():
         blocks += [
@@ -102,7 +103,7 @@ def markdown(results: Mapping[str, Result]) -> str:
 
 
 def page(text: str, pictures: Mapping[str, str]) -> str:
-    """Return the Markdown as one HTML page that needs nothing else; `pictures` are the SVGs by figure."""
+    """Return the Markdown as a self-contained HTML page. `pictures` are the SVGs by figure."""
     body = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     body = re.sub(
         r'<p><img src="([^"]+)\.svg"[^>]*></p>', lambda found: f"<figure>\n{pictures[found[1]]}</figure>", body
@@ -136,12 +137,12 @@ def number(value: float) -> str:
 
 
 def verdict(finding: Finding) -> str:
-    """Return whether what was to be reached was."""
+    """Return whether the target was reached, as text."""
     return NONE if finding.reached is None else YES if finding.reached else NO
 
 
 def to_reach(finding: Finding) -> str:
-    """Return what was asked."""
+    """Return the target as text."""
     if finding.least is not None and finding.most is not None:
         if finding.least == finding.most:
             return number(finding.least)
@@ -171,13 +172,13 @@ def _findings(findings: Sequence[Finding]) -> str:
         ("to reach", "r", [to_reach(finding) for finding in findings]),
         ("reached", "l", [verdict(finding) for finding in findings]),
     ]
-    told = [column for column in columns if any(cell != NONE for cell in column[2])]
-    rows = [[column[2][row] for column in told] for row in range(len(findings))]
-    return _rows([column[0] for column in told], rows, "".join(column[1] for column in told)) if rows else ""
+    shown = [column for column in columns if any(cell != NONE for cell in column[2])]
+    rows = [[column[2][row] for column in shown] for row in range(len(findings))]
+    return _rows([column[0] for column in shown], rows, "".join(column[1] for column in shown)) if rows else ""
 
 
 def _table(table: Table) -> str:
-    """Return a table; a column is aligned to the right if it has numbers and nothing else."""
+    """Return a table as Markdown. A column of numbers alone is aligned to the right."""
     rows = [[_text(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in table.rows]
     numeric = [
         all(not isinstance(row[column], str) or row[column] in ("", NONE) for row in table.rows)

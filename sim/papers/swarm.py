@@ -1,4 +1,4 @@
-"""A swarm of real peers in a simulated world, for experiments: nothing befalls it, and nobody judges it."""
+"""A swarm of real peers in a simulated world, for experiments: without faults and judges."""
 
 import asyncio
 import gc
@@ -27,10 +27,10 @@ Found = TypeVar("Found")
 
 
 class AddressedWeb(Protocol):
-    """What there is to crawl."""
+    """Interface of a web that a simulated swarm can crawl."""
 
     def address(self, host: str) -> str | None:
-        """Return the IP of a host name; None if there is no such host."""
+        """Return the IP of a host name, or None if there is no such host."""
 
     def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
         """Return the answer to a GET of `target` that was asked for `asked` times before."""
@@ -72,7 +72,7 @@ class Swarm:
 
     @property
     def peers(self) -> list[Peer]:
-        """Those that are of the swarm."""
+        """The peers that are part of the swarm."""
         return [machine.peer for machine in self.machines.live if machine.peer is not None and entered(machine)]
 
     async def begin(self) -> None:
@@ -118,7 +118,7 @@ def entered(machine: Machine) -> bool:
 def simulated(
     seed: int, web: AddressedWeb, *, job: Job, limits: Limits | None = None, work_area: int | None = None
 ) -> Iterator[Swarm]:
-    """Give a swarm that has not begun; it is switched off at the end."""
+    """Yield a swarm that has not begun. It is switched off at the end."""
     with tempfile.TemporaryDirectory(prefix="kadcrawl-papers-", dir=_memory()) as directory, world(seed) as loop:
         machines = Machines(
             loop,
@@ -136,5 +136,5 @@ def simulated(
 
 
 def _memory() -> str | None:
-    """Return a directory in memory, if the machine has one."""
+    """Return a directory in memory, or None if the machine has none."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -1,4 +1,4 @@
-"""The paper's eight peers, and what follows from their rates alone (P1 2.2, Table 2)."""
+"""The paper's eight peers, and the numbers that follow from their rates alone (P1 2.2, Table 2)."""
 
 from collections.abc import Collection, Sequence
 
@@ -25,7 +25,7 @@ def light() -> list[int]:
 
 
 def gain_bound(peers: Sequence[Setting], share: float = 1.0, stuck: Collection[int] = ()) -> float:
-    """Return the most gain there can be, in percent: what light peers can take of what heavy ones have too much.
+    """Return the greatest possible gain in percent: the excess of heavy peers that light peers can take.
 
     The heavy peers that are `stuck`, numbered from 1, give none.
     """

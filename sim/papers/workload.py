@@ -1,4 +1,4 @@
-"""The URLs that are shared out: those of a synthetic web, whose sites follow Zipf's law, or every URL a site by itself.
+"""The URLs of the experiments: those of a synthetic web with sites by Zipf's law, or each URL a site by itself.
 
 Keys are made as kadcrawl makes them.
 """
@@ -15,7 +15,7 @@ from kadcrawl.keys import Key, site_hash, url_key
 from ..synthetic_sites import PLAIN, make_sites
 
 CELL_BITS = 16
-"""As a job has it by default."""
+"""Cell bits of a job by default."""
 SITES = 2_000
 SEED_SITES = 20
 ZIPF = 1.0
@@ -26,7 +26,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Urls:
-    """URLs by their keys; `site` numbers the site of each."""
+    """URLs by their keys. `site` holds the number of each URL's site."""
 
     keys: Sequence[Key]
     site: Numbers
@@ -61,7 +61,7 @@ class Urls:
 
     @property
     def largest_site(self) -> NDArray[np.bool_]:
-        """Which URLs are of the site that has most."""
+        """A mask of the URLs of the largest site."""
         largest: NDArray[np.bool_] = self.site == np.bincount(self.site).argmax()
         return largest
 
@@ -83,6 +83,6 @@ def of_sites(seed: int, count: int) -> Urls:
 
 
 def alone(seed: int, count: int) -> Urls:
-    """Return URLs each of which is a site by itself, as P1 has it: their keys are uniform."""
+    """Return URLs that are each a site by itself, as in P1. Their keys are uniform."""
     urls = [f"http://page{number}-{seed}.test/" for number in range(count)]
     return Urls([url_key(site_hash(url), url) for url in urls], np.arange(count, dtype=np.int64))

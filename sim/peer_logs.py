@@ -7,27 +7,27 @@ from contextlib import contextmanager
 from .network import HOST
 
 
-class _Teller(logging.Handler):
-    """Tells each log record, and on which machine it was made."""
+class _LogLines(logging.Handler):
+    """A logging handler that passes each record on, with the IP of its machine."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[str], None]) -> None:
         super().__init__()
-        self._tell = tell
+        self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
         host = HOST.get(None)
-        self._tell(f"{host.ip if host else '':<12} {record.getMessage()}")
+        self._say(f"{host.ip if host else '':<12} {record.getMessage()}")
 
 
 @contextmanager
-def told(tell: Callable[[str], None]) -> Iterator[None]:
+def peer_logs(say: Callable[[str], None]) -> Iterator[None]:
     """Pass each log record of kadcrawl on while the context is open, as a line that begins with its machine."""
     log = logging.getLogger("kadcrawl")
-    teller, level = _Teller(tell), log.level
-    log.addHandler(teller)
+    handler, level = _LogLines(say), log.level
+    log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     try:
         yield
     finally:
-        log.removeHandler(teller)
+        log.removeHandler(handler)
         log.setLevel(level)
