@@ -1,8 +1,8 @@
-"""The history rooms of one peer put together: what it holds, copies, syncs and tells, and how that steers its crawl.
+"""`Cells` puts the replication of one peer together, and ties it to the store, the overlay and the crawl.
 
 A cell is crawled here only between `open` and `close`. A link is acknowledged when it is journaled here and at every
-backup of its cell. A peer that was away for a moment, stopped or starved, may have lost cells without noticing;
-so it crawls none until it has synced them again.
+backup of its cell. A peer that was stopped or starved for a moment may have lost cells without noticing, so it closes
+all of them until they are synced again.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.cell_crawl import CellCrawl
-from kadcrawl.replication.epoch_filter_chunks import IncomingSlice
+from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilter
 from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync, encoded_filters, sent_by
 from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.holder_side import HolderSide
@@ -57,19 +57,22 @@ from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 
 OPEN_WAIT_S = 4.0
-"""How long an offer waits for its cells to be opened; then it is to be tried again."""
+"""Longest wait of an offer for its cells to open; then the sender tries again."""
 WHOLE_WAIT_S = 5.0
-"""How long it then waits for the copies; both together are less than it is waited for (crawl/links/forwarder.py)."""
+"""Longest wait of an offer for the backups. Both waits together are shorter than the sender's deadline
+(crawl/links/forwarder.py)."""
 SETTLE_POLL_S = 0.1
+"""Time between two looks at whether all cells are at their owners."""
 BEAT_S = 0.5
+"""Time between two beats of the stall detection."""
 STALL_S = 1.5
-"""Silence between two beats after which others may have missed us (overlay/settings.py: two misses)."""
+"""Time between two beats after which other peers may have missed this peer (overlay/settings.py: two misses)."""
 
 log = logging.getLogger(__name__)
 
 
 class Cells:
-    """All cells of one peer."""
+    """The cells of one peer."""
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ class Cells:
         clock: Clock,
         min_interval_s: float,
     ) -> None:
-        """Hook into the store and the overlay; nothing is sent before `run`."""
+        """Listen to the store and the overlay; send nothing before `run`."""
         bits = components.job.cell_bits
         self._components = components
         self._store = store
@@ -109,7 +112,7 @@ class Cells:
         self.filter_sync = EpochFilterSync(
             client, store, partial(self.records.merge_epoch_filters, adopt=False), self.replicator.put_epochs
         )
-        self._incoming = IncomingSlice(EPOCH_FILTER_BYTES_MAX)
+        self._incoming = IncomingEpochFilter(EPOCH_FILTER_BYTES_MAX)
         self.anti_entropy = AntiEntropy(
             lambda: overlay.me,
             client,
@@ -149,22 +152,22 @@ class Cells:
 
     @property
     def unsettled(self) -> int:
-        """Cells that are between two owners, as far as is known here: nobody may crawl them just now."""
+        """Cells between two owners, as far as this peer knows: no peer may crawl them just now."""
         return self.holder_side.unnotified + sum(not owned.open for owned in self.holdings.owned.values())
 
     @property
     def pending_closed(self) -> int:
-        """What is pending in cells owned here that may not be crawled just now, as far as is known here."""
+        """PENDING records in cells owned here that are closed."""
         closed = (cell for cell, owned in self.holdings.owned.items() if not owned.open)
         return sum(self._store.cells.get(cell, EMPTY).pending for cell in closed)
 
     @property
     def at_home(self) -> bool:
-        """Whether what is stored here is known to the owners of its cells, as far as is known here."""
+        """Whether the owners of all stored cells know the records, as far as this peer knows."""
         return not (self.unsettled or self.sync.busy or self.holdings.strays(self._store.cells))
 
     async def settle(self, seconds: float) -> bool:
-        """Wait until all is `at_home`, so long at most; return whether it is."""
+        """Wait up to so many seconds until all cells are `at_home`; return whether they are."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not self.at_home:  # noqa: ASYNC110 -- changes in many places
@@ -188,7 +191,7 @@ class Cells:
         }
 
     async def run(self) -> None:
-        """Sync, tell, copy and watch for stalls; until cancelled."""
+        """Sync cells, notify owners and watch for stalls; return never."""
         async with self.tasks.running():
             self.tasks.spawn(self.sync.run(), "sync")
             self.tasks.spawn(self.holder_side.run(), "notify_owners")
@@ -197,47 +200,47 @@ class Cells:
     async def accept(
         self, links: Sequence[tuple[Link, UrlLocation]], accept_link: Callable[[Link, UrlLocation, float], None]
     ) -> list[int]:
-        """Take links of cells owned here; return, once the others are safe, the indices of those to be tried again.
+        """Accept links of cells owned here, and wait until they are on all disks; return the indices of those to retry.
 
-        `take` puts one into the open transaction.
+        `accept_link` writes a link into the open transaction.
         """
-        wanted = {place.cell for _, place in links}
+        wanted = {location.cell for _, location in links}
         opened = await self.sync.opened(wanted, OPEN_WAIT_S)
         now = self._clock.now()
-        for link, place in links:
-            if place.cell in opened:
-                accept_link(link, place, now)
+        for link, location in links:
+            if location.cell in opened:
+                accept_link(link, location, now)
         try:
             async with asyncio.timeout(WHOLE_WAIT_S):
                 _, safe = await asyncio.gather(self._store.journal.durable(), self.sync.whole(opened))
         except TimeoutError:
-            safe = False  # A backup does not keep up; whoever offered them tries again.
-        return [index for index, (_, place) in enumerate(links) if not safe or place.cell not in opened]
+            safe = False  # A backup does not keep up; the sender tries again.
+        return [index for index, (_, location) in enumerate(links) if not safe or location.cell not in opened]
 
     async def receive(self, message: Replicate) -> None:
-        """Journal records another peer sent."""
+        """Journal records that another peer sent."""
         self.holder_side.backed(self.records.merge(message.batch, sender=message.sender), message.sender)
         self._activity.move()
         await self._store.journal.durable()
         self._components.crawler.wake()
 
     async def keep_epoch_filters(self, message: KeepEpochFilters) -> None:
-        """Journal what the owner of a cell knows as done in it."""
-        for one in message.cells:
-            self._store.check(one.cell)
-        for one in message.cells:
-            cell = Cell(one.cell)
+        """Journal epoch filters that the owner of a cell sent."""
+        for filters in message.cells:
+            self._store.check(filters.cell)
+        for filters in message.cells:
+            cell = Cell(filters.cell)
             if cell not in self.holdings.owned and self._is_owner(message.owner, cell):
-                await self.records.merge_epoch_filters(cell, encoded_filters(one.epoch_filters), adopt=True)
+                await self.records.merge_epoch_filters(cell, encoded_filters(filters.epoch_filters), adopt=True)
                 self.holder_side.backed([cell], message.owner)
         self._activity.move()
         await self._store.journal.durable()
         self._components.crawler.wake()
 
     async def keep_filter_part(self, message: KeepFilterPart) -> int | None:
-        """Take in a part of such a slice; return how much of it is here, None if it is to come later.
+        """Accept a part of a large epoch filter; return the bytes received so far, or None if it is to come later.
 
-        Raises PartError for a part that is none.
+        Raises PartError for a part of the wrong length.
         """
         self._store.check(message.cell)
         sent, size = sent_by(message), message.size
@@ -245,7 +248,7 @@ class Cells:
         if seen is None or sent.cell in self.holdings.owned or not seen.may_live(sent.encoded.epoch):
             return size
         if not self._is_owner(message.owner, sent.cell):
-            return size  # Not kept: who owns the cell is to send it.
+            return size  # Not kept: only the owner of the cell is to send it.
         if seen.labels(sent.cell).get(sent.encoded.epoch) == sent.encoded.label:
             return size  # It came another way, or the answer was lost.
         upto = self._incoming.take(sent, message.offset, message.bits, asyncio.get_running_loop().time())
@@ -258,15 +261,15 @@ class Cells:
         return upto
 
     def _is_owner(self, claimed_sender: Contact, cell: Cell) -> bool:
-        """Return whether a peer may be the owner of a cell, as nobody nearer to it is known."""
+        """Return whether no known peer is nearer to the cell than this claimed owner."""
         return self.holder_side.rival(claimed_sender, anchor(cell, self._components.job.cell_bits)) is None
 
     def away_s(self, now: float) -> float:
-        """Return for how many seconds, until this second of the loop, the peer has done nothing."""
+        """Return the seconds since the last beat, at this second of the loop."""
         return 0.0 if self._beat_at is None else now - self._beat_at
 
     def is_stalled(self) -> bool:
-        """Return whether this peer has been away so long that others may own its cells; if so, close them all."""
+        """Return whether this peer was away so long that others may own its cells; if so, close all cells."""
         now = asyncio.get_running_loop().time()
         away_s = self.away_s(now)
         if away_s < STALL_S:
@@ -277,16 +280,16 @@ class Cells:
         return True
 
     async def leave(self, goodbye: Callable[[], Awaitable[None]], deadline_s: float) -> None:
-        """Let others take all cells: close them, say goodbye, and answer until nothing is left or nothing moves."""
+        """Close all cells, say goodbye, and answer until other peers hold them, or none has moved for `deadline_s`."""
         self.holder_side.begin_leaving()
         await goodbye()
         self.sync.close_all()
-        left, since = sum(tally.keys for tally in self._store.cells.values()), self._clock.now()
+        left, since = sum(digest.keys for digest in self._store.cells.values()), self._clock.now()
         handed_over = asyncio.create_task(self.holder_side.handed_over(), name="hand over")
         try:
             while not handed_over.done() and self._clock.now() < since + deadline_s:
                 await asyncio.wait([handed_over], timeout=1.0)
-                keys = sum(tally.keys for tally in self._store.cells.values())
+                keys = sum(digest.keys for digest in self._store.cells.values())
                 if keys < left:
                     left, since = keys, self._clock.now()
         finally:
@@ -317,14 +320,14 @@ class Cells:
 
     def _changed(self, cell: Cell, key: Key) -> None:
         if cell in self.holdings.owned:
-            # What a sync merges it compares with the backups at its end.
+            # A sync compares its merged records with the backups at its end.
             if not (self.records.merging and self.sync.is_syncing(cell)):
                 self.replicator.changed(cell, key)
         elif not self.records.merging:
-            self.holder_side.notify_owner(cell)  # Finished late: its owner must know.
+            self.holder_side.notify_owner(cell)  # A page was finished late: its owner must know.
 
     def _joined(self, newcomer: Contact) -> None:
-        # After a partition we may have taken for the end what was the end of our side only.
+        # After a partition the end of the crawl may have been the end on this side only.
         self._activity.doubt()
         with suppress(NotRunningError):
             self.sync.joined(newcomer)

@@ -1,8 +1,8 @@
-"""A slice too large for one message, in parts: what is still to be sent, what has come, and when to stop.
+"""Sender and receiver of an epoch filter that is too large for one message and travels in parts.
 
-Parts come in order and are as long as they can be, so a slice takes a known number of messages, whoever sends it. What
-has come is kept in memory, no more than `SLICE_WHOLE_BYTES_MAX` and of one slice at a time, and joined when it is
-whole. Whoever sends goes on from where the receiver says it is, so what one message cost is sent again and no more.
+Parts come in order and are as long as they can be, so a filter takes a known number of messages, whoever sends it. The
+receiver keeps the parts of one filter at a time in memory, up to `EPOCH_FILTER_WHOLE_BYTES_MAX`, and merges the whole
+filter. The sender continues at the receiver's position, so a lost message costs one repetition. Decides only.
 """
 
 from math import ceil
@@ -13,48 +13,48 @@ from kadcrawl.keys import Cell
 from kadcrawl.store.bloom.cell_filters import EncodedFilter, Large
 
 IDLE_S = 30.0
-"""After which a slice of which nothing more comes gives way to another's: its sender would have tried again."""
+"""Silence after which a filter gives way to that of another sender: its own sender would have tried again."""
 SENT_MAX = 3
-"""Times the parts of a slice are sent, as the receiver may lose what it had; then the next comparison begins anew."""
+"""Times the parts of a filter are sent, as the receiver may lose them; then the next comparison begins anew."""
 
 
 class PartError(KadcrawlError):
-    """A part is not as long as it has to be."""
+    """A part does not have the required length."""
 
 
 class Outgoing:
-    """A slice that is being sent."""
+    """An epoch filter that is being sent."""
 
     def __init__(self, large: Large, part_bytes: int) -> None:
         self.label = large.label
         self.size = large.pieces.size
         self.at = 0
-        """Byte from which to go on."""
+        """First byte of the next part."""
         self._pieces = large.pieces
         self._part_bytes = part_bytes
         self._left = SENT_MAX * ceil(self.size / part_bytes)
 
     @property
     def is_over(self) -> bool:
-        """Whether it has arrived, or is not to be sent any more."""
+        """Whether the filter has arrived, or is given up."""
         return self.at >= self.size or not self._left
 
     def part(self) -> bytes:
-        """Return what is to be sent next."""
+        """Return the next part."""
         return self._pieces.cut(self.at, self._part_bytes)
 
     def kept(self, upto: int | None) -> None:
-        """The receiver has so many bytes of it; None if it takes none now."""
+        """Note that the receiver has so many bytes; None means that it accepts no part now."""
         self._left -= 1
         self.at = self.size if upto is None else upto
 
     def failed(self) -> None:
-        """No answer came."""
+        """Note that a part was not answered."""
         self._left -= 1
 
 
 class Assembly:
-    """What has come of one slice."""
+    """The received parts of one epoch filter."""
 
     def __init__(self, size: int, part_bytes: int) -> None:
         self.size = size
@@ -66,25 +66,28 @@ class Assembly:
         return len(self.bits) == self.size
 
     def take(self, at: int, bits: bytes) -> None:
-        """Take a part; one that is not the next changes nothing. Raises PartError if it has a length of its own."""
+        """Accept a part, if it is the next one. Raises PartError if its length is not the required one."""
         if at == len(self.bits):
             if len(bits) != min(self._part_bytes, self.size - at):
-                raise PartError(f"there is no part of {len(bits):,} bytes from {at:,} on, of {self.size:,}")
+                raise PartError(
+                    f"a part of {len(bits):,} bytes at byte {at:,} does not fit a filter of {self.size:,} bytes; "
+                    f"send parts of {self._part_bytes:,} bytes, and the rest last"
+                )
             self.bits += bits
 
 
 class Sent(NamedTuple):
-    """Whose slice it is, and which."""
+    """The sender of an epoch filter, and the filter's name."""
 
     sender: bytes
     cell: Cell
     encoded: EncodedFilter
-    """Without its bits."""
+    """The filter without its bits."""
     size: int
 
 
-class IncomingSlice:
-    """What others send here: one slice at a time."""
+class IncomingEpochFilter:
+    """The epoch filter that another peer sends here, one at a time."""
 
     def __init__(self, part_bytes: int) -> None:
         self._part_bytes = part_bytes
@@ -93,9 +96,9 @@ class IncomingSlice:
         self._moved_at = 0.0
 
     def take(self, of: Sent, at: int, bits: bytes, now: float) -> int | None:
-        """Take a part; return how many bytes there are of this slice now, None if another one's is coming.
+        """Accept a part; return the bytes received so far, or None while another filter is being received.
 
-        What is `size` bytes long is to be fetched by `whole` at once. Raises PartError as `Assembly.take` does.
+        At `size` bytes the caller must fetch the filter by `whole` at once. Raises PartError as `Assembly.take` does.
         """
         self.let_go(now)
         if self._of is not None and self._of.sender != of.sender:
@@ -107,14 +110,14 @@ class IncomingSlice:
         return len(self._assembly.bits)
 
     def whole(self) -> EncodedFilter:
-        """Return the slice that has come, and make room for the next."""
+        """Return the complete filter, and make room for the next."""
         assert self._of is not None, "it has come"
         assert self._assembly is not None, "it has come"
-        told = self._of.encoded._replace(bits=bytes(self._assembly.bits))
+        encoded = self._of.encoded._replace(bits=bytes(self._assembly.bits))
         self._of = self._assembly = None
-        return told
+        return encoded
 
     def let_go(self, now: float) -> None:
-        """Forget a slice of which nothing comes any more."""
+        """Forget a filter of which no part comes any more."""
         if now >= self._moved_at + IDLE_S:
             self._of = self._assembly = None

@@ -1,7 +1,7 @@
-"""Records of the history as they travel, and as they are taken in: between the store's rows and the wire's batches.
+"""`Records` turns records of the store into batches for the wire, and merges batches into the store.
 
-A batch says what the records are at the moment it is made. What arrives is checked as if nobody had: a URL must be
-canonical, its place is worked out here. Taking it in is a join in a lattice (later states, more tries, the later
+A batch holds the records in their state at that moment. A received batch is checked as if no peer had: a URL must be
+canonical, and its location is computed here. Merging is a join in a lattice (later states, more tries, the later
 instant), so batches may repeat, overtake each other, and meet URLs that have come another way.
 
 Tests: tests/replication/test_cells.py
@@ -37,18 +37,18 @@ from kadcrawl.store.visit import Visit
 from kadcrawl.urls import is_canonical, origin_of
 
 SEEN_AT_ONCE = 2_000
-"""URLs looked for in slices before other work gets its turn: some 10 ms."""
+"""URLs looked up in epoch filters before other work gets its turn: some 10 ms."""
 WAIT_MAX_S = 86_400.0
-"""Of a wait on the wire."""
+"""Longest wait on the wire."""
 UNFINISHED_WAIT_S = 10.0
-"""How long a page that was fetched, and waits for its links, is left to whoever fetched it: if the owner of a link has
-died it takes until that is noticed, and somebody else owns it."""
+"""Time for which a fetched page is left to its fetcher, while its links travel. If the owner of a link has died, it
+takes that long until another peer owns the link."""
 ROBOTS_BATCH_BYTES_MAX = 512 * 1024
-"""Of all robots.txt in one batch; the rest are fetched again."""
+"""Size of all robots.txt in one batch; the rest are fetched again."""
 
 
 def site_record(site: str, wait_s: float, delay_s: float) -> SiteRecord:
-    """Return how a site must be treated, as it travels."""
+    """Return the clock of a site as it travels."""
     return SiteRecord(site, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
 
 
@@ -78,7 +78,7 @@ class Records:
         now: Callable[[], float],
         trust: RecordTrust,
     ) -> None:
-        """`is_taken`: whether the crawler has the entry just now."""
+        """Read nothing yet; `is_taken` says whether the crawler has an entry just now."""
         self._store = store
         self._frontier = frontier
         self._intake = intake
@@ -87,7 +87,7 @@ class Records:
         self._now = now
         self._trust = trust
         self.merging = False
-        """What changes in the store just now has come from another peer."""
+        """Whether changes in the store just now come from another peer."""
 
     def replication_batch(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
         """Return these records and the clocks of these sites as they are now."""
@@ -95,7 +95,7 @@ class Records:
         return Batch(done, self._pending(entries, moving=False), [self._site(site) for site in sites], [], visits)
 
     def moving(self, keys: Sequence[Key]) -> Batch:
-        """Return these records with all their new owner needs: clocks, delays and robots.txt of their sites."""
+        """Return these records with all that a new owner needs: clocks, delays and robots.txt of their sites."""
         done, entries, visits = self._read(keys, moving=True)
         sites = dict.fromkeys(entry.site for entry in entries)
         again = [visit.url for visit in visits if is_pending(visit.state)]
@@ -112,23 +112,23 @@ class Records:
     def merge(
         self, batch: Batch, only: Cell | None = None, trust_done: bool = True, *, sender: Contact | None = None
     ) -> set[Cell]:
-        """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of.
+        """Merge a batch, or its records of the cell `only`, into the open transaction; return the merged cells.
 
-        With `only` it is from somebody this peer asked as the owner of that cell, else from `sender`. How a site is to
-        be treated only its owner says, or who was asked: by a false clock or robots.txt it is hurried or left alone.
-        What is done is taken only of whom it is believed: with `only` as `believed` says, else as `believes` does.
-        Others' pages are pending, if they are new here.
+        With `only` the batch answers a question of this peer as the owner of that cell; else `sender` has sent it.
+        Clocks and robots.txt count only from the owner of a site or from an asked peer: a false one hurries a site or
+        leaves it alone. DONE records count with `only` if `trust_done`, else as the trust policy says. Other pages
+        become PENDING if they are new here.
         """
         trusted: dict[Cell, bool] = {}
 
-        def is_believed(cell: Cell) -> bool:
+        def is_trusted(cell: Cell) -> bool:
             if only is not None or sender is None:
                 return trust_done
             if cell not in trusted:
                 trusted[cell] = self._trust.trusts(sender, cell, asyncio.get_running_loop().time())
             return trusted[cell]
 
-        def may_tell(cell: Cell) -> bool:
+        def sets_clocks(cell: Cell) -> bool:
             return cell == only if only is not None else sender is not None and self._trust.is_nearest(sender, cell)
 
         now = self._now()
@@ -136,11 +136,11 @@ class Records:
         self.merging = True
         try:
             for site in batch.sites:
-                if may_tell(self._partitioner.cell(site.site)):
+                if sets_clocks(self._partitioner.cell(site.site)):
                     self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now)
             for key in map(Key, batch.done):
                 cell = self._store.cell_of(key)
-                if (only is None or cell == only) and is_believed(cell):
+                if (only is None or cell == only) and is_trusted(cell):
                     self._intake.merge_done(key, now)
                     cells.add(cell)
             for one in batch.pending:
@@ -150,19 +150,19 @@ class Records:
                 if only is not None and place.cell != only:
                     continue
                 link = Link(one.url, one.depth, one.hops)
-                if is_believed(place.cell):
+                if is_trusted(place.cell):
                     due = now + one.wait_s if one.wait_s else 0.0
                     even_seen = only is None and not self._trust.owns(place.cell)
                     self._intake.merge_pending(link, place, now, one.tries, due, even_seen=even_seen)
                 else:
                     self._intake.merge_pending(link, place, now, 0, 0.0)
                 cells.add(place.cell)
-                if may_tell(place.cell):
+                if sets_clocks(place.cell):
                     origins.add(origin_of(one.url))
             for visit in batch.visits:
-                if (visited := self._merge_visit(visit, only, now, is_believed)) is not None:
+                if (visited := self._merge_visit(visit, only, now, is_trusted)) is not None:
                     cells.add(visited)
-                    if may_tell(visited):
+                    if sets_clocks(visited):
                         origins.add(origin_of(visit.url))
             for robots in batch.robots:
                 if robots.origin in origins:
@@ -172,16 +172,17 @@ class Records:
         return cells
 
     def refused(self, batch: Batch, only: Cell) -> list[Key]:
-        """Return the keys of a cell that are pending in a batch and done here, by their fingerprints."""
+        """Return the keys of a cell that are PENDING in a batch and DONE here by an epoch filter."""
         if self._store.expiring_filters is None:
             return []
         places = [self._partitioner.locate(one.url) for one in batch.pending if is_canonical(one.url)]
         return [place.key for place in places if place.cell == only and self._store.state(place.key) == DONE]
 
     async def merge_epoch_filters(self, cell: Cell, epoch_filters: Sequence[EncodedFilter], *, adopt: bool) -> None:
-        """Take in slices of a cell, those of its owner if `adopt`; a cell may have a million URLs pending.
+        """Merge epoch filters of a cell; `adopt` if its owner sent them.
 
-        Slices may be hundreds, each of which takes a millisecond or more: others have their turn in between.
+        The filters may be hundreds, of a millisecond or more each, and the cell may have a million PENDING URLs. So
+        other work gets its turn in between.
         """
         news: list[ExpiringFilter] = []
         for one in {one.epoch: one for one in epoch_filters}.values():
@@ -199,7 +200,7 @@ class Records:
     def _merge_visit(
         self, record: VisitRecord, only: Cell | None, now: float, is_trusted: Callable[[Cell], bool]
     ) -> Cell | None:
-        """Take in a visit; return its cell, or None if it is no URL or not of the cell `only`."""
+        """Merge a visit; return its cell, or None if its URL is not canonical or not of the cell `only`."""
         if not is_canonical(record.url) or self._store.expiring_filters is not None:
             return None
         place = self._partitioner.locate(record.url)
@@ -223,7 +224,7 @@ class Records:
         return place.cell
 
     def _read(self, keys: Sequence[Key], *, moving: bool) -> tuple[list[bytes], list[FrontierEntry], list[VisitRecord]]:
-        """Return what there is of these keys: those done, those pending, and those with visits."""
+        """Return the records of these keys: those DONE, those PENDING, and those with visits."""
         done: list[bytes] = []
         entries, visits = [], []
         for key in keys:

@@ -1,22 +1,20 @@
-"""Copies of every change at the backups: one ordered stream to each peer that keeps something for us.
+"""`Replicator` copies every change to the backups, by one ordered stream to each peer.
 
-A change joins the streams of its cell's backups and travels with the next batch, as it is by then; `delivered` tells
-when all changes so far have been journaled there. After the changes travel the notices: keep this cell, drop that one,
-whose answer shows whether the copy is what we think it is. A stream that cannot be delivered is tried until the peer
-is lost (`lost`), which leaves its cells short of a copy: the sync of the cell finds another backup.
+A change joins the streams of its cell's backups and travels with the next batch, in its state by then. `delivered`
+returns when all changes so far are journaled at a peer. After the changes travel the notices to keep or drop a cell;
+their answers show whether the copies are as expected. A stream is retried until its peer is lost (`lost`). The cells of
+a lost peer lack a copy then, and their next sync finds another backup. The streams are in replication_stream.py.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import Any
 
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
-    BATCH_MAX,
     AssignReplica,
     Batch,
     CellSummary,
@@ -33,137 +31,37 @@ from kadcrawl.replication.overlay_port import LivenessOverlay
 from kadcrawl.replication.peer_tasks import Spawn
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
+from kadcrawl.replication.replication_stream import ReplicationStream
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.store import Store
 from kadcrawl.system.min_interval import MinInterval
 
 REPLICATE_DEADLINE_S = 10.0
-"""One batch, journaled at the other end."""
+"""Deadline of one batch, which includes the journaling at the other end."""
 REPLICATE_RETRY_S = 0.5
 FAILURES_MAX = 3
-"""In a row, after which a peer the overlay does not know is taken for dead."""
-SILENT_S = 1.0
-"""A stream on which nothing has arrived for so long, beside its spacing, is silent: who knows what changes now?"""
-SILENT_MAX_S = 20.0
-"""After which a peer that is live but takes nothing is not waited for any more."""
+"""Failures in a row after which a peer that the overlay does not know counts as dead."""
 QUEUE_MAX = 50_000
-"""Changes waiting for one peer; with more it counts as lost, and what it lacks is found by comparing."""
+"""Changes waiting for one peer. With more the peer counts as lost, and a comparison finds the records it lacks."""
 
 log = logging.getLogger(__name__)
 
 MakeBatch = Callable[[Sequence[Key], Sequence[str]], Batch]
-"""(keys, sites) -> their records as they are now."""
+"""(keys, sites) -> the batch of their records as they are now."""
 
 
 def digest_of(cell: Cell, digest: CellDigest) -> CellSummary:
-    """Return a tally as it travels."""
+    """Return the digest of a cell as it travels."""
     return CellSummary(cell, digest.keys, digest.pending, digest.digest.to_bytes(DIGEST_BYTES, "big"))
 
 
 def held_of(store: Store, cell: Cell) -> CellSummary:
-    """Return what a store has of a cell, as it travels."""
+    """Return the digest of a cell in the store, as it travels."""
     return digest_of(cell, store.cells.get(cell, EMPTY))
 
 
-class ReplicationStream:
-    """What is on its way to one peer."""
-
-    def __init__(self, contact: Contact, min_interval: MinInterval) -> None:
-        self.contact = contact
-        self.min_interval = min_interval
-        self.keys: dict[Key, Cell] = {}
-        self.sites: dict[str, None] = {}
-        self.epochs: dict[Cell, set[int]] = {}
-        """Of jobs that keep fingerprints: grains of a cell in which the peer has something else. They go first."""
-        self.notices: dict[Cell, tuple[int, CellSummary | None]] = {}
-        """Cell -> role, and what the peer has of it; what we have, if None."""
-        self.queued = 0
-        """Changes ever queued; `delivered` counts those journaled at the other end."""
-        self.delivered = 0
-        self.moved_at = 0.0
-        """Second at which some of them were delivered, or the first was queued."""
-        self.waiting: list[tuple[int, asyncio.Future[bool]]] = []
-        self.failures = 0
-        """In a row."""
-        self.lost = False
-        self.task: asyncio.Task[None] | None = None
-
-    @property
-    def empty(self) -> bool:
-        return not (self.keys or self.sites or self.epochs or self.notices)
-
-    def put_epoch(self, cell: Cell, epoch: int, now: float) -> None:
-        grains = self.epochs.setdefault(cell, set())
-        if epoch not in grains:
-            if self.delivered == self.queued:
-                self.moved_at = now
-            grains.add(epoch)
-            self.queued += 1
-
-    def put(self, key: Key, cell: Cell, now: float) -> None:
-        if key not in self.keys:
-            if self.delivered == self.queued:
-                self.moved_at = now
-            self.keys[key] = cell
-            self.queued += 1
-
-    def is_silent(self, now: float) -> bool:
-        """Say whether changes have waited so long that the peer may be lost, yet not so long that it is known."""
-        waited_s = now - self.moved_at - self.min_interval.interval_s
-        return self.delivered < self.queued and SILENT_S <= waited_s < SILENT_MAX_S
-
-    def take(self) -> tuple[dict[Key, Cell], list[str]]:
-        """Take the next changes from the queue."""
-        keys = dict(islice(self.keys.items(), BATCH_MAX))
-        sites = list(islice(self.sites, BATCH_MAX))
-        for key in keys:
-            del self.keys[key]
-        for site in sites:
-            del self.sites[site]
-        return keys, sites
-
-    def take_epochs(self) -> dict[Cell, list[int]]:
-        """Take the slices of the next cells from the queue, each cell's in order of time."""
-        taken = {cell: sorted(grains) for cell, grains in islice(self.epochs.items(), BATCH_MAX)}
-        for cell in taken:
-            del self.epochs[cell]
-        return taken
-
-    def take_notices(self) -> tuple[int, dict[Cell, CellSummary | None]]:
-        """Take the next notices of one role from the queue."""
-        role = next(iter(self.notices.values()))[0]
-        taken = {cell: held for cell, (its, held) in islice(self.notices.items(), BATCH_MAX) if its == role}
-        for cell in taken:
-            del self.notices[cell]
-        return role, taken
-
-    def advance(self, count: int, now: float) -> None:
-        """`count` further changes are journaled at the other end."""
-        self.delivered += count
-        self.moved_at = now
-        still = []
-        for target, future in self.waiting:
-            if self.delivered < target:
-                still.append((target, future))
-            elif not future.done():
-                future.set_result(True)
-        self.waiting = still
-
-    def give_up(self) -> None:
-        """The peer is lost: nothing more will be delivered."""
-        self.lost = True
-        for _, future in self.waiting:
-            if not future.done():
-                future.set_result(False)
-        self.waiting.clear()
-        self.keys.clear()
-        self.sites.clear()
-        self.epochs.clear()
-        self.notices.clear()
-
-
 class Replicator:
-    """All streams of one peer."""
+    """The streams of one peer."""
 
     def __init__(
         self,
@@ -176,7 +74,7 @@ class Replicator:
         spawn: Spawn,
         events: ReplicationEvents,
     ) -> None:
-        """`spacing_s`: least time between two beginnings of a stream."""
+        """Start no stream yet; `min_interval_s` is the shortest time between two starts of a stream."""
         self._overlay = overlay
         self._client = client
         self._store = store
@@ -189,13 +87,13 @@ class Replicator:
 
     @property
     def unacknowledged(self) -> int:
-        """Changes on their way."""
+        """Changes on their way to backups."""
         return sum(stream.queued - stream.delivered for stream in self._streams.values())
 
     def no_backup_reachable(self, cell: Cell) -> bool:
-        """Say whether no backup of a cell owned here takes what we send it; by and by the overlay knows why.
+        """Return whether all backups of a cell owned here are silent, before the overlay knows why.
 
-        Until then what is fetched of the cell is known to this peer alone, and would be fetched again were it to die.
+        Until then only this peer knows the pages fetched from the cell, and its death would have them fetched again.
         """
         owned = self._holdings.owned.get(cell)
         if owned is None or not owned.backups:
@@ -225,31 +123,30 @@ class Replicator:
                     self._give_up(contact)
 
     def put_epochs(self, contact: Contact, cell: Cell, epochs: Iterable[int]) -> None:
-        """Send these slices of a cell owned here to a backup."""
-        for grain in epochs:
-            self._stream(contact).put_epoch(cell, grain, asyncio.get_running_loop().time())
+        """Send these epoch filters of a cell owned here to a backup."""
+        for epoch in epochs:
+            self._stream(contact).put_epoch(cell, epoch, asyncio.get_running_loop().time())
 
     def keep(self, contact: Contact, cell: Cell, role: int) -> None:
-        """Tell a backup of a cell owned here that it is one, and compare what it has."""
-        assert role in (FIRST_BACKUP, SECOND_BACKUP), "the owner needs no telling"
+        """Tell a peer that it is a backup of a cell owned here, and compare its copy."""
+        assert role in (FIRST_BACKUP, SECOND_BACKUP), "only backups are told to keep a cell"
         self._stream(contact).notices[cell] = (role, None)
 
     def drop(self, contact: Contact, held: CellSummary) -> None:
-        """Tell a peer to drop what it holds of a cell, if it is still just that."""
+        """Tell a peer to drop its copy of a cell, if the copy has not changed."""
         self._stream(contact).notices[Cell(held.cell)] = (OWNER, held)
 
     async def delivered(self, contact: Contact) -> bool:
-        """Return when all that is queued for the peer now is journaled there; False if the peer is lost first."""
+        """Return True when all changes queued so far are journaled at the peer; False if the peer is lost first."""
         stream = self._streams.get(contact.id)
         if stream is None or stream.delivered == stream.queued:
             return True
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        stream.waiting = [one for one in stream.waiting if not one[1].done()]  # Who has not the time gives up.
-        stream.waiting.append((stream.queued, future))
+        stream.wait(future)
         return await future
 
     def lost(self, peer: bytes) -> None:
-        """A peer, by ID, is dead or gone."""
+        """Give up the stream to a peer, by ID, that is dead or gone."""
         stream = self._streams.pop(peer, None)
         if stream is not None:
             stream.give_up()
@@ -263,7 +160,7 @@ class Replicator:
         return stream
 
     async def _deliver(self, stream: ReplicationStream) -> None:
-        """Deliver what is queued; returns when all is delivered or the peer is lost."""
+        """Deliver the queue; return when it is empty or the peer is lost."""
         await asyncio.sleep(stream.min_interval.wait_s(asyncio.get_running_loop().time()))
         while not stream.empty and not stream.lost:
             try:
@@ -276,7 +173,7 @@ class Replicator:
             except StorageError:
                 raise
             except Exception:
-                # A fault of ours must not end the peer; what did not arrive is found by comparing.
+                # A bug must not end the peer; a comparison finds the records that did not arrive.
                 log.exception("replication.bug to=%s", stream.contact)
                 self._give_up(stream.contact)
 
@@ -285,14 +182,14 @@ class Replicator:
         while not stream.lost:
             # Made anew at each try: by then it may be DONE.
             records = Replicate(self._overlay.me, self._make_batch(list(keys), sites))
-            # Were others to hear DONE before it is on our disk, a crash would lose the page and nobody would know.
+            # If others heard DONE before it is on this disk, a crash would lose the page unnoticed.
             await self._store.journal.durable()
             if await self._ask(stream, records, Replicated) is not None:
                 stream.advance(len(keys), asyncio.get_running_loop().time())
                 return
 
     async def _deliver_epoch_filters(self, stream: ReplicationStream) -> None:
-        """Deliver slices of some cells, as they are by then: with all that has gone before, and some that comes."""
+        """Deliver epoch filters of some cells in their state by then: they include all changes sent before."""
         left = stream.take_epochs()
         while left and not stream.lost:
             cells, portions = packed(self._store, left)
@@ -300,14 +197,14 @@ class Replicator:
                 await self._store.journal.durable()
             if not cells or await self._ask(stream, KeepEpochFilters(self._overlay.me, cells), Replicated) is not None:
                 for cell, some in portions.items():
-                    for grain in some.large:
-                        await self._deliver_parts(stream, cell, grain)
+                    for epoch in some.large:
+                        await self._deliver_parts(stream, cell, epoch)
                     stream.advance(some.through, asyncio.get_running_loop().time())
                     left[cell] = left[cell][some.through :]
                 left = {cell: rest for cell, rest in left.items() if rest}
 
     async def _deliver_parts(self, stream: ReplicationStream, cell: Cell, epoch: int) -> None:
-        """Deliver a large slice; if it cannot be now, the next comparison finds that it is missing."""
+        """Deliver a large epoch filter; if that fails, the next comparison finds that the filter is missing."""
         outgoing = in_parts(self._store, cell, epoch)
         while outgoing is not None and not outgoing.is_over and not stream.lost:
             message = part_message(self._overlay.me, cell, epoch, outgoing)
@@ -321,14 +218,14 @@ class Replicator:
 
     async def _deliver_notices(self, stream: ReplicationStream) -> None:
         role, taken = stream.take_notices()
-        # Of what was given away meanwhile others decide.
+        # The new owner decides about cells given away meanwhile.
         taken = {cell: held for cell, held in taken.items() if self._holdings.is_open(cell)}
         if not taken:
             return
         cells = [held or held_of(self._store, cell) for cell, held in taken.items()]
         settled = await self._ask(stream, AssignReplica(self._overlay.me, role, cells), ReplicaAssigned)
         if settled is None:
-            # Comes again with the next repair; whoever cannot be told to drop keeps what it has and asks.
+            # The next repair repeats a keep; a peer that misses a drop keeps its copy and notifies the owner.
             return
         for unlike in settled.differing:
             if Cell(unlike.cell) in taken:
@@ -336,19 +233,19 @@ class Replicator:
                     listener(stream.contact, Cell(unlike.cell))
 
     async def _ask(self, stream: ReplicationStream, message: Any, expected: Any) -> Any:
-        """Return the answer; None, after a while, if there is none."""
+        """Return the answer of the stream's peer; None, after a pause, if there is none."""
         contact = stream.contact
         try:
             answer = await self._client.ask(contact, message, expected, REPLICATE_DEADLINE_S)
         except RemoteError as error:
             log.info("replication.failed to=%s why=%s", contact, error.why)
-            stream.failures += 1
+            failures = stream.note_failure()
             self._overlay.suspect(contact)
             await asyncio.sleep(REPLICATE_RETRY_S)
-            if stream.failures >= FAILURES_MAX and not stream.lost and not self._overlay.is_live(contact.id):
+            if failures >= FAILURES_MAX and not stream.lost and not self._overlay.is_live(contact.id):
                 self._give_up(contact)
             return None
-        stream.failures = 0
+        stream.note_success()
         return answer
 
     def _give_up(self, contact: Contact) -> None:

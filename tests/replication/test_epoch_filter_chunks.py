@@ -11,7 +11,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import Batch, KeepFilterPart, KeptFilterPart
 from kadcrawl.replication import epoch_filter_transfer
-from kadcrawl.replication.epoch_filter_chunks import IDLE_S, SENT_MAX, IncomingSlice, Outgoing, PartError, Sent
+from kadcrawl.replication.epoch_filter_chunks import IDLE_S, SENT_MAX, IncomingEpochFilter, Outgoing, PartError, Sent
 from kadcrawl.replication.epoch_filter_transfer import sent_by
 from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.peer_tasks import PeerTasks
@@ -44,7 +44,7 @@ def sent(sender: bytes = b"a", size: int = 2_500, digest: int = 5) -> Sent:
 
 
 def test_it_arrives_whole_part_by_part() -> None:
-    outgoing, incoming = Outgoing(large(), PART), IncomingSlice(PART)
+    outgoing, incoming = Outgoing(large(), PART), IncomingEpochFilter(PART)
     parts = []
     while not outgoing.is_over:
         parts.append(outgoing.part())
@@ -89,7 +89,7 @@ def test_a_sender_goes_on_from_the_receivers_position_or_gives_up() -> None:
 
 
 def test_a_repeat_and_a_part_out_of_turn_change_nothing() -> None:
-    incoming = IncomingSlice(PART)
+    incoming = IncomingEpochFilter(PART)
     assert PART == incoming.take(sent(), 0, bytes(PART), 0.0)
     assert PART == incoming.take(sent(), 0, bytes(PART), 0.0)
     assert PART == incoming.take(sent(), 2 * PART, bytes(500), 0.0)
@@ -100,13 +100,13 @@ def test_a_repeat_and_a_part_out_of_turn_change_nothing() -> None:
 
 @pytest.mark.parametrize("length", [0, 1, PART - 1, PART + 1])
 def test_parts_are_as_long_as_they_can_be_so_that_nobody_drips(length: int) -> None:
-    incoming = IncomingSlice(PART)
+    incoming = IncomingEpochFilter(PART)
     with pytest.raises(PartError):
         incoming.take(sent(), 0, bytes(length), 0.0)
 
 
 def test_one_epoch_filter_comes_at_a_time_and_a_stalled_one_gives_way() -> None:
-    incoming = IncomingSlice(PART)
+    incoming = IncomingEpochFilter(PART)
     assert PART == incoming.take(sent(b"a"), 0, bytes(PART), 0.0)
     assert incoming.take(sent(b"b"), 0, bytes(PART), 1.0) is None
     assert 2 * PART == incoming.take(sent(b"a"), PART, bytes(PART), IDLE_S - 1)
@@ -124,7 +124,7 @@ class Backup:
     """A peer that keeps parts; `upset` happens before each."""
 
     def __init__(self) -> None:
-        self.incoming = IncomingSlice(PART)
+        self.incoming = IncomingEpochFilter(PART)
         self.upset: list[Callable[[], None]] = []
         self.told: list[Any] = []
         self.whole: list[EncodedFilter] = []
@@ -142,7 +142,7 @@ class Backup:
         return KeptFilterPart(upto)
 
     def restart(self) -> None:
-        self.incoming = IncomingSlice(PART)
+        self.incoming = IncomingEpochFilter(PART)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from kadcrawl.link.wire.messages import (
     GotFilterPart,
 )
 from kadcrawl.replication import epoch_filter_transfer
-from kadcrawl.replication.epoch_filter_chunks import IncomingSlice
+from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilter
 from kadcrawl.replication.epoch_filter_transfer import (
     EpochFilterSync,
     encoded_filters,
@@ -92,7 +92,7 @@ class FilterSide:
 
     def deliver_large(self) -> None:
         """The same of a slice in parts."""
-        incoming = IncomingSlice(1_000)
+        incoming = IncomingEpochFilter(1_000)
         for grain in set(self.put):
             outgoing = in_parts(self.store, CELL, grain)
             assert outgoing is not None

@@ -20,7 +20,7 @@ from kadcrawl.link.wire.messages import (
     Replicated,
     SiteRecord,
 )
-from kadcrawl.replication import replicator
+from kadcrawl.replication import replication_stream, replicator
 from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.peer_tasks import NotRunningError, PeerTasks
 from kadcrawl.replication.placement.holdings import Holdings
@@ -269,7 +269,7 @@ def test_one_silent_peer_delays_no_other(streams_bench: StreamsBench) -> None:
 
 def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(streams_bench: StreamsBench) -> None:
     copies = streams_bench.replicator
-    silent_s, silent_max_s = replicator.SILENT_S + SPACING_S, replicator.SILENT_MAX_S
+    silent_s, silent_max_s = replication_stream.SILENT_S + SPACING_S, replication_stream.SILENT_MAX_S
 
     async def scenario() -> None:
         assert not copies.no_backup_reachable(CELL)
@@ -308,7 +308,7 @@ def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(streams_bench: 
     async def scenario() -> None:
         streams_bench.client.down.add(A)
         streams_bench.change(1, cell=OTHER)
-        await asyncio.sleep(replicator.SILENT_S + SPACING_S + 0.01)
+        await asyncio.sleep(replication_stream.SILENT_S + SPACING_S + 0.01)
         assert streams_bench.replicator.no_backup_reachable(OTHER)
         streams_bench.client.down.clear()
         assert await streams_bench.replicator.delivered(A)

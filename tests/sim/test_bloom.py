@@ -12,7 +12,7 @@ import pytest
 
 from kadcrawl.crawl import build
 from kadcrawl.replication import cells, epoch_filter_transfer
-from kadcrawl.replication.epoch_filter_chunks import IncomingSlice
+from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilter
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.bloom import cell_filters, epoch_filter
@@ -52,13 +52,13 @@ def test_nothing_is_lost_when_most_epoch_filters_travel_in_parts(monkeypatch: py
     for module in (epoch_filter_transfer, cells):
         monkeypatch.setattr(module, "EPOCH_FILTER_BYTES_MAX", 60)
     arrived: list[EncodedFilter] = []
-    whole = IncomingSlice.whole
+    whole = IncomingEpochFilter.whole
 
-    def noted(incoming: IncomingSlice) -> EncodedFilter:
+    def noted(incoming: IncomingEpochFilter) -> EncodedFilter:
         arrived.append(whole(incoming))
         return arrived[-1]
 
-    monkeypatch.setattr(IncomingSlice, "whole", noted)
+    monkeypatch.setattr(IncomingEpochFilter, "whole", noted)
     assert {} == run(draw(2, 16).kept_by("bloom")).violations
     assert len(arrived) > 10
 
