@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.support.command import STARTED
+from tests.support.swarm.command import STARTED
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,9 @@ import pytest
 from aiohttp import web
 
 from scripts.kadcrawl_run import page_lines
-from tests.support.command import (
+from tests.support.sites.endless_web import endless_web
+from tests.support.sites.web import Web, html, tree
+from tests.support.swarm.command import (
     KADCRAWL,
     LOOPBACK,
     PIPE,
@@ -29,8 +31,6 @@ from tests.support.command import (
     start,
     until,
 )
-from tests.support.endless_web import endless_web
-from tests.support.web import Web, html, tree
 
 
 async def test_a_crawl_ends_by_itself_and_adds_up(tmp_path: Path) -> None:

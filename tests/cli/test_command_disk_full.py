@@ -10,8 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import SITES, address_of, crawl, ended, finished, joinable, kadcrawl, slow_web, start, until
-from tests.support.endless_web import endless_web
+from tests.support.sites.endless_web import endless_web
+from tests.support.swarm.command import (
+    SITES,
+    address_of,
+    crawl,
+    ended,
+    finished,
+    joinable,
+    kadcrawl,
+    slow_web,
+    start,
+    until,
+)
 
 DISK_BYTES = 72 * 1024 * 1024
 """A little more than the reserve."""

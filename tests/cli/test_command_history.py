@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import address_of, crawl, finished, interrupted, joinable, kadcrawl, slow_web, until
-from tests.support.web import Web, html
+from tests.support.sites.web import Web, html
+from tests.support.swarm.command import address_of, crawl, finished, interrupted, joinable, kadcrawl, slow_web, until
 
 PAGES = 60
 

@@ -24,7 +24,8 @@ from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.membership.key_store import KeyStore
-from tests.support.command import (
+from tests.support.sites.web import Web, tree
+from tests.support.swarm.command import (
     KADCRAWL,
     LOOPBACK,
     Run,
@@ -36,7 +37,6 @@ from tests.support.command import (
     kadcrawl,
     start,
 )
-from tests.support.web import Web, tree
 
 LOOSE = SwarmKey(b"l" * 32)
 NO_KEY = {"KADCRAWL_KEY": ""}

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.support.command import (
+from tests.support.sites.endless_web import endless_web
+from tests.support.swarm.command import (
     LOOPBACK,
     SITES,
     address_of,
@@ -22,7 +23,6 @@ from tests.support.command import (
     start,
     until,
 )
-from tests.support.endless_web import endless_web
 
 PAGES = 400
 SOME = 20

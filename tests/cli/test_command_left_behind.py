@@ -10,9 +10,19 @@ from pathlib import Path
 from aiohttp import web
 
 from kadcrawl.cli.local.salvage import pending_urls
-from tests.cli.test_command_local import locked_by
-from tests.support.command import IMPATIENT, SITES, children, crawl, ended, finished, kadcrawl, start, until
-from tests.support.web import Web, html
+from tests.support.sites.web import Web, html
+from tests.support.swarm.command import (
+    IMPATIENT,
+    SITES,
+    children,
+    crawl,
+    ended,
+    finished,
+    kadcrawl,
+    locked_by,
+    start,
+    until,
+)
 
 PEERS = 4
 HOLDERS = 3

@@ -9,7 +9,9 @@ import pytest
 from aiohttp import web
 
 from kadcrawl.peer.job_store import journaled_job
-from tests.support.command import (
+from tests.support.sites.endless_web import endless_web
+from tests.support.sites.web import Web, html, tree
+from tests.support.swarm.command import (
     SITES,
     address_of,
     ended,
@@ -21,8 +23,6 @@ from tests.support.command import (
     start,
     until,
 )
-from tests.support.endless_web import endless_web
-from tests.support.web import Web, html, tree
 
 
 async def test_a_swarm_of_commands(tmp_path: Path) -> None:

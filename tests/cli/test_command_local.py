@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.peer.job_store import journaled_job
-from tests.support.command import (
+from tests.support.sites.web import Web, tree
+from tests.support.swarm.command import (
     IMPATIENT,
     LOOPBACK,
     SITES,
@@ -20,18 +21,11 @@ from tests.support.command import (
     ended,
     finished,
     kadcrawl,
+    locked_by,
     slow_web,
     start,
     until,
 )
-from tests.support.web import Web, tree
-
-
-def locked_by(lock: Path, pid: int) -> bool:
-    """Whether the process holds the lock."""
-    return f"{pid} " in "".join(
-        line for line in Path("/proc/locks").read_text().splitlines(True) if f":{lock.stat().st_ino} " in line
-    )
 
 
 @pytest.mark.parametrize("round_", range(2))

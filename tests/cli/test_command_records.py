@@ -16,9 +16,19 @@ from kadcrawl.cli.app import main
 from scripts.kadcrawl_run import page_lines
 from sim.sample_pages import SITES
 from sim.sample_web import SampleWeb
-from tests.support.command import address_of, children, crawl, ended, interrupted, joinable, kadcrawl, start, until
 from tests.support.records import records
-from tests.support.web import Web, html, slow
+from tests.support.sites.web import Web, html, slow
+from tests.support.swarm.command import (
+    address_of,
+    children,
+    crawl,
+    ended,
+    interrupted,
+    joinable,
+    kadcrawl,
+    start,
+    until,
+)
 
 EXAMPLE = Path("scripts/records/kadcrawl.toml")
 ALMANAC = [site.name for site in SITES].index("almanac")

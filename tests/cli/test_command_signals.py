@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import address_of, ended, finished, joinable, joined, kadcrawl, until
-from tests.support.endless_web import endless_web
+from tests.support.sites.endless_web import endless_web
+from tests.support.swarm.command import address_of, ended, finished, joinable, joined, kadcrawl, until
 
 JOB = ("--delay", "0", "--scope", "any", "--exit-when-done")
 

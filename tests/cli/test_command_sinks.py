@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from kadcrawl.cli.app import main
 from kadcrawl.cli.commands import crawl as crawl_module, export
-from tests.sinks.conftest import Directory, in_json_lines, in_parquet, in_sqlite
-from tests.support.command import crawl, ended, finished, kadcrawl, slow_web, start, until
+from tests.support.sinks.peer_directory import Directory
+from tests.support.sinks.readers import in_json_lines, in_parquet, in_sqlite
+from tests.support.swarm.command import crawl, ended, finished, kadcrawl, slow_web, start, until
 
 README = Path(__file__).parent.parent.parent / "README.md"
 

@@ -11,7 +11,7 @@ from kadcrawl.balance.training_data import BATCHES_FILE, batch_line, load_batche
 from kadcrawl.cli import options
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.settings.job import Job
-from tests.support.command import SITES, crawl, finished, kadcrawl, slow_web
+from tests.support.swarm.command import SITES, crawl, finished, kadcrawl, slow_web
 
 NODE = MachineProfile(2, 2.4, 4.0, 10.0, 5.0)
 POWERS = [f"--power={name}={getattr(NODE, name)}" for name in MachineProfile.__dataclass_fields__]

@@ -18,9 +18,9 @@ from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS
 from kadcrawl.store.store import Store
-from tests.support.command import LOOPBACK, finished, kadcrawl
-from tests.support.proxies import ProxyServer
-from tests.support.web import Web, tree
+from tests.support.sites.proxies import ProxyServer
+from tests.support.sites.web import Web, tree
+from tests.support.swarm.command import LOOPBACK, finished, kadcrawl
 
 ROOT = Path(__file__).parent.parent.parent
 LOCAL = 'seeds = ["http://127.0.0.2/"]\n'

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import (
+from tests.support.sites.endless_web import endless_web
+from tests.support.swarm.command import (
     children as processes_of,
     crawl,
     finished,
@@ -16,7 +17,6 @@ from tests.support.command import (
     start,
     until,
 )
-from tests.support.endless_web import endless_web
 
 
 def leaf(data: Path) -> None:

@@ -15,7 +15,7 @@ from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.robots_fetch import TURNS_MAX, RobotsSearch
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
-from tests.support.poison_pages import dies_reading
+from tests.support.swarm.poison_pages import dies_reading
 
 STEP_S = 0.25
 """In which a second can be written exactly."""

@@ -2,19 +2,19 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kadcrawl import Config, Limits, Peer
 from kadcrawl.peer.environment import Environment
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.support.brisk_loop import BriskLoop
-from tests.support.peers import JOB, QUICK, finish
+from tests.support.sites.foreign_addresses import ALLOWED, CrawlSeeds, Listener, Names
+from tests.support.swarm.brisk_loop import BriskLoop
+from tests.support.swarm.peers import JOB, QUICK, finish
 
 WAITING = ("test_members.py",)
 """Peers wait for each other in these, and for nobody outside."""
@@ -23,44 +23,6 @@ WAITING = ("test_members.py",)
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Give the tests of this directory their loop: those that mostly wait the one where that is brisk."""
     return {"brisk": BriskLoop} if item.path.name in WAITING else {"usual": asyncio.SelectorEventLoop}
-
-
-ALLOWED = "127.0.0.2"
-"""Where the hostile server is, which stands for the public internet: the only address that a crawl here may use."""
-
-
-class Names(AbstractResolver):
-    """Gives every name these addresses; if there are several answers, one after the other, and then the last again."""
-
-    def __init__(self, *answers: Sequence[str]) -> None:
-        self._answers = list(answers)
-        self.asked: list[str] = []
-
-    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
-        self.asked.append(host)
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=socket.IPPROTO_TCP,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for address in answer
-        ]
-
-    async def close(self) -> None:
-        """There is nothing to close."""
-
-
-@dataclass
-class Listener:
-    """Counts who connects to a port of this machine, whatever the address."""
-
-    port: int = 0
-    connections: int = 0
 
 
 @pytest.fixture
@@ -77,11 +39,8 @@ async def listener() -> AsyncIterator[Listener]:
         yield listening
 
 
-Crawl = Callable[..., Awaitable[dict[str, LoggedPage]]]
-
-
 @pytest.fixture
-def crawl(tmp_path: Path) -> Crawl:
+def crawl(tmp_path: Path) -> CrawlSeeds:
     """Return a coroutine function that crawls seeds to the end and returns the page lines: one for each URL."""
 
     async def run(

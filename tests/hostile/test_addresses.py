@@ -19,11 +19,10 @@ from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.urls import canonical, host_of
-from tests.crawl.fetch.test_address_guard import NOT_PUBLIC
-from tests.hostile.conftest import ALLOWED, Crawl, Listener, Names
-from tests.support.address_forms import FORMS
-from tests.support.scripted_site import LIMITS
-from tests.support.web import Web, html
+from tests.support.sites.address_forms import FORMS, NOT_PUBLIC
+from tests.support.sites.foreign_addresses import ALLOWED, CrawlSeeds, Listener, Names
+from tests.support.sites.scripted_site import LIMITS
+from tests.support.sites.web import Web, html
 
 LOOPBACK = ("127.0.0.1", "::1")
 
@@ -126,7 +125,7 @@ async def test_a_name_that_is_bound_anew_is_judged_anew(listener: Listener, monk
 
 
 async def test_a_name_that_is_bound_anew_after_its_robots_txt_gets_no_request(
-    crawl: Crawl, monkeypatch: pytest.MonkeyPatch
+    crawl: CrawlSeeds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetcher_module, "DNS_TTL_S", 0)
     async with Web(sites=2) as site:
@@ -155,7 +154,7 @@ TAGS = {
 }
 
 
-async def test_an_allowed_site_leads_a_crawl_to_none_of_them(crawl: Crawl, listener: Listener) -> None:
+async def test_an_allowed_site_leads_a_crawl_to_none_of_them(crawl: CrawlSeeds, listener: Listener) -> None:
     """Whatever way it takes, each URL there is has one line, and that says why it was not fetched."""
     forms = [written(name, listener) for name in CHOSEN] + [
         form.replace("PORT", str(listener.port)) for form in RELATIVE

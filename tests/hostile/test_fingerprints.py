@@ -16,8 +16,8 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.store.bloom.encoding import to_bytes
 from kadcrawl.store.bloom.epoch_filter import EpochFilter
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
-from tests.hostile.test_members import LIAR, liar, say
-from tests.support.peers import MakePeer, make_peer as make_peer
+from tests.support.links.liar import LIAR, liar, say
+from tests.support.swarm.peers import MakePeer, make_peer as make_peer
 
 LIAR_AT = Contact(LIAR, "127.0.0.1", 9)
 

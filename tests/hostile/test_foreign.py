@@ -4,8 +4,8 @@ import pytest
 
 from kadcrawl.keys import Cell, anchor, id_bytes
 from kadcrawl.link.wire.messages import Batch, CellEpochFilters, Contact, KeepEpochFilters, PendingRecord, Recall
-from tests.hostile.test_members import LIAR, visit
-from tests.support.peers import MakePeer, make_peer as make_peer
+from tests.support.links.liar import LIAR, visit
+from tests.support.swarm.peers import MakePeer, make_peer as make_peer
 from tests.support.waiting import until
 
 

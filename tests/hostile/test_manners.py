@@ -8,9 +8,9 @@ from aiohttp import web
 from kadcrawl.link.wire.messages import Batch, Contact, PendingRecord, Replicate, Replicated, RobotsRecord, SiteRecord
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.urls import origin_of
-from tests.support.member_requests import KEY, ask
-from tests.support.peers import MakePeer, finish, make_peer as make_peer
-from tests.support.web import Web, html
+from tests.support.links.member_requests import KEY, ask
+from tests.support.sites.web import Web, html
+from tests.support.swarm.peers import MakePeer, finish, make_peer as make_peer
 
 
 @pytest.mark.parametrize("with_a_page", [False, True])

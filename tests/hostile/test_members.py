@@ -2,8 +2,8 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kadcrawl import Job, Peer
+from kadcrawl import Job
 from kadcrawl.cli.view.status import show
 from kadcrawl.cli.view.table import print_rows
 from kadcrawl.crawl.content.link_finder import deeper
 from kadcrawl.crawl.page_budget import Budget, listed
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key, anchor, id_bytes
-from kadcrawl.link.client import LinkClient
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.census_rows import fitting, packed_rows, read_rows
 from kadcrawl.link.wire.codec import pack, unpack
@@ -86,7 +85,6 @@ from kadcrawl.link.wire.messages import (
     TakeOver,
     TakeOverAnswer,
     Tally,
-    VisitRecord,
     Wave,
     Welcome,
     Window,
@@ -105,13 +103,10 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.schema import DONE, STATE_MAX
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
-from tests.support.peers import MakePeer, make_peer as make_peer
+from tests.support.links.liar import BYTES_MAX, DIGEST, LIAR, NOWHERE, liar, say, visit
+from tests.support.swarm.peers import MakePeer, make_peer as make_peer
 from tests.support.waiting import until
 
-BYTES_MAX = 5 * 1024 * 1024
-LIAR = b"\x99" * 20
-DIGEST = bytes(16)
-NOWHERE = ["0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "localhost", "127.1", "fe80::1%lo", "[::1]", "x" * 64]
 URLS = [
     "http://a.example/",
     "http://a.example",
@@ -128,11 +123,6 @@ URLS = [
     "http://\u4e2d/",
 ]
 CELLS = [0, 2**16 - 1, 2**16, 2**24 - 1]
-
-
-def visit(url: str, state: int, due_s: float | None = LONG_S_MAX) -> VisitRecord:
-    odd = "x" * 64
-    return VisitRecord(url, SMALL_MAX, state, SMALL_MAX, 86_400.0, due_s, LONG_S_MAX, odd, odd, odd, odd, SMALL_MAX)
 
 
 def batch(urls: Sequence[str] = URLS) -> Batch:
@@ -213,27 +203,6 @@ def lies(me: Contact) -> Iterator[Message]:
     yield Add(URLS)
     yield Add(["x"] * BATCH_MAX)
     yield GetStatus()
-
-
-@asynccontextmanager
-async def liar() -> AsyncIterator[LinkClient]:
-    client = LinkClient(BYTES_MAX)
-    await client.open()
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
-async def say(client: LinkClient, peer: Peer, lie: Message) -> Message | str:
-    """Return the answer, or the sentence by which it is refused."""
-    try:
-        return await client.ask(peer.contact.address, lie, Reply, 10.0)  # type: ignore[arg-type]
-    except RemoteError as error:
-        why = error.why
-    assert "an error of this peer" not in why, f"{type(lie).__name__}: {why}"
-    assert "malformed" not in why, f"{type(lie).__name__}: {why}"
-    return why
 
 
 def bugs(caplog: pytest.LogCaptureFixture) -> list[str]:

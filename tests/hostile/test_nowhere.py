@@ -25,9 +25,9 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.overlay.protocol import DatagramProtocol
 from kadcrawl.overlay.routing import Neighbor
 from sim.loop import SimLoop
-from tests.hostile.test_members import BYTES_MAX, DIGEST, LIAR, NOWHERE, liar, say
-from tests.support.overlay_peers import ip, our_peer, scripted_peer
-from tests.support.peers import MakePeer, make_peer as make_peer
+from tests.support.links.liar import BYTES_MAX, DIGEST, LIAR, NOWHERE, liar, say
+from tests.support.swarm.overlay_peers import ip, our_peer, scripted_peer
+from tests.support.swarm.peers import MakePeer, make_peer as make_peer
 from tests.support.waiting import until
 
 ANNE, BERT, CARL = 1 << 150, 2 << 150, 3 << 150

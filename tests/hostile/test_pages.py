@@ -14,8 +14,8 @@ from kadcrawl.crawl.content.html_links import HTML_BYTES_MAX, LinkExtractor
 from kadcrawl.crawl.content.simhash import simhash
 from kadcrawl.settings.limits import Limits
 from kadcrawl.urls import canonical
-from tests.hostile.conftest import Crawl
-from tests.support.web import Web, html
+from tests.support.sites.foreign_addresses import CrawlSeeds
+from tests.support.sites.web import Web, html
 
 PAGE = "http://h/d/p"
 MANY = 100_000
@@ -205,7 +205,7 @@ def test_a_long_attribute_is_read_in_one_walk(content: str) -> None:
     assert "http://h/x" == page.links[-1]
 
 
-async def test_a_site_of_such_pages_is_crawled_to_its_end(crawl: Crawl) -> None:
+async def test_a_site_of_such_pages_is_crawled_to_its_end(crawl: CrawlSeeds) -> None:
     """All at once; and what they lead to, whatever it is, is a URL with a line of its own."""
     pages = {f"/page/{number}": row for number, row in enumerate(ROWS.values()) if len(row.body) < 2_000_000}
     assert len(pages) > 40

@@ -12,8 +12,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl.crawl.output.warc import WarcWriter, warc_name
 from kadcrawl.urls import canonical
-from tests.hostile.conftest import Crawl
-from tests.support.web import Web, html
+from tests.support.sites.foreign_addresses import CrawlSeeds
+from tests.support.sites.web import Web, html
 
 JOBS = {
     "up": "../../../escaped",
@@ -100,7 +100,7 @@ def relative_files(directory: Path) -> Iterator[str]:
     return (str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
 
 
-async def test_a_crawl_leaves_its_own_files_whatever_a_site_names(crawl: Crawl, tmp_path: Path) -> None:
+async def test_a_crawl_leaves_its_own_files_whatever_a_site_names(crawl: CrawlSeeds, tmp_path: Path) -> None:
     def answer(request: web.BaseRequest) -> web.StreamResponse:
         disposition = DISPOSITIONS[len(request.path) % len(DISPOSITIONS)]
         return web.Response(

@@ -20,9 +20,9 @@ from kadcrawl.crawl.fetch.fetcher import HEADERS_MAX
 from kadcrawl.crawl.fetch.metered_connection import FRAMING_MAX
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.output.warc import WarcWriter
-from tests.support.hostile_site import Drip, Endless, HostileSite
-from tests.support.proxies import certificate, serving_tls
-from tests.support.scripted_site import (
+from tests.support.sites.hostile_site import Drip, Endless, HostileSite
+from tests.support.sites.proxies import certificate, serving_tls
+from tests.support.sites.scripted_site import (
     CHUNKED,
     DRIP,
     FLOOD,

@@ -12,11 +12,11 @@ from aiohttp import web
 
 from kadcrawl.crawl.content import link_finder, sitemap
 from kadcrawl.crawl.content.sitemap import Sitemap
-from tests.hostile.conftest import Crawl
-from tests.support.hostile_site import Endless, HostileSite
-from tests.support.peers import QUICK
-from tests.support.scripted_site import GZIPPED, HANG, KEEP, OK, RESET, Step, length
-from tests.support.web import Web, html
+from tests.support.sites.foreign_addresses import CrawlSeeds
+from tests.support.sites.hostile_site import Endless, HostileSite
+from tests.support.sites.scripted_site import GZIPPED, HANG, KEEP, OK, RESET, Step, length
+from tests.support.sites.web import Web, html
+from tests.support.swarm.peers import QUICK
 
 HOPS = QUICK.redirects_max
 DEPTH = 15
@@ -35,7 +35,7 @@ def refreshed(request: web.BaseRequest) -> web.Response:
     return web.Response(text=text, content_type="text/html")
 
 
-async def test_redirects_end_whatever_they_lead_to(crawl: Crawl) -> None:
+async def test_redirects_end_whatever_they_lead_to(crawl: CrawlSeeds) -> None:
     async with Web() as site:
         site.pages |= {
             "/itself": lambda request: to("/itself"),
@@ -106,7 +106,7 @@ ROBOTS: dict[str, tuple[list[Step], str | None, str | None, int]] = {
 }  # fmt: skip
 
 
-async def test_no_robots_txt_is_taken_for_one_that_forbids_nothing(crawl: Crawl) -> None:
+async def test_no_robots_txt_is_taken_for_one_that_forbids_nothing(crawl: CrawlSeeds) -> None:
     """A file without end counts as far as it is read; of one that broke off nobody knows what it forbids."""
     limits = replace(QUICK, body_bytes_max=1_000_000, inflated_bytes_max=2_000_000, idle_timeout_s=0.3)
     async with AsyncExitStack() as stack:
@@ -126,7 +126,7 @@ async def test_no_robots_txt_is_taken_for_one_that_forbids_nothing(crawl: Crawl)
     assert len(seeds) == len(lines)
 
 
-async def test_robots_txt_that_leads_to_ever_new_ones_is_given_up(crawl: Crawl) -> None:
+async def test_robots_txt_that_leads_to_ever_new_ones_is_given_up(crawl: CrawlSeeds) -> None:
     async with Web() as site:
         site.pages["/robots.txt"] = lambda request: to(next_query(request))
         site.pages["/"] = lambda request: html()
@@ -136,7 +136,7 @@ async def test_robots_txt_that_leads_to_ever_new_ones_is_given_up(crawl: Crawl) 
     assert [None] == [line.failed for line in lines.values()]
 
 
-async def test_robots_txt_of_one_site_cannot_use_up_the_hops_of_another(crawl: Crawl) -> None:
+async def test_robots_txt_of_one_site_cannot_use_up_the_hops_of_another(crawl: CrawlSeeds) -> None:
     """Where a robots.txt redirects to that of another site as its last hop, nothing is learned of that one."""
     async with Web() as victim, Web() as evil:
         victim.pages |= {
@@ -180,7 +180,7 @@ SITEMAPS: dict[str, tuple[str | bytes, str | None]] = {
 }  # fmt: skip
 
 
-async def test_sitemaps_are_read_once_each_and_no_further_than_they_may(crawl: Crawl) -> None:
+async def test_sitemaps_are_read_once_each_and_no_further_than_they_may(crawl: CrawlSeeds) -> None:
     limits = replace(QUICK, inflated_bytes_max=2_000_000, sitemap_urls_max=20)
     async with Web() as site:
 
@@ -199,7 +199,7 @@ async def test_sitemaps_are_read_once_each_and_no_further_than_they_may(crawl: C
     assert set(site.fetched.values()) == {1}
 
 
-async def test_few_large_sitemaps_are_in_memory_at_a_time(crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_few_large_sitemaps_are_in_memory_at_a_time(crawl: CrawlSeeds, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a few bytes on its way, and is read in turns with all the others."""
     limits = replace(QUICK, large_body_bytes=10_000, large_contents_max=2)
     reading: list[str] = []

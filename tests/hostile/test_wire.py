@@ -30,10 +30,10 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.overlay.datagrams import HEADER, KINDS
 from kadcrawl.settings.limits import Limits
 from sim.loop import SimLoop
-from tests.overlay.conftest import loop as loop
-from tests.support.link_ends import LOCAL, frames
-from tests.support.overlay_peers import ip, our_peer, scripted_peer
-from tests.support.wrong_fields import plain, right_messages, wrong_messages, wrong_rows
+from tests.support.links.link_ends import LOCAL, frames
+from tests.support.links.wrong_fields import plain, right_messages, wrong_messages, wrong_rows
+from tests.support.swarm.overlay_peers import ip, our_peer, scripted_peer
+from tests.support.swarm.sim_loop import loop as loop
 
 BYTES_MAX = Limits().message_bytes_max
 ANNE, BERT = 1 << 150, 2 << 150

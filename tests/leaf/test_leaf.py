@@ -21,10 +21,10 @@ from kadcrawl.link.wire.messages import GRANT_URLS_MAX, LOANS_MAX, PeerCounters,
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.support.crash import crash
-from tests.support.peers import QUICK, MakePeer, finish, swarm
+from tests.support.sites.web import Web, slow, tree
+from tests.support.swarm.crash import crash
+from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, slow, tree
 
 SITES = 16
 PAGES = 600

@@ -12,7 +12,7 @@ from kadcrawl.leaf.peer_selection import (
     FullPeers,
 )
 from kadcrawl.link.wire.messages import Contact
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
 
 BOOTSTRAP = [("one.example", 4160), contact(2).address]
 

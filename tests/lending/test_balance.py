@@ -13,8 +13,8 @@ from kadcrawl.keys import ID_BITS, firstdiff
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, Lend, Lent, PendingRecord, SiteRecord
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.peers import QUICK, MakePeer, finish
-from tests.support.web import Web, slow, tree
+from tests.support.sites.web import Web, slow, tree
+from tests.support.swarm.peers import QUICK, MakePeer, finish
 
 WEAK = replace(QUICK, fetches_max=1)
 """One request at a time."""

@@ -25,10 +25,10 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.owned_sites import SITES, answered, sites_of
-from tests.support.peers import JOB, QUICK, MakePeer, finish
+from tests.support.sites.owned_sites import SITES, answered, sites_of
+from tests.support.sites.web import Web
+from tests.support.swarm.peers import JOB, QUICK, MakePeer, finish
 from tests.support.waiting import until
-from tests.support.web import Web
 
 SLOW = replace(QUICK, fetches_max=1)
 """One request at a time."""

@@ -1,88 +1,24 @@
 """The lender's side of loans: the effects of reports, silence and recalls."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from pathlib import Path
-from random import Random
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
 from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
-from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.errors import RemoteError
-from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
+from kadcrawl.keys import id_bytes, site_hash, url_key
 from kadcrawl.lending import loan as loan_module
-from kadcrawl.lending.lender import Lender
 from kadcrawl.lending.loan import RECALLED_MAX_S, RETURNED_WAIT_MAX_S
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import (
-    Batch,
-    Contact,
-    Lend,
-    Lent,
     LoanReport,
-    PendingRecord,
     RenewLease,
     ReturnedUrl,
     SiteRecord,
 )
-from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.store import DONE, PENDING, Store
-from sim.loop import SimLoop, world
-
-BITS = 4
-CONNECTIONS = 3
-SITE = "a.example"
-ME, A, B = (Contact(id_bytes(number), "10.0.0.1", 4160 + number) for number in (1, 2, 3))
-CELL = Cell(site_hash(SITE)[0] >> 4)
-
-
-class LenderBench:
-    def __init__(self, loop: SimLoop, directory: Path, delay_s: float) -> None:
-        self.loop = loop
-        self.store = Store(directory, 0.0, lambda fds: None)
-        self.store.begin(BITS)
-        self.frontier = Frontier(self.store, Limits(site_connections_max=CONNECTIONS), delay_s)
-        self.frontier.open(CELL, 0.0, hold=False)
-        self.lends: list[Lend] = []
-        self.fails = False
-        self.lender = Lender(
-            me=lambda: ME,
-            client=self,  # type: ignore[arg-type]
-            store=self.store,
-            frontier=self.frontier,
-            records=SimpleNamespace(lending=self.batch),  # type: ignore[arg-type]
-            activity=Activity(),
-            now=loop.time,
-            random=Random(1),
-            wake=lambda: None,
-            spawn=lambda work, name: work.close(),
-        )
-        for number in range(6):
-            url = f"http://{SITE}/{number}"
-            entry = self.store.accept(url_key(site_hash(SITE), url), SITE, url, 0, 0)
-            assert entry is not None
-            self.frontier.add(entry, 0.0)
-
-    def batch(self, entries: list[Any]) -> Batch:
-        pending = [PendingRecord(entry.url, 0, 0, 0, 0.0) for entry in entries]
-        return Batch([], pending, [SiteRecord(SITE, 0.0, 0.0)], [])
-
-    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
-        self.lends.append(message)
-        if self.fails:
-            raise RemoteError(to, "no answer")
-        return Lent(True)
-
-    async def report(self, borrower: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
-        """Report of the `number`th loan; return which loans go on."""
-        one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s), [], [], False)
-        return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(borrower, [one]))).active]
+from kadcrawl.store.store import DONE, PENDING
+from tests.support.swarm.lender_bench import CELL, CONNECTIONS, SITE, A, B, LenderBench, Play
 
 
 def fetch_next(bench: LenderBench) -> FrontierEntry | None:
@@ -95,27 +31,7 @@ def fetch_next(bench: LenderBench) -> FrontierEntry | None:
     return entry
 
 
-Play = Callable[[float, Callable[[LenderBench], Coroutine[Any, Any, None]]], None]
-
-
-@pytest.fixture
-def play(tmp_path: Path) -> Play:
-    def play(delay_s: float, scenario: Callable[[LenderBench], Coroutine[Any, Any, None]]) -> None:
-        async def whole(bench: LenderBench) -> None:
-            tasks = [asyncio.create_task(bench.store.journal.run()), asyncio.create_task(bench.lender.run())]
-            await scenario(bench)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            bench.store.close()
-
-        with world(0) as loop:
-            loop.run_until_complete(whole(LenderBench(loop, tmp_path, delay_s)))
-
-    return play
-
-
-def test_an_unreported_loan_is_recalled_and_its_site_rests_as_reported(play: Play) -> None:
+def test_an_unreported_loan_is_recalled_and_its_site_rests_as_reported(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 3)
         assert await bench.report(A, 0, wait_s=60.0)
@@ -126,10 +42,10 @@ def test_an_unreported_loan_is_recalled_and_its_site_rests_as_reported(play: Pla
         assert bench.frontier.next(bench.loop.time() + 50.0) is None
         assert bench.frontier.next(bench.loop.time() + 61.0) is not None
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)
 
 
-def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play: Play) -> None:
+def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         await bench.lender.lend(B, SITE, 2)
@@ -137,11 +53,11 @@ def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play:
         assert [bench.lends[0].loan] == await bench.report(A, 0, delay_s=10.0)
         assert [] == await bench.report(B, 1, delay_s=10.0)
 
-    play(0.0, scenario)
+    play_loans(0.0, scenario)
 
 
 def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
-    play: Play, monkeypatch: pytest.MonkeyPatch
+    play_loans: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loan_module, "LATE_PAGES_MAX", 2)
 
@@ -156,10 +72,10 @@ def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
             await bench.lender.renew_lease(RenewLease(borrower, [one]))
         assert [PENDING, DONE, DONE] == [bench.store.state(key) for key in keys]
 
-    play(0.0, scenario)
+    play_loans(0.0, scenario)
 
 
-def test_a_loan_of_a_closed_cell_is_not_kept_for_ever_by_reports(play: Play) -> None:
+def test_a_loan_of_a_closed_cell_is_not_kept_for_ever_by_reports(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         bench.frontier.close(CELL)
@@ -169,20 +85,20 @@ def test_a_loan_of_a_closed_cell_is_not_kept_for_ever_by_reports(play: Play) -> 
             await asyncio.sleep(1.0)
         assert (0, 0) == (bench.lender.urls, bench.frontier.lent(CELL))
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)
 
 
-def test_a_loan_whose_offer_failed_goes_on_only_if_it_was_begun(play: Play) -> None:
+def test_a_loan_whose_offer_failed_goes_on_only_if_it_was_begun(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         bench.fails = True
         assert 0 == await bench.lender.lend(A, SITE, 2)
         assert [] == await bench.report(A, 0)
         assert 0 == bench.lender.urls
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)
 
 
-def test_connections_are_given_only_when_no_request_of_ours_uses_them(play: Play) -> None:
+def test_connections_are_given_only_when_no_request_of_ours_uses_them(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
         lent = asyncio.create_task(bench.lender.lend(A, SITE, 2))
@@ -194,11 +110,11 @@ def test_connections_are_given_only_when_no_request_of_ours_uses_them(play: Play
         assert 1 == bench.lends[0].connections
         assert bench.frontier.next(bench.loop.time()) is None
 
-    play(0.0, scenario)
+    play_loans(0.0, scenario)
 
 
 @pytest.mark.parametrize("closes", [True, False])
-def test_a_loan_without_free_connections_or_an_open_cell_is_not_offered(play: Play, closes: bool) -> None:
+def test_a_loan_without_free_connections_or_an_open_cell_is_not_offered(play_loans: Play, closes: bool) -> None:
     async def scenario(bench: LenderBench) -> None:
         own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
         lent = asyncio.create_task(bench.lender.lend(A, SITE, 2))
@@ -211,11 +127,11 @@ def test_a_loan_without_free_connections_or_an_open_cell_is_not_offered(play: Pl
         assert await lent is None
         assert ([], 0, 0) == (bench.lends, bench.lender.urls, bench.frontier.lent(CELL))
 
-    play(0.0, scenario)
+    play_loans(0.0, scenario)
 
 
 @pytest.mark.parametrize("wait_s", [0.0, 1000.0, 1e6])
-def test_a_borrower_without_progress_loses_its_loan_whatever_it_reports(play: Play, wait_s: float) -> None:
+def test_a_borrower_without_progress_loses_its_loan_whatever_it_reports(play_loans: Play, wait_s: float) -> None:
     async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         stands_s = RECALLED_MAX_S + 1.0 + min(wait_s, RETURNED_WAIT_MAX_S)
@@ -228,11 +144,11 @@ def test_a_borrower_without_progress_loses_its_loan_whatever_it_reports(play: Pl
         assert stands_s - 1.0 < standing[-1] <= stands_s
         assert not bench.lender.lost
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)
 
 
 @pytest.mark.parametrize("fruitful", [True, False])
-def test_a_loan_returned_whole_rests_its_borrower_and_its_site_for_a_while(play: Play, fruitful: bool) -> None:
+def test_a_loan_returned_whole_rests_its_borrower_and_its_site_for_a_while(play_loans: Play, fruitful: bool) -> None:
     """It may be cut off from the web, and would be done with any number of pages at once."""
 
     async def scenario(bench: LenderBench) -> None:
@@ -248,11 +164,11 @@ def test_a_loan_returned_whole_rests_its_borrower_and_its_site_for_a_while(play:
         assert bench.lender.may_lend_to(A)
         assert [SITE] == [site for site, _ in bench.lender.sites_with_spare_connections()]
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)
 
 
 @pytest.mark.parametrize("leaf", [True, False])
-def test_a_full_peers_reports_on_recalled_or_earlier_loans_are_trusted(play: Play, leaf: bool) -> None:
+def test_a_full_peers_reports_on_recalled_or_earlier_loans_are_trusted(play_loans: Play, leaf: bool) -> None:
     async def scenario(bench: LenderBench) -> None:
         borrower = leaf_contact(A.id) if leaf else A
         await bench.lender.lend(borrower, SITE, 2)
@@ -267,12 +183,12 @@ def test_a_full_peers_reports_on_recalled_or_earlier_loans_are_trusted(play: Pla
         left = {entry.key for _ in range(6) if (entry := fetch_next(bench)) is not None}
         assert (4 + leaf, first in left, second in left) == (len(left), False, leaf)
 
-    play(0.0, scenario)
+    play_loans(0.0, scenario)
 
 
-def test_nobody_reports_of_the_loan_of_another(play: Play) -> None:
+def test_nobody_reports_of_the_loan_of_another(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         assert [] == await bench.report(B, 0)
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)

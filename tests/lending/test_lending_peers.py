@@ -8,10 +8,10 @@ import pytest
 
 from kadcrawl import Config, Peer
 from scripts.kadcrawl_run import page_lines
-from tests.support.owned_sites import SITES, answered, sites_of
-from tests.support.peers import JOB, QUICK, MakePeer, finish
+from tests.support.sites.owned_sites import SITES, answered, sites_of
+from tests.support.sites.web import Web
+from tests.support.swarm.peers import JOB, QUICK, MakePeer, finish
 from tests.support.waiting import until
-from tests.support.web import Web
 
 WEAK = replace(QUICK, fetches_max=1)
 BALANCE: dict[str, Any] = {"block_urls": 5, "update_s": 0.3}

@@ -12,7 +12,7 @@ from kadcrawl.keys import Key, id_bytes, site_hash, url_key
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact, Lend, LoanReport, RenewLease, ReturnedUrl, SiteRecord
 from kadcrawl.store.store import DONE, PENDING
-from tests.lending.test_lender import SITE, LenderBench, Play, play as play
+from tests.support.swarm.lender_bench import SITE, LenderBench, Play
 
 LEAF, OTHER = leaf_contact(id_bytes(8)), leaf_contact(id_bytes(9))
 CLOCK = SiteRecord(SITE, 0.0, 0.0)
@@ -34,7 +34,7 @@ async def report_loan(bench: LenderBench, lend: Lend, borrower: Contact = LEAF, 
     return [one.loan for one in answer.active]
 
 
-def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> None:
+def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         calls: list[str] = []
 
@@ -51,10 +51,10 @@ def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> Non
         assert [] == await report_loan(bench, lend, over=True)
         assert 0 == bench.lender.urls
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)
 
 
-def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play: Play) -> None:
+def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 3)
         first, second, third = (lent_key(lend, number) for number in range(3))
@@ -69,10 +69,10 @@ def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play: Play) -> 
         left = {entry.key for entry in iter(lambda: bench.frontier.next(bench.loop.time() + 1000.0), None)}
         assert not left & {first, second}
 
-    play(0.0, scenario)
+    play_loans(0.0, scenario)
 
 
-def test_a_leaf_is_not_believed_what_it_was_never_lent(play: Play) -> None:
+def test_a_leaf_is_not_believed_what_it_was_never_lent(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 2)
         keys = [url_key(site_hash(SITE), f"http://{SITE}/{number}") for number in range(6)]
@@ -80,7 +80,7 @@ def test_a_leaf_is_not_believed_what_it_was_never_lent(play: Play) -> None:
         await report_loan(bench, lend, done=keys)
         assert {lent_key(lend, 0), lent_key(lend, 1)} == {key for key in keys if bench.store.state(key) == DONE}
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)
 
 
 async def lost(bench: LenderBench) -> None:
@@ -90,7 +90,7 @@ async def lost(bench: LenderBench) -> None:
 
 
 @pytest.mark.parametrize("delay_s", [1.0, 5.0, 30.0])
-def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play: Play, delay_s: float) -> None:
+def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play_loans: Play, delay_s: float) -> None:
     """Not even under a new ID each time."""
 
     async def draw(bench: LenderBench) -> None:
@@ -113,11 +113,11 @@ def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play: 
         assert 6 == fetched
         assert bench.lender.lost[SITE] > 1, "it was lent again and again"
 
-    play(delay_s, scenario)
+    play_loans(delay_s, scenario)
 
 
 @pytest.mark.parametrize("says_so", [False, True])
-def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play: Play, says_so: bool) -> None:
+def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play_loans: Play, says_so: bool) -> None:
     async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 3)
         assert bench.lender.may_lend_to(LEAF)
@@ -132,10 +132,10 @@ def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play: Play
         assert bench.lender.may_lend_to(LEAF)
         assert [(SITE, 6)] == bench.lender.sites_with_spare_connections()
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)
 
 
-def test_a_leaf_that_has_done_some_may_draw_of_that_site_at_once(play: Play) -> None:
+def test_a_leaf_that_has_done_some_may_draw_of_that_site_at_once(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 3)
         await report_loan(bench, lend, done=[lent_key(lend, 0)])
@@ -143,10 +143,10 @@ def test_a_leaf_that_has_done_some_may_draw_of_that_site_at_once(play: Play) -> 
         assert bench.lender.may_lend_to(LEAF)
         assert [(SITE, 5)] == bench.lender.sites_with_spare_connections()
 
-    play(1.0, scenario)
+    play_loans(1.0, scenario)
 
 
-def test_a_lost_site_is_lent_again_only_after_its_owner_could_ask_it(play: Play) -> None:
+def test_a_lost_site_is_lent_again_only_after_its_owner_could_ask_it(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         await given(bench, 3)
         await lost(bench)
@@ -155,4 +155,4 @@ def test_a_lost_site_is_lent_again_only_after_its_owner_could_ask_it(play: Play)
         await asyncio.sleep(1.0 + BACKOFF_FIRST_S)
         assert [(SITE, 6)] == bench.lender.sites_with_spare_connections()
 
-    play(30.0, scenario)
+    play_loans(30.0, scenario)

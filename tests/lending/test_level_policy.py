@@ -9,8 +9,8 @@ from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.level_policy import LevelPolicy
 from kadcrawl.link.wire.messages import Contact, GetLoad, Load
-from tests.support.contacts import contact
-from tests.support.peers import JOB
+from tests.support.links.contacts import contact
+from tests.support.swarm.peers import JOB
 
 HEAVY, LIGHT = 3.0, -9.0
 WORK_AREA = JOB.block_urls

@@ -17,7 +17,7 @@ from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.swarm_key import SwarmKey
-from tests.support.member_links import KEYRING, credentials, files, is_answered, served
+from tests.support.links.member_links import KEYRING, credentials, files, is_answered, served
 from tests.support.waiting import until
 
 KNOCKING = 5

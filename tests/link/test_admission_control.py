@@ -12,8 +12,8 @@ from kadcrawl.link.admission_control import AdmissionControl, PeerQuota
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import NUMBER_BYTES
 from kadcrawl.link.wire.messages import Hello, Ok
-from tests.support.link_ends import BYTES_MAX, frames, link
-from tests.support.member_links import credentials, served
+from tests.support.links.link_ends import BYTES_MAX, frames, link
+from tests.support.links.member_links import credentials, served
 from tests.support.waiting import until
 
 

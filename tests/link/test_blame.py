@@ -13,7 +13,7 @@ from kadcrawl.link.peer_score import MISBEHAVIORS_MAX, Misbehavior, PeerScore
 from kadcrawl.link.server import CONNECTIONS_PER_PEER_MAX, LinkServer, RemotePeer
 from kadcrawl.link.wire.messages import Contact, GetStatus, Hello, Ok
 from kadcrawl.members.credentials import Credentials
-from tests.support.member_links import credentials, is_answered, served
+from tests.support.links.member_links import credentials, is_answered, served
 
 MANY = 3 * int(MISBEHAVIORS_MAX)
 

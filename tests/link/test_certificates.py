@@ -17,7 +17,7 @@ from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Contact, Hello, Ok
 from kadcrawl.members import certificates
 from kadcrawl.members.credentials import Credentials
-from tests.support.member_links import credentials, is_answered, served
+from tests.support.links.member_links import credentials, is_answered, served
 from tests.support.waiting import until
 
 VERSIONS = [2, 4]

@@ -10,7 +10,7 @@ from kadcrawl.link import client_connection, server_connection
 from kadcrawl.link.client_connection import IN_FLIGHT_MAX
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello, Message, Ok
-from tests.support.link_ends import Gate, link, server_frame, serving, shake_hands
+from tests.support.links.link_ends import Gate, link, server_frame, serving, shake_hands
 from tests.support.waiting import until
 
 # --- deadlines

@@ -6,18 +6,15 @@ import ssl
 from contextlib import suppress
 from pathlib import Path
 
-from kadcrawl.link.server import LINK_PATH, LinkServer
+from kadcrawl.link.server import LinkServer
 from kadcrawl.members.certificates import client_context
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.swarm_key import SwarmKey
+from tests.support.links.link_ends import UPGRADE
 
 FORMER, NEW = SwarmKey(b"f" * 32), SwarmKey(b"n" * 32)
-UPGRADE = (
-    f"GET {LINK_PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-).encode()
 QUESTION = b"\x82\x80\0\0\0\0"
 """A masked binary frame without a number; whoever reads it ends the connection with a word, a frame of 0x88."""
 

@@ -9,7 +9,7 @@ from kadcrawl.link import client_connection
 from kadcrawl.link.client_connection import IN_FLIGHT_MAX, PATIENT_MAX, BrokenError
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Accepted, GetStatus, Hello, Message, Offer, Ok, Refused, Welcome
-from tests.support.link_ends import Gate, frames, link, serving, shake_hands
+from tests.support.links.link_ends import Gate, frames, link, serving, shake_hands
 from tests.support.waiting import until
 
 

@@ -11,7 +11,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.link.server import LINK_PATH
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello, Ok, Refused
-from tests.support.link_ends import BYTES_MAX, frames, link, server_frame, serving, shake_hands
+from tests.support.links.link_ends import BYTES_MAX, frames, link, server_frame, serving, shake_hands
 from tests.support.waiting import until
 
 NUMBER = b"\0" * 7 + b"\7"

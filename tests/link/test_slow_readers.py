@@ -11,7 +11,7 @@ from kadcrawl.link import server_connection
 from kadcrawl.link.server import LINK_PATH, LinkServer, RemotePeer
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello
-from tests.support.link_ends import BYTES_MAX, LOCAL
+from tests.support.links.link_ends import BYTES_MAX, LOCAL
 from tests.support.waiting import until
 
 ANSWER_BYTES = 4_000_000

@@ -21,8 +21,8 @@ from kadcrawl.members import certificates
 from kadcrawl.members.certificates import client_context, server_context
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.swarm_key import SwarmKey
-from tests.link.test_former_keys import UPGRADE
-from tests.support.member_links import KEYRING, credentials, files, is_answered, served
+from tests.support.links.link_ends import UPGRADE
+from tests.support.links.member_links import KEYRING, credentials, files, is_answered, served
 
 TLS_1_2 = ssl.TLSVersion.TLSv1_2
 

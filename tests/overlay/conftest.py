@@ -1,18 +1,5 @@
-import logging
-from collections.abc import Iterator
+"""The simulated loop of these tests."""
 
-import pytest
+from tests.support.swarm.sim_loop import loop
 
-from sim.loop import SimLoop
-
-
-@pytest.fixture
-def loop() -> Iterator[SimLoop]:
-    """A simulated world; an error in any of its tasks or callbacks fails the test."""
-    errors: list[dict[str, object]] = []
-    loop = SimLoop(1)
-    loop.set_exception_handler(lambda _, context: errors.append(context))
-    logging.getLogger("rpcudp").setLevel(logging.CRITICAL)
-    yield loop
-    loop.close()
-    assert errors == []
+__all__ = ["loop"]

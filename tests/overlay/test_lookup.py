@@ -2,7 +2,7 @@
 
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.lookup import Lookup
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
 
 
 def contacts(*numbers: int) -> list[Contact]:

@@ -6,7 +6,7 @@ from random import Random
 from kadcrawl.keys import Cell, NodeId, id_bytes
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.settings import OverlaySettings
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
 
 ME = 0
 

@@ -13,7 +13,7 @@ from kadcrawl.overlay import Overlay, OverlaySettings
 from kadcrawl.overlay.datagrams import encode
 from sim.loop import SimLoop
 from sim.overlays import CELL_BITS, OverlaySwarm, simulate
-from tests.support.overlay_peers import PORT, ip, our_peer, scripted_peer
+from tests.support.swarm.overlay_peers import PORT, ip, our_peer, scripted_peer
 
 ANNE, BERT, CARL, DORA = (n << 150 for n in (1, 2, 3, 4))
 

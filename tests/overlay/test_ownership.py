@@ -7,7 +7,7 @@ import pytest
 from kadcrawl.keys import Cell, anchor, firstdiff
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
 
 BITS = 8
 

@@ -27,7 +27,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.overlay.addresses import ip_version, sendable
 from kadcrawl.overlay.datagrams import KINDS, decode, encode, fitting
 from sim.loop import SimLoop
-from tests.support.overlay_peers import ip, our_peer, scripted_peer
+from tests.support.swarm.overlay_peers import ip, our_peer, scripted_peer
 
 ANNE, BERT = 1 << 150, 2 << 150
 ID = id_bytes(BERT)

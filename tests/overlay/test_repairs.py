@@ -19,7 +19,7 @@ from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.datagrams import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from sim.loop import SimLoop
-from tests.support.overlay_peers import (
+from tests.support.swarm.overlay_peers import (
     PORT,
     ip,
     our_peer,

@@ -9,7 +9,7 @@ from kademlia.routing import KBucket, RoutingTable
 
 from kadcrawl.keys import firstdiff, id_bytes
 from kadcrawl.overlay.routing import Bucket, LiveRoutingTable
-from tests.support.contacts import neighbor
+from tests.support.links.contacts import neighbor
 
 K = 20
 

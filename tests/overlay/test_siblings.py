@@ -5,7 +5,7 @@ from random import Random
 
 from kadcrawl.keys import firstdiff
 from kadcrawl.overlay.siblings import Siblings, TrickleTimer
-from tests.support.contacts import neighbor
+from tests.support.links.contacts import neighbor
 
 
 def test_the_nearest_are_siblings_nearest_first() -> None:

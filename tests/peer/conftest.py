@@ -1,5 +1,5 @@
 """The peers that these tests share."""
 
-from tests.support.peers import lines, make_peer, pytest_asyncio_loop_factories
+from tests.support.swarm.peers import lines, make_peer, pytest_asyncio_loop_factories
 
 __all__ = ["lines", "make_peer", "pytest_asyncio_loop_factories"]

@@ -34,10 +34,10 @@ from kadcrawl.peer.membership import bootstrap as bootstrap_module
 from kadcrawl.peer.membership.endpoints import hello
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.crash import crash
-from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm
+from tests.support.sites.web import Web, html, tree
+from tests.support.swarm.crash import crash
+from tests.support.swarm.peers import JOB, QUICK, MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, html, tree
 
 Lines = Callable[[], dict[str, LoggedPage]]
 SITES = 8

@@ -12,10 +12,10 @@ from kadcrawl import Peer
 from kadcrawl.link.wire.messages import Survey
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import page_lines
-from tests.support.crash import crash
-from tests.support.peers import MakePeer, finish, swarm
+from tests.support.sites.web import Web, tree
+from tests.support.swarm.crash import crash
+from tests.support.swarm.peers import MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, tree
 
 SITES = 12
 PAGES = 600

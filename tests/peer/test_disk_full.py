@@ -17,9 +17,9 @@ from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.store.journal import sync_files
 from scripts.kadcrawl_run import page_lines
-from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm
+from tests.support.sites.web import Web, tree
+from tests.support.swarm.peers import JOB, QUICK, MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, tree
 
 RESERVE = 1000
 FULL = OSError(errno.ENOSPC, "No space left on device")

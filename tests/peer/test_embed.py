@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from kadcrawl import Config, Job
 from scripts.embed import application
-from tests.support.web import Web
+from tests.support.sites.web import Web
 
 
 async def test_an_application_crawls_and_answers_at_the_same_time(tmp_path: Path) -> None:

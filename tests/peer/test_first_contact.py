@@ -12,7 +12,7 @@ from kadcrawl.members.sealing import Sealing
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay.datagrams import encode
 from kadcrawl.overlay.protocol import NON_MEMBERS_PER_LOG_CHECK, DatagramProtocol
-from tests.support.peers import MakePeer
+from tests.support.swarm.peers import MakePeer
 from tests.support.waiting import until
 
 KEY = SwarmKey(b"k" * 32)

@@ -2,9 +2,9 @@
 
 from kadcrawl.link.wire.messages import Batch, PendingRecord, Replicate
 from kadcrawl.store.store import DONE
-from tests.support.peers import MakePeer
+from tests.support.sites.web import Web, html
+from tests.support.swarm.peers import MakePeer
 from tests.support.waiting import until
-from tests.support.web import Web, html
 
 
 async def test_a_copy_that_comes_late_makes_no_owner_fetch_again(make_peer: MakePeer) -> None:

@@ -6,9 +6,9 @@ import pytest
 from aiohttp import web
 
 from kadcrawl.peer import Peer
-from tests.support.peers import MakePeer, swarm
+from tests.support.sites.web import Web, html
+from tests.support.swarm.peers import MakePeer, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, html
 
 LEAST_S = 1.0
 PAGES = 16

@@ -42,10 +42,10 @@ from kadcrawl.peer.membership import key_store
 from kadcrawl.peer.membership.key_rotation import ANSWER_S, RUNS_MAX
 from kadcrawl.peer.membership.key_store import KeyStore
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.member_requests import KEY, OTHER_KEY, ask
-from tests.support.peers import MakePeer, finish
+from tests.support.links.member_requests import KEY, OTHER_KEY, ask
+from tests.support.sites.web import Web, tree
+from tests.support.swarm.peers import MakePeer, finish
 from tests.support.waiting import until
-from tests.support.web import Web, tree
 
 Lines = Callable[[], dict[str, LoggedPage]]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from aiohttp import web
 
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.peers import QUICK, MakePeer, finish, swarm
-from tests.support.web import Web, slow, tree
+from tests.support.sites.web import Web, slow, tree
+from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
 
 CONNECTIONS = 5
 PAGES = 600

@@ -22,8 +22,8 @@ from kadcrawl.link.wire.messages import Link
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.store.frontier_entry import FrontierEntry
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.peers import QUICK, MakePeer
-from tests.support.web import Web, html, tree
+from tests.support.sites.web import Web, html, tree
+from tests.support.swarm.peers import QUICK, MakePeer
 
 Lines = Callable[[], dict[str, LoggedPage]]
 

@@ -11,12 +11,12 @@ from aiohttp import web
 
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.support.crash import crash
-from tests.support.mortal import KILLS
-from tests.support.peers import MakePeer, finish
-from tests.support.poison_pages import dies_reading
+from tests.support.sites.web import Page, Web, html
+from tests.support.swarm.crash import crash
+from tests.support.swarm.mortal import KILLS
+from tests.support.swarm.peers import MakePeer, finish
+from tests.support.swarm.poison_pages import dies_reading
 from tests.support.waiting import until
-from tests.support.web import Page, Web, html
 
 # What a killed process leaves open the system closes; here nobody does.
 pytestmark = [
@@ -37,7 +37,9 @@ async def lives(directory: Path, seed: str) -> list[int | None]:
     """Start a peer on a directory until it comes to the end of its crawl; return how each start ended."""
     ends: list[int | None] = []
     while 0 not in ends and len(ends) < 5:
-        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.mortal", directory, seed)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.support.swarm.mortal", directory, seed
+        )
         async with asyncio.timeout(60):
             ends.append(await process.wait())
     return ends

@@ -14,10 +14,10 @@ from warcio.archiveiterator import ArchiveIterator
 from kadcrawl import Config, Leaf
 from kadcrawl.crawl.proxies import health, health_checks
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.peers import QUICK, MakePeer, finish, swarm
-from tests.support.proxies import ProxyServer
+from tests.support.sites.proxies import ProxyServer
+from tests.support.sites.web import Answer, Web, html, slow, tree
+from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Answer, Web, html, slow, tree
 
 Lines = Callable[[], dict[str, LoggedPage]]
 LIMITS = replace(QUICK, proxy_retry_s=0.05, proxy_verify_s=0.3, connect_timeout_s=1)

@@ -16,10 +16,10 @@ from kadcrawl.crawl.content.record_extractor import ExtractedRecords, WorkerExtr
 from kadcrawl.peer.environment import Environment
 from kadcrawl.settings.page_rules import Field, RecordRule, Role, RoleRule
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.owned_sites import SITES, sites_of
-from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm
 from tests.support.records import records
-from tests.support.web import Web, html, slow
+from tests.support.sites.owned_sites import SITES, sites_of
+from tests.support.sites.web import Web, html, slow
+from tests.support.swarm.peers import JOB, QUICK, MakePeer, finish, swarm
 
 Lines = Callable[[], dict[str, LoggedPage]]
 ROLES = (RoleRule(pattern="/list/", role="next_link"), RoleRule(pattern="/item/", role="detail_request"))

@@ -9,9 +9,9 @@ from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Peer
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.support.peers import MakePeer, swarm
+from tests.support.sites.web import Web, html
+from tests.support.swarm.peers import MakePeer, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, html
 
 PERIOD_S = 1.0
 

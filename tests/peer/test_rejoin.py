@@ -12,9 +12,9 @@ from kadcrawl.keys import Key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.store.store import DONE
-from tests.support.peers import JOB, MakePeer, finish
+from tests.support.sites.web import Web, tree
+from tests.support.swarm.peers import JOB, MakePeer, finish
 from tests.support.waiting import until
-from tests.support.web import Web, tree
 
 KEY = SwarmKey(b"k" * 32)
 SEED = "http://127.0.0.2:9/"

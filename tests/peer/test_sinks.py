@@ -9,9 +9,9 @@ import pytest
 from kadcrawl import Config, ConfigError, Job, Peer
 from kadcrawl.sinks import delivery
 from scripts.kadcrawl_run import page_lines
-from tests.sinks.conftest import in_json_lines, in_sqlite
-from tests.support.peers import QUICK
-from tests.support.web import Web, tree
+from tests.support.sinks.readers import in_json_lines, in_sqlite
+from tests.support.sites.web import Web, tree
+from tests.support.swarm.peers import QUICK
 
 JOB = Job(delay_s=0.0, scope="any")
 

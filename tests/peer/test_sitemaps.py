@@ -8,10 +8,10 @@ import pytest
 from aiohttp import web
 
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.crash import crash
-from tests.support.peers import MakePeer, finish, swarm
+from tests.support.sites.web import Page, Web, html
+from tests.support.swarm.crash import crash
+from tests.support.swarm.peers import MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Page, Web, html
 
 Lines = Callable[[], dict[str, LoggedPage]]
 SPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

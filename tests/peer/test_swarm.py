@@ -38,9 +38,9 @@ from kadcrawl.replication.placement.placement import placement_keys
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.peers import MakePeer, finish, swarm
+from tests.support.sites.web import Web, html, tree
+from tests.support.swarm.peers import MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, html, tree
 
 Lines = Callable[[], dict[str, LoggedPage]]
 SITES = 8

@@ -15,11 +15,11 @@ from kadcrawl.peer.job_store import journaled_job
 from scripts.kadcrawl_run import LoggedPage
 from sim import sample_traps
 from sim.sample_web import SampleWeb
-from tests.support.crash import crash
-from tests.support.owned_sites import SITES, sites_of
-from tests.support.peers import QUICK, MakePeer, finish, swarm
+from tests.support.sites.owned_sites import SITES, sites_of
+from tests.support.sites.web import Web, html
+from tests.support.swarm.crash import crash
+from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, html
 
 Lines = Callable[[], dict[str, LoggedPage]]
 

@@ -26,8 +26,8 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.members.swarm_key import SwarmKey
-from tests.support.member_requests import ask
-from tests.support.peers import MakePeer
+from tests.support.links.member_requests import ask
+from tests.support.swarm.peers import MakePeer
 
 KEY = SwarmKey(b"k" * 32)
 LIAR = PeerKey(b"l" * 32)

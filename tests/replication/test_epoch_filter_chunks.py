@@ -22,9 +22,8 @@ from kadcrawl.store.bloom.encoding import Pieces, to_bytes
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 from kadcrawl.store.store import DONE, Store
 from sim.loop import world
-from tests.replication.test_replicator import ME, A, LiveOverlay
-from tests.store.bloom.test_expiring_filter import keys
-from tests.support.stores import key
+from tests.support.stores import key, site_keys
+from tests.support.swarm.live_overlay import ME, A, LiveOverlay
 
 HOUR = 3_600.0
 CELL = Cell(0)
@@ -34,7 +33,7 @@ LABEL = Label(700, 5)
 
 def large(count: int = 700) -> Large:
     seen = ExpiringFilter(Period(HOUR, 3))
-    for one in keys("large", count):
+    for one in site_keys("large", count):
         seen.add(one, 0.0)
     return Large(LABEL, Pieces(seen))
 
@@ -57,7 +56,7 @@ def test_it_arrives_whole_part_by_part() -> None:
 
 def test_keys_added_in_transit_are_sent_later_but_further_filters_are_not() -> None:
     seen = ExpiringFilter(Period(HOUR, 3))
-    first = keys("first", 1_000)
+    first = site_keys("first", 1_000)
     for one in first:
         seen.add(one, 0.0)
     before, pieces = to_bytes(seen, 0.0), Pieces(seen)
@@ -66,7 +65,7 @@ def test_keys_added_in_transit_are_sent_later_but_further_filters_are_not() -> N
     for number in range(3):
         told += outgoing.part()
         outgoing.kept(len(told))
-        for one in keys(number, 100):
+        for one in site_keys(number, 100):
             seen.add(one, 0.0)
     assert (True, len(before)) == (outgoing.is_over, len(told))
     assert all(new & old == old for new, old in zip(told, before, strict=True)), "no bit is lost"

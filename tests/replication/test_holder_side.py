@@ -26,8 +26,8 @@ from kadcrawl.replication.replicator import digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from sim.loop import world
-from tests.replication.owner.test_sync import SwarmOverlay
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
+from tests.support.swarm.sync_overlay import SwarmOverlay
 
 BITS = 4
 CELL = Cell(8)

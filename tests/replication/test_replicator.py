@@ -29,7 +29,7 @@ from kadcrawl.replication.replicator import Replicator, digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from sim.loop import world
-from tests.support.contacts import contact
+from tests.support.swarm.live_overlay import ME, A, B, LiveOverlay
 
 BITS = 8
 SPACING_S = 0.05
@@ -37,26 +37,11 @@ PATIENCE_S = 600.0
 """Virtual: by then everything has happened that will."""
 
 
-ME, A, B = contact(1), contact(2), contact(3)
 CELL, OTHER = Cell(0), Cell(1)
 
 
 def key(number: int, cell: Cell = CELL) -> Key:
     return Key(bytes([cell]) + number.to_bytes(19, "big"))
-
-
-class LiveOverlay:
-    me = ME
-
-    def __init__(self) -> None:
-        self.live = {A.id, B.id}
-        self.suspected: list[Contact] = []
-
-    def is_live(self, peer: bytes) -> bool:
-        return peer in self.live
-
-    def suspect(self, contact: Contact) -> None:
-        self.suspected.append(contact)
 
 
 class ReplicaClient:

@@ -17,7 +17,7 @@ from scripts import bare_loop
 from scripts.demo import MARKER, begin_anew
 from scripts.measure import cost_of
 from scripts.profile_rooms import functions_of, rooms_of
-from tests.support.web import Web, html
+from tests.support.sites.web import Web, html
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
 PARENT = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}])\n"

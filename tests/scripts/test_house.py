@@ -206,7 +206,7 @@ def test_a_class_name_used_twice_is_found(tmp_path: Path) -> None:
 
 def test_a_helper_defined_in_two_files_of_tests_is_found(tmp_path: Path) -> None:
     text = "def contact(): ...\ndef test_a(): ...\nclass TestA:\n    def inside(): ...\n"
-    sources = write(tmp_path, {"tests/a/test_a.py": text, "tests/support/contacts.py": text, "sim/a.py": text})
+    sources = write(tmp_path, {"tests/a/test_a.py": text, "tests/support/links/contacts.py": text, "sim/a.py": text})
     assert [] == repeated_test_helpers(sources)
     [found] = repeated_test_helpers(write(tmp_path, {"tests/b/test_a.py": text}))
     assert found.text.startswith("contact is defined 2 times: tests/a/test_a.py:1")

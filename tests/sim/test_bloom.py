@@ -23,8 +23,8 @@ from sim.loop import world
 from sim.machines import Machines
 from sim.trial import run
 from sim.web_server import WebServer
-from tests.sim.test_recrawl import DELAY_S, PAGES, SITES, ChangingPages
-from tests.support.sim_pages import MEMORY, WEB_IP
+from tests.support.sites.changing_pages import DELAY_S, PAGES, SITES, ChangingPages
+from tests.support.sites.sim_pages import MEMORY, WEB_IP
 
 GRAIN_S, GRAINS = 15.0, 2
 ROUND_S = 2 * GRAIN_S * GRAINS

@@ -18,7 +18,7 @@ from sim.loop import world
 from sim.machines import Machines
 from sim.synthetic_web import SyntheticResponse
 from sim.web_server import WebServer
-from tests.support.sim_pages import MEMORY, WEB_IP
+from tests.support.sites.sim_pages import MEMORY, WEB_IP
 
 LIMITS = Limits(fetches_max=2)
 PEERS, SLOW = 4, 1

@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 from collections import defaultdict
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,33 +12,15 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from sim.loop import world
 from sim.machines import Machines
-from sim.synthetic_web import SyntheticResponse
 from sim.web_server import WebServer
-from tests.support.sim_pages import MEMORY, WEB_IP
+from tests.support.sites.changing_pages import DELAY_S, PAGES, SITES, ChangingPages
+from tests.support.sites.sim_pages import MEMORY, WEB_IP
 
-PERIOD_S, DELAY_S = 30.0, 0.5
-SITES, PAGES = 8, 6
+PERIOD_S = 30.0
 PEERS = 5
 LIVE_S = 240.0
 LATE_S = 20.0
 """How much later than due a page may be: found dead, its owner is missed, another has caught up, and left it alone."""
-
-
-class ChangingPages:
-    """Sites of pages of which the first links to all; the second changes all the time."""
-
-    def __init__(self) -> None:
-        self._answers = count()
-
-    def address(self, host: str) -> str:
-        return WEB_IP
-
-    def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
-        if target == "/robots.txt":
-            return SyntheticResponse(404)
-        links = "".join(f'<a href="/{page}">x</a>' for page in range(1, PAGES)) if target == "/0" else ""
-        text = f"<p>{next(self._answers) if target == '/1' else ''}{links}"
-        return SyntheticResponse(200, (("Content-Type", "text/html"),), text.encode())
 
 
 async def _live_with_visits(machines: Machines) -> None:

@@ -11,7 +11,9 @@ from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 from kadcrawl.sinks.delivery import Delivery
 from kadcrawl.sinks.log_work import LogWork
 from kadcrawl.sinks.sink_names import parse
-from tests.sinks.conftest import Directory, delivering, in_json_lines
+from tests.support.sinks.delivery import delivering
+from tests.support.sinks.peer_directory import Directory
+from tests.support.sinks.readers import in_json_lines
 
 
 class Memory:

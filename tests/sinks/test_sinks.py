@@ -12,8 +12,10 @@ import pytest
 from kadcrawl.sinks import destinations, log_work, mongo, part_files
 from kadcrawl.sinks.batch import DocumentBatch
 from kadcrawl.sinks.log_reader import LogReader
-from tests.sinks.conftest import Directory, Read, deliver, delivering, in_json_lines, in_mongodb, in_sqlite
-from tests.support.mongo_server import MongoServer
+from tests.support.sinks.delivery import deliver, delivering
+from tests.support.sinks.mongo_server import MongoServer
+from tests.support.sinks.peer_directory import Directory
+from tests.support.sinks.readers import Read, in_json_lines, in_mongodb, in_sqlite
 
 Named = tuple[str, Read]
 

@@ -2,23 +2,13 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-from scripts.kadcrawl_run import LoggedPage, crawl_command, page_lines
-
-
-class Crawl(NamedTuple):
-    """What a finished run of `kadcrawl crawl` left behind."""
-
-    lines: list[LoggedPage]
-    summary: dict[str, Any]
-
-
-CrawlToTheEnd = Callable[[Sequence[str], int], Crawl]
+from scripts.kadcrawl_run import crawl_command, page_lines
+from tests.support.sites.finished_crawl import Crawl, CrawlToTheEnd
 
 
 @pytest.fixture

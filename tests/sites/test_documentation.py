@@ -14,7 +14,7 @@ import pytest
 from scripts import truth
 from scripts.sites import SitesError, StoredSite, sites
 from sim.judge import Access, Expected, judge
-from tests.sites.conftest import CrawlToTheEnd
+from tests.support.sites.finished_crawl import CrawlToTheEnd
 
 pytestmark = [pytest.mark.sites, pytest.mark.timeout(600)]
 

@@ -7,7 +7,7 @@ import httpbin
 import pytest
 from werkzeug.serving import make_server
 
-from tests.sites.conftest import CrawlToTheEnd
+from tests.support.sites.finished_crawl import CrawlToTheEnd
 
 LINKED_PAGES = 20
 FOUND = {

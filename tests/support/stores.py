@@ -3,8 +3,9 @@
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from random import Random
 
-from kadcrawl.keys import Key
+from kadcrawl.keys import Key, site_hash
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import sync_files
 from kadcrawl.store.store import Store
@@ -41,3 +42,12 @@ def line(number: int) -> bytes:
 def written(directory: Path) -> list[int]:
     """Return the numbers of the page lines in a directory, in order."""
     return [json.loads(text)["number"] for text in (directory / "pages.jsonl").read_text().splitlines()]
+
+
+SITE_HASH = site_hash("example.org")
+
+
+def site_keys(name: object, count: int) -> list[Key]:
+    """Keys of one site, as most of a cell's are."""
+    random = Random(str(name))
+    return [Key(SITE_HASH + random.randbytes(8)) for _ in range(count)]

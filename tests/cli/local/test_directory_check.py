@@ -7,7 +7,8 @@ import pytest
 
 from kadcrawl import ConfigError
 from kadcrawl.cli.local.directory_check import check_for_crawl, check_for_peer
-from tests.support.command import (
+from tests.support.sites.web import Web, html, slow, tree
+from tests.support.swarm.command import (
     LOOPBACK,
     SITES,
     address_of,
@@ -21,7 +22,6 @@ from tests.support.command import (
     start,
     until,
 )
-from tests.support.web import Web, html, slow, tree
 
 JOB = ("--delay", "0", "--scope", "any")
 

@@ -12,9 +12,9 @@ from kadcrawl.cli.local import child_process, supervisor
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.settings.job import Job
-from tests.support import impatient
-from tests.support.command import SITES, finished
-from tests.support.web import Web, html
+from tests.support.sites.web import Web, html
+from tests.support.swarm import impatient
+from tests.support.swarm.command import SITES, finished
 
 PATIENCE_S = 90.0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from kadcrawl.cli.view.join_hint import how_to_join
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.config import Config
-from tests.support.command import interrupted, kadcrawl, start
+from tests.support.swarm.command import interrupted, kadcrawl, start
 
 NO_KEY = {"KADCRAWL_KEY": ""}
 

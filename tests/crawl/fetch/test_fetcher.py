@@ -24,8 +24,7 @@ from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.result import PASSING, FetchError, FetchResult
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.system.cooperative import CooperativeWork
-from tests.support.poison_pages import dies_reading
-from tests.support.scripted_site import (
+from tests.support.sites.scripted_site import (
     CHUNKED,
     DRIP,
     FLOOD,
@@ -42,6 +41,7 @@ from tests.support.scripted_site import (
     fetching,
     length,
 )
+from tests.support.swarm.poison_pages import dies_reading
 
 
 @pytest.fixture

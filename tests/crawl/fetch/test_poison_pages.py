@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.crawl.fetch.poison_pages import CRASHES_MAX, FILE, READING_MAX, SUSPECTS_MAX, PoisonPages
-from tests.support.poison_pages import dies_reading
+from tests.support.swarm.poison_pages import dies_reading
 
 BAD, GOOD, FINE = (f"http://example.com/{name}" for name in ("bad", "good", "fine"))
 

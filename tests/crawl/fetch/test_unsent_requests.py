@@ -16,7 +16,7 @@ from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError
 from kadcrawl.settings.limits import Limits
-from tests.support.web import Web
+from tests.support.sites.web import Web
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 from random import Random
@@ -19,31 +18,13 @@ from warcio.checker import Checker
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.output import warc
 from kadcrawl.crawl.output.warc import Original, WarcWriter, warc_name
+from tests.support.sites.fetched_page import PAGE
 
 NAME = "kadcrawl-test-01234567"
 FIRST = f"{NAME}-00001.warc.gz"
 SECOND = f"{NAME}-00002.warc.gz"
 THIRD = f"{NAME}-00003.warc.gz"
 
-PAGE = FetchResult(
-    url="http://127.0.0.1:8000/a?b=%C3%A9",
-    status=200,
-    error=None,
-    detail="",
-    request_head=b"GET /a?b=%C3%A9 HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: kadcrawl/0.1\r\n\r\n",
-    http_version="1.1",
-    reason="OK",
-    headers=((b"Content-Type", b"text/html"), (b"X-Odd", b"\xe9\xff"), (b"x-odd", b"again")),
-    body=b"<p>hello</p>",
-    content=b"<p>hello</p>",
-    content_type="text/html",
-    mime="text/html",
-    retry_after_s=None,
-    address="127.0.0.1",
-    started_at=datetime(2026, 1, 2, 3, 4, 5, 67, UTC),
-    seconds=0.1,
-    first_byte_at=0.0,
-)
 NOISE = Random(1).randbytes(50_000)
 GZIPPED = ((b"Content-Type", b"text/html"), (b"Content-Encoding", b"gzip"))
 VARIED = [

@@ -17,7 +17,7 @@ from kadcrawl.crawl.fetch.fetcher import Fetcher, user_agent
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.proxy_list import Proxy, parse
-from tests.support.proxies import ProxyServer, certificate, serving_tls
+from tests.support.sites.proxies import ProxyServer, certificate, serving_tls
 
 LIMITS = Limits(connect_timeout_s=2, fetch_timeout_s=5)
 LOOPBACK = Guard(["127.0.0.0/8"])

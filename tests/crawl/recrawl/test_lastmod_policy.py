@@ -12,7 +12,7 @@ from kadcrawl.keys import Key
 from kadcrawl.settings.job import Job
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
-from tests.crawl.output.test_warc import PAGE
+from tests.support.sites.fetched_page import PAGE
 
 DAY_S = 86_400.0
 LEAST_S = DAY_S / 10

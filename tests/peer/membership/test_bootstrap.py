@@ -10,7 +10,7 @@ from kadcrawl.cli.keys import KeyOptions, key_to_begin
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
 from kadcrawl.peer.membership.key_store import KeyStore
-from tests.support.peers import MakePeer
+from tests.support.swarm.peers import MakePeer
 
 KEY, OTHER_KEY, THIRD_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32), SwarmKey(b"t" * 32)
 HERE, THERE = "http://here.example/", "http://there.example/"

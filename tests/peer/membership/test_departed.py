@@ -27,9 +27,9 @@ from kadcrawl.peer.peer import Peer
 from kadcrawl.peer.runtime import NotReadyError
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.store import Store
-from tests.support.peers import MakePeer, finish, swarm
+from tests.support.sites.web import Web, tree
+from tests.support.swarm.peers import MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, tree
 
 PAGES = 90
 BYTES_MAX = Limits().message_bytes_max

@@ -13,7 +13,7 @@ from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.peer.membership import endpoints
 from kadcrawl.peer.membership.endpoints import HELLO_TRIES, hello, reachable_host
 from kadcrawl.settings.config import Config
-from tests.support.peers import MakePeer
+from tests.support.swarm.peers import MakePeer
 
 
 class DeafAtFirst:

@@ -14,7 +14,7 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.membership import key_refusals
 from kadcrawl.peer.membership.key_refusals import LOST_PEER_KEPT_S, LOST_PEERS_MAX, SAY_S, KeyMismatchMonitor
 from kadcrawl.peer.rejoin import come_back
-from tests.support.peers import MakePeer
+from tests.support.swarm.peers import MakePeer
 from tests.support.waiting import until
 
 KEY, OTHER_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32)

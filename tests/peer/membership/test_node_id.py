@@ -16,7 +16,7 @@ from kadcrawl.peer.membership import node_id
 from kadcrawl.peer.membership.node_id import RangeFinder, chosen
 from sim.papers.joining import best_ratio
 from sim.papers.newcomers import ids_of, shares
-from tests.support.peers import MakePeer
+from tests.support.swarm.peers import MakePeer
 from tests.support.waiting import until
 
 ALL = bytes([255] * 20)

@@ -12,10 +12,10 @@ from kadcrawl.link.wire.messages import Command, GetSwarmState, Link, NewSeeds, 
 from kadcrawl.peer.swarm import state_gossip
 from kadcrawl.peer.swarm.state_gossip import SEEDS_FINGERPRINTS_MAX, WAITING_MAX, StateGossip
 from kadcrawl.settings.job import SEEDS_MAX
-from tests.support.crash import crash
-from tests.support.peers import MakePeer, finish, swarm
+from tests.support.sites.web import Web, html
+from tests.support.swarm.crash import crash
+from tests.support.swarm.peers import MakePeer, finish, swarm
 from tests.support.waiting import until
-from tests.support.web import Web, html
 
 SEED = "http://127.0.0.2:9/"
 

@@ -12,8 +12,8 @@ from kadcrawl.link.wire.messages import CellState, CellSummary, Contact, TakeOve
 from kadcrawl.replication.owner import batched_cell_queries
 from kadcrawl.replication.owner.batched_cell_queries import SILENCES_MAX, BatchedCellQueries
 from sim.loop import world
-from tests.replication.test_replicator import A, LiveOverlay
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
+from tests.support.swarm.live_overlay import A, LiveOverlay
 
 
 class TakeOverClient:

@@ -5,7 +5,7 @@ import pytest
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import CellState, CellSummary, Contact
 from kadcrawl.replication.owner.sync_progress import MOVES, IllegalMoveError, SyncAttempt, SyncProgress, SyncState
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
 
 CELL = Cell(3)
 ME, FIRST, SECOND, NEXT, FORMER, STRAY = map(contact, range(1, 7))

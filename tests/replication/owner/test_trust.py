@@ -18,19 +18,9 @@ from kadcrawl.replication.owner.trust import SETTLING_S, TrustPolicy
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import HOLDERS, OWNER, placement_keys
 from kadcrawl.store.store import DONE, PENDING
-from tests.replication.owner.test_sync import (
-    BITS,
-    CELLS,
-    SILENT_S,
-    FakePeer,
-    Play,
-    SwarmOverlay,
-    SyncSwarm,
-    key,
-    play as play,
-    swarm_of,
-    url,
-)
+from tests.support.swarm.sync_cells import BITS, CELLS, key, url
+from tests.support.swarm.sync_overlay import SwarmOverlay
+from tests.support.swarm.sync_swarm import SILENT_S, FakePeer, Play, SyncSwarm, swarm_of
 
 PEERS = 24
 CELL = CELLS[3]

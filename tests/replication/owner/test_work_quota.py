@@ -7,7 +7,7 @@ from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.owner import providers as sources_module, work_quota
 from kadcrawl.replication.owner.providers import NAMED_MAX, PROVIDERS_MAX, Providers
 from kadcrawl.replication.owner.work_quota import COMES_BACK_S, FAILED_COST, QUOTA_CELLS_MAX, WorkQuota
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
 
 LIAR, HONEST = b"l" * 20, b"h" * 20
 CELLS = 2**16

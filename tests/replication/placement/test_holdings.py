@@ -8,7 +8,7 @@ from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP, placement_keys
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
 
 BITS = 8
 ME = 1 << 159

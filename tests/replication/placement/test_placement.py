@@ -16,7 +16,7 @@ from kadcrawl.replication.placement.placement import (
     holders,
     placement_keys,
 )
-from tests.support.contacts import contact
+from tests.support.links.contacts import contact
 
 BITS = 16
 PEERS = 8

@@ -7,24 +7,18 @@ from random import Random
 import pytest
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.keys import Key, site_hash
+from kadcrawl.keys import Key
 from kadcrawl.store.bloom import epoch_filter
 from kadcrawl.store.bloom.encoding import to_bytes
 from kadcrawl.store.bloom.engines import ENGINES, engine
 from kadcrawl.store.bloom.epoch_filter import CAPACITY_LEAST, EXACT_MAX, FILTERS_MAX, EpochFilter, ladder, stage_error
 from kadcrawl.store.bloom.expiring_filter import EPOCHS_MAX, ExpiringFilter, Period
 from kadcrawl.store.bloom.filter import CAPACITY_MAX, HASHES_MAX
+from tests.support.stores import site_keys
 
 HOUR, DAY = 3_600.0, 86_400.0
 START = 1_577_836_800.0
-SITE = site_hash("example.org")
 engines = pytest.mark.parametrize("filters", list(ENGINES))
-
-
-def keys(name: object, count: int) -> list[Key]:
-    """Keys of one site, as most of a cell's are."""
-    random = Random(str(name))
-    return [Key(SITE + random.randbytes(8)) for _ in range(count)]
 
 
 def fetch_unseen(seen: ExpiringFilter, links: list[Key], now: float) -> set[Key]:
@@ -44,7 +38,7 @@ def fetch_unseen(seen: ExpiringFilter, links: list[Key], now: float) -> set[Key]
 def test_hour_three_meets_hour_one_again_and_hour_four_both(filters: str) -> None:
     """P4 4: hour grain, two filters; a changing search page of some hundred links, asked each hour."""
     seen = ExpiringFilter(Period(epoch_s=HOUR, epochs=2, filters=filters))
-    pool = keys("news", 500)
+    pool = site_keys("news", 500)
     pages = [pool[:200], pool[100:300], [*pool[:50], *pool[100:250], *pool[300:350]], [*pool[50:260], *pool[350:400]]]
     one, two, three, four = (fetch_unseen(seen, page, START + hour * HOUR) for hour, page in enumerate(pages))
     assert set(pool[:200]) == one
@@ -61,14 +55,14 @@ def test_hour_three_meets_hour_one_again_and_hour_four_both(filters: str) -> Non
 @pytest.mark.parametrize("count", [10, EXACT_MAX, EXACT_MAX + 1, 3_000])
 def test_three_daily_filters_forget_on_the_fourth_day(filters: str, count: int) -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters))
-    posts = keys("posts", count)
+    posts = site_keys("posts", count)
     fetched = [len(fetch_unseen(seen, posts, START + day * DAY)) for day in range(8)]
     assert [count, 0, 0, count, 0, 0, count, 0] == fetched
 
 
 def test_a_key_lives_until_its_epoch_has_been_followed_by_all_others() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=7))
-    (key,) = keys("late", 1)
+    (key,) = site_keys("late", 1)
     seen.add(key, START + DAY - 1)
     assert seen.contains(key, START + 7 * DAY - 0.001)
     assert not seen.contains(key, START + 7 * DAY)
@@ -76,7 +70,7 @@ def test_a_key_lives_until_its_epoch_has_been_followed_by_all_others() -> None:
 
 def test_the_clock_may_roll_over_between_two_checks() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
-    before, after = keys("midnight", 2)
+    before, after = site_keys("midnight", 2)
     seen.add(before, START + DAY - 0.1)
     assert seen.contains(before, START + DAY + 0.1)
     seen.add(after, START + DAY + 0.1)
@@ -86,7 +80,7 @@ def test_the_clock_may_roll_over_between_two_checks() -> None:
 
 def test_an_expired_epoch_filter_is_dropped_whole() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
-    fetch_unseen(seen, keys("big", 2_000), START)
+    fetch_unseen(seen, site_keys("big", 2_000), START)
     assert (1, 2_000) == (seen.live(START), seen.count(START))
     assert seen.false_positive_rate(START) > 0
     later = START + 2 * DAY
@@ -96,7 +90,7 @@ def test_an_expired_epoch_filter_is_dropped_whole() -> None:
 @engines
 def test_a_clock_that_jumps_back_neither_raises_nor_drops(filters: str) -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters))
-    fresh, while_back = keys("fresh", 600), keys("back", 600)
+    fresh, while_back = site_keys("fresh", 600), site_keys("back", 600)
     fetch_unseen(seen, fresh, START + 100 * DAY)
     for back in (START + 99 * DAY, START + 50 * DAY, START, 0.0, -DAY):
         assert all(seen.contains(key, back) for key in fresh)
@@ -108,7 +102,7 @@ def test_a_clock_that_jumps_back_neither_raises_nor_drops(filters: str) -> None:
 
 def test_a_clock_that_jumps_back_again_and_again_fills_no_memory() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3))
-    met = keys("jumps", 40)
+    met = site_keys("jumps", 40)
     for number, key in enumerate(met):
         seen.add(key, START - 10 * number * DAY)
     now = START - 400 * DAY
@@ -125,11 +119,11 @@ def test_of_new_keys_one_in_ten_thousand_is_taken_for_seen_by_all_filters(filter
     period = Period(epoch_s=DAY, epochs=7, filters=filters)
     seen, asked = ExpiringFilter(period), 60_000
     for day in range(9):
-        for key in keys(day, 1024):
+        for key in site_keys(day, 1024):
             seen.add(key, START + day * DAY)
     now = START + 8 * DAY
-    assert all(seen.contains(key, now) for day in range(2, 9) for key in keys(day, 1024))
-    wrong = sum(seen.contains(key, now) for key in keys("new", asked))
+    assert all(seen.contains(key, now) for day in range(2, 9) for key in site_keys(day, 1024))
+    wrong = sum(seen.contains(key, now) for key in site_keys("new", asked))
     assert wrong <= asked * period.error + 3 * (asked * period.error) ** 0.5
     assert seen.false_positive_rate(now) <= period.error
 
@@ -138,13 +132,13 @@ def test_of_new_keys_one_in_ten_thousand_is_taken_for_seen_by_all_filters(filter
 def test_growth_keeps_the_error_and_raises_nothing(filters: str) -> None:
     period = Period(epochs=1, error=1e-3, filters=filters)
     seen, asked = ExpiringFilter(period), 40_000
-    met = keys("growing", 20_480)
+    met = site_keys("growing", 20_480)
     for key in met:
         seen.add(key, START)
     assert [1024, 3072, 12288, 49152] == [one.shape.capacity for day in seen.epoch_filters for _, one in day.filters]
     assert all(seen.contains(key, START) for key in met)
     assert pytest.approx(len(met), rel=0.002) == seen.count(START)
-    wrong = sum(seen.contains(key, START) for key in keys("new", asked))
+    wrong = sum(seen.contains(key, START) for key in site_keys("new", asked))
     assert wrong <= asked * period.error + 3 * (asked * period.error) ** 0.5
     assert seen.false_positive_rate(START) <= period.error
 
@@ -159,19 +153,19 @@ def test_the_shares_of_all_filters_sum_to_no_more_than_the_whole() -> None:
 def test_the_next_epoch_has_one_filter_as_large_as_the_fullest_before() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
     for day, count in enumerate([5_000, 3_000, 5_100]):
-        fetch_unseen(seen, keys(day, count), START + day * DAY)
+        fetch_unseen(seen, site_keys(day, count), START + day * DAY)
     capacities = [[one.shape.capacity for _, one in day.filters] for day in seen.epoch_filters]
     assert [[5120], [5120]] == capacities
-    fetch_unseen(seen, keys("more", 5_400 - 5_100), START + 2 * DAY)
+    fetch_unseen(seen, site_keys("more", 5_400 - 5_100), START + 2 * DAY)
     assert [5120, 1280] == [one.shape.capacity for _, one in seen.epoch_filters[-1].filters]
 
 
 def test_what_was_expected_is_still_known_after_a_pause() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=1))
-    fetch_unseen(seen, keys("before", 3_000), START)
-    assert not seen.contains(keys("before", 1)[0], START + 5 * DAY)
-    assert not seen.contains(keys("before", 1)[0], START + 9 * DAY)
-    fetch_unseen(seen, keys("after", 300), START + 9 * DAY)
+    fetch_unseen(seen, site_keys("before", 3_000), START)
+    assert not seen.contains(site_keys("before", 1)[0], START + 5 * DAY)
+    assert not seen.contains(site_keys("before", 1)[0], START + 9 * DAY)
+    fetch_unseen(seen, site_keys("after", 300), START + 9 * DAY)
     assert [3008] == [one.shape.capacity for day in seen.epoch_filters for _, one in day.filters]
 
 
@@ -196,7 +190,7 @@ def test_a_few_keys_are_kept_exactly_and_then_come_filters() -> None:
 def test_a_key_added_twice_takes_no_room() -> None:
     seen = ExpiringFilter(Period())
     for _ in range(2):
-        for key in keys("twice", 700):
+        for key in site_keys("twice", 700):
             seen.add(key, START)
     assert 700 == seen.count(START)
 
@@ -208,7 +202,7 @@ def filter_of_named_days(filters: str, *days: tuple[int, str, int]) -> ExpiringF
     """A set that met (day, which, how many of them)."""
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, error=1e-3, filters=filters))
     for day, name, count in days:
-        for key in keys(name, count):
+        for key in site_keys(name, count):
             seen.add(key, START + day * DAY)
     return seen
 
@@ -239,7 +233,7 @@ def test_joins_commute_and_change_nothing_twice(filters: str, one: str, other: s
     both.join(turned, NOW)
     assert told == to_bytes(both, NOW)
     for _, name, count in COPIES[one] + COPIES[other]:
-        assert all(both.contains(key, NOW) for key in keys(name, count))
+        assert all(both.contains(key, NOW) for key in site_keys(name, count))
 
 
 @engines
@@ -251,7 +245,12 @@ def test_joins_associate_in_what_is_seen_and_for_how_long(filters: str) -> None:
     rest.join(filter_of_named_days(filters, *COPIES["few"]), NOW)
     right = filter_of_named_days(filters, *COPIES["more"])
     right.join(rest, NOW)
-    met = [(day, key) for name in ("more", "others", "few") for day, which, n in COPIES[name] for key in keys(which, n)]
+    met = [
+        (day, key)
+        for name in ("more", "others", "few")
+        for day, which, n in COPIES[name]
+        for key in site_keys(which, n)
+    ]
     for seen in (left, right):
         assert all(seen.contains(key, NOW) for _, key in met)
         assert all(seen.contains(key, NOW + DAY) for day, key in met if day == 2)
@@ -260,10 +259,10 @@ def test_joins_associate_in_what_is_seen_and_for_how_long(filters: str) -> None:
 @engines
 def test_copies_of_one_history_stay_one_filter(filters: str) -> None:
     """A backup has heard of the same keys in another order, and not yet of the last ones."""
-    met = keys("history", 4_000)
+    met = site_keys("history", 4_000)
     owner, backup = (ExpiringFilter(Period(epochs=1, error=1e-3, filters=filters)) for _ in range(2))
     for seen in (owner, backup):
-        for key in keys("yesterday", 4_096):
+        for key in site_keys("yesterday", 4_096):
             seen.add(key, START)
     for key in met:
         owner.add(key, START + 7 * DAY)
@@ -290,7 +289,7 @@ def test_a_joined_set_shares_nothing_with_what_it_was_joined_from(filters: str) 
     copy = filter_of_named_days(filters)
     copy.join(source, NOW)
     told = to_bytes(copy, NOW)
-    fetch_unseen(source, keys("later", 400), NOW)
+    fetch_unseen(source, site_keys("later", 400), NOW)
     assert told == to_bytes(copy, NOW)
 
 
@@ -345,7 +344,7 @@ def test_the_strictest_period_needs_no_more_bits_of_a_key_than_there_are() -> No
 
 def test_the_laxest_period_has_filters_too() -> None:
     seen = ExpiringFilter(Period(epochs=1, error=0.1))
-    met = keys("lax", 2_000)
+    met = site_keys("lax", 2_000)
     for key in met:
         seen.add(key, START)
     assert all(seen.contains(key, START) for key in met)

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from kadcrawl import Peer
 from kadcrawl.keys import anchor
-from tests.support.web import Web, html
+from tests.support.sites.web import Web, html
 
 SITES = 64
 ANSWER_S = 0.05

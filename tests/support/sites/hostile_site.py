@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from tests.support.scripted_site import ScriptedSite, Step
+from tests.support.sites.scripted_site import ScriptedSite, Step
 
 
 class Endless(bytes):

@@ -1,6 +1,6 @@
 """The command kadcrawl with short time-outs between its peers, for tests of what follows a death.
 
-`python -m tests.support.impatient` runs like `kadcrawl`, whose peers take over ten seconds to give each other up,
+`python -m tests.support.swarm.impatient` runs like `kadcrawl`, whose peers take over ten seconds to give each other up,
 because a busy machine must not look like a death.
 """
 
@@ -11,7 +11,7 @@ from kadcrawl.cli.local import child_main, child_process
 from kadcrawl.overlay import OverlaySettings
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.impatient import peer; peer()"
+PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.swarm.impatient import peer; peer()"
 SETTINGS = OverlaySettings(
     heartbeat_s=1.0,
     resend_s=0.3,

@@ -1,4 +1,4 @@
-"""A peer in a process of its own that some answers kill: python -m tests.support.mortal DIRECTORY SEED.
+"""A peer in a process of its own that some answers kill: python -m tests.support.swarm.mortal DIRECTORY SEED.
 
 Those are bodies in the coding `deflate`, pages that begin with `KILLS`, and such files of robots.txt.
 """
@@ -16,8 +16,8 @@ from kadcrawl import Config, Peer
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.fetch.content_encoding import decoding
 from kadcrawl.crawl.robots.rules import judging
-from tests.support.brisk_loop import BriskLoop
-from tests.support.peers import JOB, QUICK
+from tests.support.swarm.brisk_loop import BriskLoop
+from tests.support.swarm.peers import JOB, QUICK
 
 KILLS = b"# kills whoever reads it"
 

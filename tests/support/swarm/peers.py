@@ -14,7 +14,7 @@ from kadcrawl import Config, Job, Limits, Peer
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.environment import Environment
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.support.brisk_loop import BriskLoop
+from tests.support.swarm.brisk_loop import BriskLoop
 
 QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_spacing_s=0.01, batch_spacing_s=0.01)
 JOB = Job(delay_s=0.0, scope="any")

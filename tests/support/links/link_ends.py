@@ -97,3 +97,9 @@ async def shake_hands(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
         b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n"
     )
+
+
+UPGRADE = (
+    f"GET {LINK_PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+).encode()

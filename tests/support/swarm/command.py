@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from scripts.kadcrawl_run import page_lines
-from tests.support.web import Web, slow, tree
+from tests.support.sites.web import Web, slow, tree
 
 KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
-IMPATIENT = (sys.executable, "-m", "tests.support.impatient")
+IMPATIENT = (sys.executable, "-m", "tests.support.swarm.impatient")
 """The same, but its peers give each other up sooner."""
 SITES = 20
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
@@ -132,3 +132,10 @@ async def address_of(process: asyncio.subprocess.Process) -> str:
 async def interrupted(process: asyncio.subprocess.Process) -> Run:
     process.send_signal(signal.SIGINT)
     return await ended(process)
+
+
+def locked_by(lock: Path, pid: int) -> bool:
+    """Whether the process holds the lock."""
+    return f"{pid} " in "".join(
+        line for line in Path("/proc/locks").read_text().splitlines(True) if f":{lock.stat().st_ino} " in line
+    )

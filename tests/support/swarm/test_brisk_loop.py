@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.support.brisk_loop import BriskLoop
+from tests.support.swarm.brisk_loop import BriskLoop
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from tests.support.command import SITES
-from tests.support.web import Web, html
+from tests.support.sites.web import Web, html
+from tests.support.swarm.command import SITES
 
 WIDE = 40
 """Pages that are linked and not yet answered, or hardly more: as many are left when it ends."""

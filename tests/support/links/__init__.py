@@ -1,0 +1,1 @@
+"""Contacts, keys and messages of members, and both ends of a link."""

@@ -1,0 +1,1 @@
+"""A peer's directory, deliveries from the directory to sinks, and readers of the sinks."""

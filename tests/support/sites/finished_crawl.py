@@ -1,0 +1,16 @@
+"""A finished run of the command, and the type of the fixture that runs the command."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from scripts.kadcrawl_run import LoggedPage
+
+
+class Crawl(NamedTuple):
+    """What a finished run of `kadcrawl crawl` left behind."""
+
+    lines: list[LoggedPage]
+    summary: dict[str, Any]
+
+
+CrawlToTheEnd = Callable[[Sequence[str], int], Crawl]
