@@ -22,7 +22,7 @@ def test_peers_that_leave_together_finish_what_they_have_in_hand(
 def test_an_owner_whose_backups_are_cut_off_fetches_nothing_for_a_while() -> None:
     """Killed before it has noticed, it would take with it what it did not copy; and five seconds of pages are many."""
     cut = Event(6.0, Kind.PARTITION, (1,), for_s=5.0)
-    plan = Plan(7, 6, (cut,), delay_s=0.25)
+    plan = Plan(8, 6, (cut,), delay_s=0.25)
     trials: set[Trial] = set()
     assert {} == run(plan, Size(pages=120, sites=6), watch=trials.add).violations
     (trial,) = trials

@@ -50,6 +50,8 @@ def plain(info: inspect.Type, *, full: bool) -> Any:
             return full
         case inspect.LiteralType(values=values):
             return values[0]
+        case inspect.EnumType(cls=kind):
+            return next(iter(kind)).value
         case inspect.DataclassType(cls=kind):
             assert kind is Job, "or say here what one looks like"
             return _job()
@@ -119,7 +121,7 @@ def wrong(info: inspect.Type, *, full: bool) -> Iterator[tuple[str, Any]]:
             yield from ((str(number), float(number)) for number in ("nan", "inf", "-inf", "1e308", "-1e308"))
         case inspect.BoolType():
             yield from _of_other_types(bool)
-        case inspect.LiteralType():
+        case inspect.LiteralType() | inspect.EnumType():
             yield from _of_other_types(str)
             yield "another word", "dancing"
         case inspect.DataclassType():
