@@ -76,7 +76,7 @@ class AntiEntropy:
     # --- asking --------------------------------------------------------------------------------------------------
 
     async def reconcile(self, other: Contact, held: CellSummary, *, push: bool, trust_done: bool = True) -> None:
-        """Fetch the records of a cell that this peer lacks; with `push` send those that `other` lacks.
+        """Fetch the records of a cell that this peer lacks. With `push` send those that `other` lacks.
 
         Without `trust_done` only PENDING records are merged. Raises RemoteError.
         """
@@ -172,7 +172,7 @@ class AntiEntropy:
     # --- answering -----------------------------------------------------------------------------------------------
 
     async def answer_compare(self, question: CompareDigests) -> DigestsCompared:
-        """Say which windows differ here; other work gets its turn between two windows."""
+        """Return which windows differ here. Other work gets its turn between two windows."""
         self._store.check(question.cell)
         cell, after = Cell(question.cell), question.after
         differing = []
@@ -188,7 +188,7 @@ class AntiEntropy:
         return DigestsCompared(differing)
 
     async def answer_reconcile(self, question: Reconcile) -> Reconciled:
-        """Return the records that the asker lacks in a window, up to one batch, and the keys that this peer lacks."""
+        """Return the records that the asker lacks in a window, up to a batch, and the keys that this peer lacks."""
         self._store.check(question.cell)
         cell, last = Cell(question.cell), question.last
         theirs = dict.fromkeys(question.pending, PENDING) | dict.fromkeys(question.done, DONE)
@@ -209,5 +209,5 @@ class AntiEntropy:
 
 
 def _beyond(key: bytes | None) -> bytes:
-    """Return the least bytes above a key; the least of all for None."""
+    """Return the least bytes above a key. The least of all for None."""
     return b"" if key is None else key + b"\0"

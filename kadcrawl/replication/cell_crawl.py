@@ -30,7 +30,7 @@ class CellCrawl:
         self._closed_at: dict[Cell, float] = {}
 
     def open(self, cell: Cell, *, hold: bool) -> None:
-        """Let the crawler fetch from the cell; see `Crawl.open`."""
+        """Let the crawler fetch from the cell. See `Crawl.open`."""
         self._closed_at.pop(cell, None)
         self._frontier.open(cell, self._clock.now(), hold=hold)
         for listener in self._events.cell_opened:
@@ -53,7 +53,8 @@ class CellCrawl:
         return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + FINISHING_S
 
     def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
-        """Return the clocks of the cell's sites; None if the sites are more than `most`, or all wait a full delay."""
+        """Return the clocks of the cell's sites, or None if the sites are more than `most`, or all wait a full
+        delay."""
         now = self._clock.now()
         if self._frontier.is_held(cell, now):
             return None

@@ -57,7 +57,7 @@ from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 
 OPEN_WAIT_S = 4.0
-"""Longest wait of an offer for its cells to open; then the sender tries again."""
+"""Longest wait of an offer for its cells to open. Then the sender tries again."""
 WHOLE_WAIT_S = 5.0
 """Longest wait of an offer for the backups. Both waits together are shorter than the sender's deadline
 (crawl/links/forwarder.py)."""
@@ -84,7 +84,7 @@ class Cells:
         clock: Clock,
         min_interval_s: float,
     ) -> None:
-        """Listen to the store and the overlay; send nothing before `run`."""
+        """Listen to the store and the overlay. Send nothing before `run`."""
         bits = components.job.cell_bits
         self._components = components
         self._store = store
@@ -163,11 +163,11 @@ class Cells:
 
     @property
     def at_home(self) -> bool:
-        """Whether the owners of all stored cells know the records, as far as this peer knows."""
+        """True if the owners of all stored cells know the records, as far as this peer knows."""
         return not (self.unsettled or self.sync.busy or self.holdings.strays(self._store.cells))
 
     async def settle(self, seconds: float) -> bool:
-        """Wait up to so many seconds until all cells are `at_home`; return whether they are."""
+        """Wait up to so many seconds until all cells are `at_home`. Return whether they are."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not self.at_home:  # noqa: ASYNC110 -- changes in many places
@@ -191,7 +191,7 @@ class Cells:
         }
 
     async def run(self) -> None:
-        """Sync cells, notify owners and watch for stalls; return never."""
+        """Sync cells, notify owners and watch for stalls. Return never."""
         async with self.tasks.running():
             self.tasks.spawn(self.sync.run(), "sync")
             self.tasks.spawn(self.holder_side.run(), "notify_owners")
@@ -200,7 +200,7 @@ class Cells:
     async def accept(
         self, links: Sequence[tuple[Link, UrlLocation]], accept_link: Callable[[Link, UrlLocation, float], None]
     ) -> list[int]:
-        """Accept links of cells owned here, and wait until they are on all disks; return the indices of those to retry.
+        """Accept links of cells owned here, and wait until they are on all disks. Return the indices of those to retry.
 
         `accept_link` writes a link into the open transaction.
         """
@@ -238,7 +238,7 @@ class Cells:
         self._components.crawler.wake()
 
     async def keep_filter_part(self, message: KeepFilterPart) -> int | None:
-        """Accept a part of a large epoch filter; return the bytes received so far, or None if it is to come later.
+        """Accept a part of a large epoch filter. Return the bytes received so far, or None if it is to come later.
 
         Raises PartError for a part of the wrong length.
         """
@@ -269,7 +269,7 @@ class Cells:
         return 0.0 if self._beat_at is None else now - self._beat_at
 
     def is_stalled(self) -> bool:
-        """Return whether this peer was away so long that others may own its cells; if so, close all cells."""
+        """Return whether this peer was away so long that others may own its cells. If so, close all cells."""
         now = asyncio.get_running_loop().time()
         away_s = self.away_s(now)
         if away_s < STALL_S:

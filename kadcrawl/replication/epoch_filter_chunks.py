@@ -15,7 +15,7 @@ from kadcrawl.store.bloom.cell_filters import EncodedFilter, Large
 IDLE_S = 30.0
 """Silence after which a filter gives way to that of another sender: its own sender would have tried again."""
 SENT_MAX = 3
-"""Times the parts of a filter are sent, as the receiver may lose them; then the next comparison begins anew."""
+"""Times the parts of a filter are sent, as the receiver may lose them. Then the next comparison begins anew."""
 
 
 class PartError(KadcrawlError):
@@ -36,7 +36,7 @@ class Outgoing:
 
     @property
     def is_over(self) -> bool:
-        """Whether the filter has arrived, or is given up."""
+        """True if the filter has arrived, or is given up."""
         return self.at >= self.size or not self._left
 
     def part(self) -> bytes:
@@ -44,7 +44,7 @@ class Outgoing:
         return self._pieces.cut(self.at, self._part_bytes)
 
     def kept(self, upto: int | None) -> None:
-        """Note that the receiver has so many bytes; None means that it accepts no part now."""
+        """Note that the receiver has so many bytes. None means that it accepts no part now."""
         self._left -= 1
         self.at = self.size if upto is None else upto
 
@@ -66,7 +66,7 @@ class Assembly:
         return len(self.bits) == self.size
 
     def take(self, at: int, bits: bytes) -> None:
-        """Accept a part, if it is the next one. Raises PartError if its length is not the required one."""
+        """Accept a part, if it is the next part. Raises PartError if its length is not the required one."""
         if at == len(self.bits):
             if len(bits) != min(self._part_bytes, self.size - at):
                 raise PartError(
@@ -96,7 +96,7 @@ class IncomingEpochFilter:
         self._moved_at = 0.0
 
     def take(self, of: Sent, at: int, bits: bytes, now: float) -> int | None:
-        """Accept a part; return the bytes received so far, or None while another filter is being received.
+        """Accept a part. Return the bytes received so far, or None while another filter is being received.
 
         At `size` bytes the caller must fetch the filter by `whole` at once. Raises PartError as `Assembly.take` does.
         """
@@ -118,6 +118,6 @@ class IncomingEpochFilter:
         return encoded
 
     def let_go(self, now: float) -> None:
-        """Forget a filter of which no part comes any more."""
+        """Forget a filter whose parts no longer come."""
         if now >= self._moved_at + IDLE_S:
             self._of = self._assembly = None

@@ -37,7 +37,7 @@ from kadcrawl.store.store import Store
 
 EPOCH_FILTER_DEADLINE_S = 30.0
 FAILURES_MAX = 3
-"""Failures of one filter in parts, which continues where it stopped; then the sync of the cell begins anew."""
+"""Failures of one filter in parts, which continues where it stopped. Then the sync of the cell begins anew."""
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Portion(NamedTuple):
     large: list[int]
     """Epochs of the filters that travel in parts."""
     through: int
-    """Number of requested epochs that are dealt with, including expired ones."""
+    """Number of requested epochs that are dealt with, including expired epochs."""
 
 
 def records(store: Store, cell: Cell, epochs: Sequence[int], room: int | None = None) -> Portion:
@@ -90,7 +90,7 @@ def packed(store: Store, wanted: Mapping[Cell, Sequence[int]]) -> tuple[list[Cel
 
 
 def in_parts(store: Store, cell: Cell, epoch: int) -> Outgoing | None:
-    """Return an epoch filter that is to be sent in parts; None if it has expired."""
+    """Return an epoch filter that is to be sent in parts, or None if it has expired."""
     large = store.expiring_filters.large(cell, epoch) if store.expiring_filters is not None else None
     return None if large is None else Outgoing(large, EPOCH_FILTER_BYTES_MAX)
 
@@ -134,7 +134,7 @@ class EpochFilterSync:
         """Limits the filters received in parts to one at a time, as each is in memory."""
 
     async def reconcile(self, other: Contact, cell: Cell, *, push: bool) -> None:
-        """Merge the differing filters of another holder; with `push` send those it lacks. Raises RemoteError."""
+        """Merge the differing filters of another holder. With `push` send those it lacks. Raises RemoteError."""
         seen = self._store.expiring_filters
         if seen is None:
             return
@@ -170,7 +170,7 @@ class EpochFilterSync:
             after = got.upto
 
     async def _fetch(self, other: Contact, cell: Cell, epoch: int, room: int) -> tuple[EncodedFilter, Label] | None:
-        """Fetch an epoch filter of up to `room` bytes in parts; return it and its label at the other peer at the end.
+        """Fetch an epoch filter of up to `room` bytes in parts. Return it and its label at the other peer at the end.
 
         None if the filter has expired, is too large, or has changed its size meanwhile. Raises RemoteError.
         """

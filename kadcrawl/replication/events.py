@@ -15,7 +15,7 @@ from kadcrawl.link.wire.messages import Contact
 
 @dataclass(slots=True)
 class ReplicationEvents:
-    """The listeners of one peer's replication; add to the lists. Listeners run at once and must not raise."""
+    """The listeners of one peer's replication. Add to the lists. Listeners run at once and must not raise."""
 
     cell_due: list[Callable[[Cell], None]] = field(default_factory=list)
     """Listeners to a cell that this peer owns and should sync."""

@@ -85,9 +85,9 @@ class HolderSide:
         self._bits = cell_bits
         self._events = events
         self.leaving = False
-        """Whether this peer owns no cell any more, and only hands cells over."""
+        """True if this peer owns no cell any more, and only hands cells over."""
         self._unwilling: dict[bytes, None] = {}
-        """Peers, by ID, that accepted no cell of this leaving peer; they may be leaving too."""
+        """Peers, by ID, that accepted no cell of this leaving peer. They may be leaving too."""
         self._timers = TimerQueue()
         """Cells whose owners are to be notified."""
         self._unnotified_changes: dict[Cell, None] = {}
@@ -95,7 +95,7 @@ class HolderSide:
         self._misplaced: dict[Cell, tuple[float, float]] = {}
         """Cells kept for an owner that should have a nearer backup -> last wait, second of the next notice."""
         self._former: dict[Cell, list[Contact]] = {}
-        """Cells given away -> the former holders; the new owner may die before it has told them anything."""
+        """Cells given away -> the former holders. The new owner may die before it has told them anything."""
         self._closing: dict[Cell, None] = {}
         """Cells that are being released, for a peer that may be gone before the release ends."""
         self._forgetting: dict[Cell, None] = {}
@@ -115,13 +115,13 @@ class HolderSide:
         self._forgetting.pop(cell, None)
 
     def displaced(self, cell: Cell) -> None:
-        """Notify the owner of a cell that a newcomer is to hold in our place; the owner may hear of it far later."""
+        """Notify the owner of a cell that a newcomer is to hold in our place. The owner may hear of it far later."""
         if cell in self._holdings.backed:
             self._misplaced.setdefault(cell, (NOTIFY_MISPLACED_S / 2, self._now()))
         self.notify_owner(cell)
 
     def lost(self) -> None:
-        """Notify the owners of all cells being released after a peer is lost, as the next owner must not open them."""
+        """Notify the owners of all cells being released, as a lost peer may be followed by another owner."""
         for cell in list(self._closing):
             owned = self._holdings.owned.get(cell)
             if owned is not None and owned.closing:
@@ -150,7 +150,7 @@ class HolderSide:
         self._unnotified_changes.pop(cell, None)
 
     async def run(self) -> None:
-        """Notify owners and delete dropped cells; return never."""
+        """Notify owners and delete dropped cells. Return never."""
         while True:
             more = False
             try:
@@ -169,14 +169,14 @@ class HolderSide:
         self.leaving = True
 
     async def handed_over(self) -> None:
-        """Return when other peers hold all cells; call after `begin_leaving`."""
+        """Return when other peers hold all cells. Call after `begin_leaving`."""
         while self._store.cells and self._overlay.contacts():  # noqa: ASYNC110 -- what is left changes in many places
             await asyncio.sleep(NOTIFY_S)
 
     # --- answering -----------------------------------------------------------------------------------------------
 
     def answer(self, question: TakeOver) -> TakeOverAnswer:
-        """Stop crawling cells that another peer claims to own, and say what is held. Raises NoOwnerError."""
+        """Stop crawling cells that another peer claims to own, and return the holdings. Raises NoOwnerError."""
         if not self._overlay.is_live(question.owner.id):
             self._overlay.suspect(question.owner)
         for cell in question.cells:
@@ -241,7 +241,7 @@ class HolderSide:
         )
 
     def assign_replica(self, message: AssignReplica) -> ReplicaAssigned:
-        """Keep or drop cells as their owner says; return the cells that differ here. Raises NoOwnerError."""
+        """Keep or drop cells as their owner says. Return the cells that differ here. Raises NoOwnerError."""
         for held in message.cells:
             check_cell(held.cell, self._bits)
         if message.owner.id == self._overlay.me.id:
@@ -385,7 +385,7 @@ class HolderSide:
         return len(due)
 
     async def _owner(self, cell: Cell) -> Contact | None:
-        """Return the peer nearest to a cell; for a leaving peer, the nearest other peer that accepts cells."""
+        """Return the peer nearest to a cell. For a leaving peer, the nearest other peer that accepts cells."""
         target = anchor(cell, self._bits)
         if not self.leaving:
             return (await self._overlay.nearest(target, 1))[0]

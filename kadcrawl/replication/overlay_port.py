@@ -23,7 +23,7 @@ class LivenessOverlay(Protocol):
         """Return whether the peer with this ID is a live contact."""
 
     def suspect(self, contact: Contact) -> None:
-        """Check soon whether a peer lives; add the peer to the contacts if it answers."""
+        """Check soon whether a peer lives. Add the peer to the contacts if it answers."""
 
 
 class LookupOverlay(LivenessOverlay, Protocol):

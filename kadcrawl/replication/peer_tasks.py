@@ -28,7 +28,7 @@ class PeerTasks:
 
     @property
     def is_running(self) -> bool:
-        """Whether tasks can start."""
+        """True if tasks can start."""
         return self._group is not None
 
     @asynccontextmanager

@@ -44,7 +44,7 @@ UNFINISHED_WAIT_S = 10.0
 """Time for which a fetched page is left to its fetcher, while its links travel. If the owner of a link has died, it
 takes that long until another peer owns the link."""
 ROBOTS_BATCH_BYTES_MAX = 512 * 1024
-"""Size of all robots.txt in one batch; the rest are fetched again."""
+"""Size of all robots.txt in one batch. The rest are fetched again."""
 
 
 def site_record(site: str, wait_s: float, delay_s: float) -> SiteRecord:
@@ -53,7 +53,7 @@ def site_record(site: str, wait_s: float, delay_s: float) -> SiteRecord:
 
 
 class RecordTrust(Protocol):
-    """The answers to whose records of a cell count; `TrustPolicy` is the real one."""
+    """The answers to whose records of a cell count. `TrustPolicy` is the real one."""
 
     def owns(self, cell: Cell) -> bool:
         """Return whether this peer owns the cell, so that no other peer knows better."""
@@ -78,7 +78,7 @@ class Records:
         now: Callable[[], float],
         trust: RecordTrust,
     ) -> None:
-        """Read nothing yet; `is_taken` says whether the crawler has an entry just now."""
+        """Read nothing yet. `is_taken` says whether the crawler has an entry just now."""
         self._store = store
         self._frontier = frontier
         self._intake = intake
@@ -87,7 +87,7 @@ class Records:
         self._now = now
         self._trust = trust
         self.merging = False
-        """Whether changes in the store just now come from another peer."""
+        """True if changes in the store just now come from another peer."""
 
     def replication_batch(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
         """Return these records and the clocks of these sites as they are now."""
@@ -112,7 +112,7 @@ class Records:
     def merge(
         self, batch: Batch, only: Cell | None = None, trust_done: bool = True, *, sender: Contact | None = None
     ) -> set[Cell]:
-        """Merge a batch, or its records of the cell `only`, into the open transaction; return the merged cells.
+        """Merge a batch, or its records of the cell `only`, into the open transaction. Return the merged cells.
 
         With `only` the batch answers a question of this peer as the owner of that cell; else `sender` has sent it.
         Clocks and robots.txt count only from the owner of a site or from an asked peer: a false one hurries a site or
@@ -179,7 +179,7 @@ class Records:
         return [place.key for place in places if place.cell == only and self._store.state(place.key) == DONE]
 
     async def merge_epoch_filters(self, cell: Cell, epoch_filters: Sequence[EncodedFilter], *, adopt: bool) -> None:
-        """Merge epoch filters of a cell; `adopt` if its owner sent them.
+        """Merge epoch filters of a cell. `adopt` if its owner sent them.
 
         The filters may be hundreds, of a millisecond or more each, and the cell may have a million PENDING URLs. So
         other work gets its turn in between.
@@ -200,7 +200,7 @@ class Records:
     def _merge_visit(
         self, record: VisitRecord, only: Cell | None, now: float, is_trusted: Callable[[Cell], bool]
     ) -> Cell | None:
-        """Merge a visit; return its cell, or None if its URL is not canonical or not of the cell `only`."""
+        """Merge a visit. Return its cell, or None if its URL is not canonical or not of the cell `only`."""
         if not is_canonical(record.url) or self._store.expiring_filters is not None:
             return None
         place = self._partitioner.locate(record.url)

@@ -29,7 +29,7 @@ class ReplicationStream:
         self.epochs: dict[Cell, set[int]] = {}
         """Cell -> epochs whose filters differ at the peer, if the job keeps epoch filters. They go first."""
         self.notices: dict[Cell, tuple[int, CellSummary | None]] = {}
-        """Cell -> role, and the digest at the peer; None stands for the digest here."""
+        """Cell -> role, and the digest at the peer. None stands for the digest here."""
         self.queued = 0
         """Changes ever queued."""
         self.delivered = 0
@@ -109,7 +109,7 @@ class ReplicationStream:
         self.waiting.append((self.queued, future))
 
     def note_failure(self) -> int:
-        """Count a failed delivery; return the failures in a row."""
+        """Count a failed delivery. Return the failures in a row."""
         self.failures += 1
         return self.failures
 

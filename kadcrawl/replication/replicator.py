@@ -74,7 +74,7 @@ class Replicator:
         spawn: Spawn,
         events: ReplicationEvents,
     ) -> None:
-        """Start no stream yet; `min_interval_s` is the shortest time between two starts of a stream."""
+        """Start no stream yet. `min_interval_s` is the shortest time between two starts of a stream."""
         self._overlay = overlay
         self._client = client
         self._store = store
@@ -137,7 +137,7 @@ class Replicator:
         self._stream(contact).notices[Cell(held.cell)] = (OWNER, held)
 
     async def delivered(self, contact: Contact) -> bool:
-        """Return True when all changes queued so far are journaled at the peer; False if the peer is lost first."""
+        """Return True when all queued changes are journaled at the peer, or False if the peer is lost first."""
         stream = self._streams.get(contact.id)
         if stream is None or stream.delivered == stream.queued:
             return True
@@ -160,7 +160,7 @@ class Replicator:
         return stream
 
     async def _deliver(self, stream: ReplicationStream) -> None:
-        """Deliver the queue; return when it is empty or the peer is lost."""
+        """Deliver the queue. Return when it is empty or the peer is lost."""
         await asyncio.sleep(stream.min_interval.wait_s(asyncio.get_running_loop().time()))
         while not stream.empty and not stream.lost:
             try:
@@ -204,7 +204,7 @@ class Replicator:
                 left = {cell: rest for cell, rest in left.items() if rest}
 
     async def _deliver_parts(self, stream: ReplicationStream, cell: Cell, epoch: int) -> None:
-        """Deliver a large epoch filter; if that fails, the next comparison finds that the filter is missing."""
+        """Deliver a large epoch filter. If that fails, the next comparison finds that the filter is missing."""
         outgoing = in_parts(self._store, cell, epoch)
         while outgoing is not None and not outgoing.is_over and not stream.lost:
             message = part_message(self._overlay.me, cell, epoch, outgoing)
@@ -233,7 +233,7 @@ class Replicator:
                     listener(stream.contact, Cell(unlike.cell))
 
     async def _ask(self, stream: ReplicationStream, message: Any, expected: Any) -> Any:
-        """Return the answer of the stream's peer; None, after a pause, if there is none."""
+        """Return the answer of the stream's peer. None, after a pause, if there is none."""
         contact = stream.contact
         try:
             answer = await self._client.ask(contact, message, expected, REPLICATE_DEADLINE_S)

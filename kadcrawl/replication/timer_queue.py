@@ -18,7 +18,7 @@ class TimerQueue:
         return len(self._at)
 
     def get(self, cell: Cell) -> float | None:
-        """Return the second at which the cell is due; None if it is not."""
+        """Return the second at which the cell is due, or None if it is not."""
         return self._at.get(cell)
 
     def put(self, cell: Cell, at: float) -> None:
@@ -38,7 +38,7 @@ class TimerQueue:
 
     @property
     def next_at(self) -> float:
-        """Second at which the next cell is due; infinity if none is."""
+        """Second at which the next cell is due. Infinity if none is."""
         heap = self._heap
         while heap and self._at.get(heap[0][1]) != heap[0][0]:
             heappop(heap)

@@ -1,4 +1,4 @@
-"""`BatchedCellQueries` asks peers what they hold of cells, with one `TakeOver` message per peer for many cells.
+"""`BatchedCellQueries` asks peers for their holdings of cells, with a `TakeOver` message per peer for many cells.
 
 Questions asked at nearly the same time travel together. Silent peers are counted, so that no sync waits for ever for a
 peer that the overlay does not know.
@@ -41,10 +41,10 @@ class BatchedCellQueries:
         self._spawn = spawn
         self._asking: dict[bytes, dict[Cell, asyncio.Future[CellState | None]]] = {}
         self._silences: dict[bytes, int] = {}
-        """Peer, by ID -> unanswered questions in a row; the latest silent peer is last."""
+        """Peer, by ID -> unanswered questions in a row. The latest silent peer is last."""
 
     async def ask(self, contact: Contact, cell: Cell) -> CellState | None:
-        """Return what a peer holds of a cell; None if it does not answer."""
+        """Return the holdings of a peer in a cell, or None if it does not answer."""
         waiting = self._asking.get(contact.id)
         if waiting is None:
             waiting = {}

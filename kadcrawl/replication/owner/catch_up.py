@@ -51,7 +51,7 @@ class Round(NamedTuple):
     releasing: list[tuple[Contact, CellState]]
     """The peers that still crawl the cell."""
     has_silent: bool
-    """Whether a peer that may live did not answer."""
+    """True if a peer that may live did not answer."""
 
 
 class CatchUp:
@@ -67,7 +67,7 @@ class CatchUp:
         self._opener = opener
         self._cell_queries = BatchedCellQueries(parts.overlay, parts.client, parts.spawn)
         self.slots = asyncio.Semaphore(SYNCS_MAX)
-        """Limits the syncs at the same time; a caller of `once` holds a slot."""
+        """Limits the syncs at the same time. A caller of `once` holds a slot."""
         self._release_wait = ReleaseWait()
         self._log_limiter = LogLimiter()
         self.providers = Providers()
@@ -95,13 +95,13 @@ class CatchUp:
 
     @property
     def must_hold_empty_cells(self) -> bool:
-        """Whether the sites of a cell without records wait a full delay: a lost peer may have crawled them."""
+        """True if the sites of a cell without records wait a full delay: a lost peer may have crawled them."""
         return self._lost_any_peer
 
     # --- one attempt -------------------------------------------------------------------------------------------------
 
     async def once(self, progress: SyncProgress) -> bool:
-        """Run one attempt; return whether it completed.
+        """Run one attempt. Return whether it completed.
 
         Raises RemoteError when a peer that is needed fails in the middle.
         """
@@ -147,7 +147,7 @@ class CatchUp:
         return attempt.absences == self._absences and self._parts.may_own(cell)
 
     async def _locate(self, cell: Cell, attempt: SyncAttempt) -> bool:
-        """Look up the holders and plan the questions; return False if another peer owns the cell."""
+        """Look up the holders and plan the questions. Return False if another peer owns the cell."""
         me = self._overlay.me
         nearest = [await self._overlay.nearest(key, HOLDERS) for key in placement_keys(cell, self._bits)]
         chosen = holders(nearest)
@@ -162,7 +162,7 @@ class CatchUp:
         return True
 
     async def _merge(self, cell: Cell, attempt: SyncAttempt) -> bool:
-        """Own the cell, merge what other peers hold, and bring the backups up to date.
+        """Own the cell, merge the records of other peers, and bring the backups up to date.
 
         Returns whether any peer held records of the cell before. Raises RemoteError.
         """
@@ -216,7 +216,7 @@ class CatchUp:
     # --- asking ------------------------------------------------------------------------------------------------------
 
     async def _ask_all(self, progress: SyncProgress, attempt: SyncAttempt) -> bool:
-        """Ask all peers of the attempt what they hold; return False if the cell cannot be taken over now."""
+        """Ask all peers of the attempt for their holdings. Return False if the cell cannot be taken over now."""
         cell = progress.cell
         while unasked := attempt.unasked:
             if progress.state is SyncState.RELEASING:
@@ -284,7 +284,7 @@ class CatchUp:
         return max(RELEASE_POLL_S, min(share_s, self._release_wait.remaining_s(cell, attempt.began, now)))
 
     def _heard_providers(self, cell: Cell) -> dict[bytes, Contact]:
-        """Return the providers of a cell that have quota left; forget the others."""
+        """Return the providers of a cell that have quota left. Forget the others."""
         now = self._now()
         for peer in self.providers.of(cell):
             if not self.work_quota.has_quota(peer, now):
@@ -323,7 +323,7 @@ class CatchUp:
                 await self._reconcile(contact, at_backup.held, push=True)
 
     async def _take_from(self, contact: Contact, held: CellSummary, *, is_near: bool) -> None:
-        """Merge the records of a peer; skip its DONE records if it is not near the cell."""
+        """Merge the records of a peer. Skip its DONE records if it is not near the cell."""
         cell = Cell(held.cell)
         trust_done = is_near or self._parts.trust_policy.is_settling(cell, self._now())
         if not trust_done:

@@ -34,7 +34,7 @@ class CellOpener:
                 future.set_result(None)
 
     async def opened(self, cells: Iterable[Cell], want: Callable[[Cell], None], deadline_s: float) -> set[Cell]:
-        """Wait up to `deadline_s` seconds until these cells are open here; return the open ones.
+        """Wait up to `deadline_s` seconds until these cells are open here. Return the open ones.
 
         `want` requests the sync of a closed cell.
         """

@@ -33,7 +33,7 @@ def packed(cells: list[Cell]) -> bytes:
 
 
 def unpacked(cells: bytes) -> list[Cell]:
-    """Return the cells of a `MyCells`; an incomplete last cell is skipped."""
+    """Return the cells of a `MyCells`. An incomplete last cell is skipped."""
     starts = range(0, len(cells) - CELL_BYTES + 1, CELL_BYTES)
     return [Cell(int.from_bytes(cells[start : start + CELL_BYTES], "big")) for start in starts]
 
@@ -70,7 +70,7 @@ class JoinHandshake:
         """Set when all siblings have answered."""
 
     def begin(self, patience_s: float = 0.0) -> None:
-        """Ask all siblings, anew if they were asked before; wait up to `patience_s` seconds for the first sibling."""
+        """Ask all siblings, anew if they were asked before. Wait up to `patience_s` seconds for the first sibling."""
         self._answered = set()
         self._began_at = asyncio.get_running_loop().time()
         self._alone_at = self._began_at + patience_s
@@ -95,13 +95,13 @@ class JoinHandshake:
         self.done.set()
 
     async def _ask_all(self, siblings: list[Contact], answered: set[bytes]) -> bool:
-        """Ask these siblings; return whether all of them answered."""
+        """Ask these siblings. Return whether all of them answered."""
         answers = await asyncio.gather(*map(self._ask, siblings))
         answered |= {contact.id for contact, answer in zip(siblings, answers, strict=True) if answer}
         return all(answers)
 
     async def _ask(self, sibling: Contact) -> bool:
-        """Ask a sibling and request its cells; return whether it answered."""
+        """Ask a sibling and request its cells. Return whether it answered."""
         try:
             answer = await self._client.ask(sibling, FindMyCells(self._overlay.me), MyCells, FIND_MY_CELLS_DEADLINE_S)
         except RemoteError as error:

@@ -1,4 +1,4 @@
-"""`OwnerParts`: what the owner's side of replication works with, in one frozen dataclass.
+"""`OwnerParts` are the parts of the owner's side of replication, in a frozen dataclass.
 
 Tests: tests/replication/owner/test_sync.py
 """

@@ -31,7 +31,7 @@ class ReleaseWait:
         return self.remaining_s(cell, since, now) > 0
 
     def remaining_s(self, cell: Cell, since: float, now: float) -> float:
-        """Return the waiting time left in seconds; negative if the wait since `since` was longer."""
+        """Return the waiting time left in seconds. Negative if the wait since `since` was longer."""
         return self._left_s(cell, now) - (now - since)
 
     def waited(self, cell: Cell, seconds: float, now: float) -> None:

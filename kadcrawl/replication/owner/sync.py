@@ -29,7 +29,7 @@ away was so for longer."""
 WHOLE_POLL_S = 0.1
 """Time between two looks at whether the backups of a cell have all of it."""
 UNLIKE_S = 5.0
-"""Where epoch filters are kept, the shortest time between two syncs of a cell because a copy differs. Differing
+"""The shortest time between two syncs of a cell for a differing copy, with epoch filters. Differing
 clocks and filters that change in transit keep a copy different for a while. Exact copies become equal by one sync."""
 REPAIR_S = 10.0
 """Time between two comparisons of an owner's digests with those of its backups."""
@@ -39,7 +39,7 @@ or may have lost its memory of us, and need not be a peer whose heartbeats we he
 LOOKS = 4
 """Looks for silent owners between two repairs."""
 ALONE_S = 60.0
-"""Longest wait of a peer that was away, and knew others before, for one of them; then it goes on alone."""
+"""Longest wait of a peer that was away, and knew others before, for one of them. Then it goes on alone."""
 RECHECK_ROUNDS = 6
 """Repairs after which the holders of a cell are looked up anew."""
 
@@ -89,15 +89,15 @@ class CellSync:
 
     @property
     def busy(self) -> bool:
-        """Whether any cell is being synced."""
+        """True if any cell is being synced."""
         return bool(self._syncing)
 
     async def opened(self, cells: Iterable[Cell], deadline_s: float) -> set[Cell]:
-        """Wait up to `deadline_s` seconds until these cells may be crawled here; return those that may."""
+        """Wait up to `deadline_s` seconds until these cells may be crawled here. Return those that may."""
         return await self.opener.opened(cells, self.want, deadline_s)
 
     def want(self, cell: Cell, provider: Contact | None = None) -> None:
-        """Sync a cell soon; `provider` holds records of it. Raises NotRunningError."""
+        """Sync a cell soon. `provider` holds records of it. Raises NotRunningError."""
         check_cell(cell, self._bits)
         if provider is not None and provider.id != self._overlay.me.id:
             self._catch_up.providers.add(cell, provider)
@@ -111,7 +111,7 @@ class CellSync:
             self._syncing[cell] = progress
 
     async def whole(self, cells: Iterable[Cell]) -> bool:
-        """Return True when all backups have every change so far of these cells; False if a cell is not open here."""
+        """Return True when all backups have all changes of these cells, or False if a cell is not open here."""
         for cell in cells:
             while True:
                 owned = self._holdings.owned.get(cell)
@@ -158,7 +158,7 @@ class CellSync:
         self._join_handshake.begin(ALONE_S if self._overlay.contacts() else 0.0)
 
     async def run(self) -> None:
-        """Sync the cells of the disk, and repair periodically; return never."""
+        """Sync the cells of the disk, and repair periodically. Return never."""
         self._holder_side.notify_of_strays()
         self._join_handshake.begin()
         for look in count(1):
@@ -170,7 +170,7 @@ class CellSync:
     # --- answers -----------------------------------------------------------------------------------------------------
 
     def cells_held(self, message: CellsHeld) -> CellsAccepted:
-        """Sync the cells that a peer claims to hold; return those that this peer owns."""
+        """Sync the cells that a peer claims to hold. Return those that this peer owns."""
         for held in message.cells:
             check_cell(held.cell, self._bits)
         accepted: list[int] = []
@@ -253,7 +253,7 @@ class CellSync:
             self._holder_side.notify_owner(cell)
 
     async def _attempt(self, progress: SyncProgress) -> bool:
-        """Run one attempt once the join handshake is done; return whether it completed. Raises StorageError."""
+        """Run one attempt once the join handshake is done. Return whether it completed. Raises StorageError."""
         try:
             await self._join_handshake.done.wait()
             return await self._catch_up.once(progress)

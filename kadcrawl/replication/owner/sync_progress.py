@@ -23,9 +23,9 @@ class SyncState(Enum):
     LOCATING = auto()
     """The holders are being looked up in the overlay."""
     ASKING = auto()
-    """The holders and providers are being asked what they hold."""
+    """The holders and providers are being asked for their holdings."""
     RELEASING = auto()
-    """At least one asked peer still crawls the cell, and is asked again."""
+    """An asked peer still crawls the cell, and is asked again."""
     MERGING = auto()
     """The records that differ are being merged."""
     OPENED = auto()
@@ -62,11 +62,11 @@ class SyncAttempt:
     newcomers: int
     """Count of newcomers at the beginning."""
     left_closed: bool
-    """Whether the cell is closed, or was closed, during the attempt."""
+    """True if the cell is closed, or was closed, during the attempt."""
     was_patient: bool = True
-    """Whether the attempt began while the cell had waiting time left, so that providers are asked too."""
+    """True if the attempt began while the cell had waiting time left, so that providers are asked too."""
     saved: bool = False
-    """Whether the records of releasing peers are merged and copied to the backups."""
+    """True if the records of releasing peers are merged and copied to the backups."""
     backups: Sequence[Contact] = ()
     """The peers that are to be the cell's backups."""
     former: dict[bytes, Contact] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class SyncAttempt:
     near: set[bytes] = field(default_factory=set)
     """The peers near the cell, by ID, whose DONE records count."""
     placed: set[bytes] = field(default_factory=set)
-    """The peers that are asked whatever quota they have left, by ID."""
+    """The peers that are asked regardless of their quota, by ID."""
     asked: dict[bytes, Contact] = field(default_factory=dict)
     """The peers to ask."""
     answers: dict[bytes, CellState] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class SyncAttempt:
         return any(answer.held.keys for answer in self.answers.values())
 
     def in_merge_order(self) -> list[tuple[Contact, CellState]]:
-        """Return the answers in the order to merge them: who released the cell first, then who holds most."""
+        """Return the answers in the order to merge them: first from peers that released the cell, then the largest."""
         return sorted(self.all_answers(), key=lambda one: (not one[1].released, -one[1].held.keys))
 
     def must_drop(self, contact: Contact, answer: CellState) -> bool:
@@ -141,7 +141,7 @@ class SyncProgress:
         self.cell = cell
         self.state = SyncState.QUEUED
         self.requested_again = False
-        """Whether another sync of the cell was requested since the last attempt began."""
+        """True if another sync of the cell was requested since the last attempt began."""
 
     def __repr__(self) -> str:
         return f"<sync of cell {self.cell} {self.state.name.lower()}>"

@@ -16,7 +16,7 @@ from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import HOLDERS, nearer
 
 SETTLING_S = 150.0
-"""Time for which a new owner trusts every peer; no request in flight elsewhere lasts longer. In the simulator twenty
+"""Time for which a new owner trusts every peer. No request in flight elsewhere lasts longer. In the simulator twenty
 seconds suffice, and without this time three pages in a hundred are fetched again."""
 
 

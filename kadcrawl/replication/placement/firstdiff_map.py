@@ -17,7 +17,7 @@ from kadcrawl.keys import Cell, firstdiff
 Placement = tuple[Cell, int]
 """A cell and the role in which it is held."""
 Differing = tuple[int, int]
-"""The two highest bits in which a placement key differs from our ID; -1 for none."""
+"""The two highest bits of difference between a placement key and our ID, or -1 for none."""
 
 
 class CellMap:
@@ -42,7 +42,7 @@ class CellMap:
         return list(self._roles)
 
     def put(self, cell: Cell, role: int, place: int) -> None:
-        """Enter a cell held in `role`, whose placement key is `place`; a cell has one role at a time."""
+        """Enter a cell held in `role`, whose placement key is `place`. A cell has one role at a time."""
         index = self._differing(place)
         known = self._roles.get(cell)
         if known != (role, index):

@@ -22,11 +22,11 @@ class Owned:
     since: float = 0.0
     """Second of the loop at which this peer became the owner."""
     open: bool = False
-    """Whether the cell may be crawled and accepts links: it has caught up with all former holders."""
+    """True if the cell may be crawled and accepts links: it has caught up with all former holders."""
     closing: bool = False
-    """Whether the cell was open until a nearer peer asked for it; its last requests may be in flight."""
+    """True if the cell was open until a nearer peer asked for it. Its last requests may be in flight."""
     whole: bool = False
-    """Whether the backups have all records, except for changes on their way."""
+    """True if the backups have all records, except for changes on their way."""
     backups: tuple[Contact, ...] = ()
     """The peers to which every change of the cell is sent."""
 
@@ -55,7 +55,7 @@ class Backed:
     heard_at: float
     """Second at which the owner last spoke of the cell."""
     role: int | None = None
-    """The role of this peer; None until the owner has said to keep the cell, and not only sent records."""
+    """The role of this peer. None until the owner has said to keep the cell, and not only sent records."""
 
 
 class Holdings:
@@ -78,7 +78,7 @@ class Holdings:
         return owned is not None and owned.open
 
     def own(self, cell: Cell, now: float) -> Owned:
-        """Return the cell as owned here; a newly owned cell is closed until it has caught up."""
+        """Return the cell as owned here. A newly owned cell is closed until it has caught up."""
         if cell not in self.owned:
             self.let_go(cell)
             self.owned[cell] = Owned(now)

@@ -11,7 +11,7 @@ from kadcrawl.keys import Cell, anchor, backup_key
 from kadcrawl.link.wire.messages import Contact
 
 OWNER, FIRST_BACKUP, SECOND_BACKUP = range(3)
-"""The roles of the holders; each has its placement key."""
+"""The roles of the holders. Each has its placement key."""
 HOLDERS = 3
 
 
