@@ -17,7 +17,7 @@ Lines = Callable[[], dict[str, LoggedPage]]
 SPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
-def answer(body: str | bytes, content_type: str) -> Page:
+def dated_sites(body: str | bytes, content_type: str) -> Page:
     content = body.encode() if isinstance(body, str) else body
     return lambda request: web.Response(body=content, content_type=content_type)
 
@@ -47,11 +47,11 @@ def mapped(site: Web) -> set[str]:
         "/robots.txt": robots,
         "/": lambda request: html(site.url("/", site=1), "/page"),
         "/page": lambda request: html(),
-        "/maps/index": answer(f"<sitemapindex {SPACE}>{parts}</sitemapindex>", "application/xml"),
-        "/maps/1.xml.gz": answer(packed, "application/octet-stream"),
-        "/maps/2.xml": answer(dated_urlset(site.url("/orphan/4")), "text/xml"),
+        "/maps/index": dated_sites(f"<sitemapindex {SPACE}>{parts}</sitemapindex>", "application/xml"),
+        "/maps/1.xml.gz": dated_sites(packed, "application/octet-stream"),
+        "/maps/2.xml": dated_sites(dated_urlset(site.url("/orphan/4")), "text/xml"),
         "/orphan/1": lambda request: html("/orphan/1/child"),
-        "/sitemap.xml": answer(other, "application/xml"),
+        "/sitemap.xml": dated_sites(other, "application/xml"),
     }
     site.fallback = lambda request: html()
     paths = ["/maps/index", "/maps/1.xml.gz", "/maps/2.xml", *(f"/orphan/{n}" for n in ("1", "1/child", "2", "4"))]

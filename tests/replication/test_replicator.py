@@ -40,7 +40,7 @@ PATIENCE_S = 600.0
 CELL, OTHER = Cell(0), Cell(1)
 
 
-def key(number: int, cell: Cell = CELL) -> Key:
+def cell_key(number: int, cell: Cell = CELL) -> Key:
     return Key(bytes([cell]) + number.to_bytes(19, "big"))
 
 
@@ -107,7 +107,7 @@ class StreamsBench:
 
     def change(self, *numbers: int, cell: Cell = CELL) -> None:
         for number in numbers:
-            self.replicator.changed(cell, key(number, cell))
+            self.replicator.changed(cell, cell_key(number, cell))
 
 
 @pytest.fixture
@@ -135,8 +135,8 @@ def test_a_change_reaches_every_backup_of_its_cell_and_nobody_else(streams_bench
         streams_bench.change(1)
         streams_bench.change(2, cell=OTHER)
         assert [True, True] == [await streams_bench.replicator.delivered(peer) for peer in (A, B)]
-        assert [key(1), key(2, OTHER)] == streams_bench.client.keys(A)
-        assert [key(1)] == streams_bench.client.keys(B)
+        assert [cell_key(1), cell_key(2, OTHER)] == streams_bench.client.keys(A)
+        assert [cell_key(1)] == streams_bench.client.keys(B)
         assert all(ME == message.sender for _, message in streams_bench.client.told)
 
     run_replicator(streams_bench, scenario)
@@ -144,7 +144,7 @@ def test_a_change_reaches_every_backup_of_its_cell_and_nobody_else(streams_bench
 
 def test_a_change_of_a_cell_not_owned_here_goes_nowhere(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
-        streams_bench.replicator.changed(Cell(9), key(1, Cell(9)))
+        streams_bench.replicator.changed(Cell(9), cell_key(1, Cell(9)))
         streams_bench.replicator.site_changed(Cell(9), "a.example")
         assert 0 == streams_bench.replicator.unacknowledged
         assert await streams_bench.replicator.delivered(A)
@@ -159,7 +159,7 @@ def test_changes_travel_in_their_order_in_bounded_batches_one_at_a_time(streams_
         await streams_bench.replicator.delivered(A)
 
     run_replicator(streams_bench, scenario)
-    assert [key(number, OTHER) for number in range(2 * BATCH_MAX + 1)] == streams_bench.client.keys()
+    assert [cell_key(number, OTHER) for number in range(2 * BATCH_MAX + 1)] == streams_bench.client.keys()
     assert [BATCH_MAX, BATCH_MAX, 1] == [len(message.batch.done) for message in streams_bench.client.batches()]
     assert 1 == streams_bench.client.under_way_max
 
@@ -185,7 +185,7 @@ def test_what_changes_soon_after_travels_together_and_once(streams_bench: Stream
         await streams_bench.replicator.delivered(A)
 
     run_replicator(streams_bench, scenario)
-    assert [[key(1, OTHER)], [key(number, OTHER) for number in (2, 3, 4)]] == streams_bench.made
+    assert [[cell_key(1, OTHER)], [cell_key(number, OTHER) for number in (2, 3, 4)]] == streams_bench.made
 
 
 def test_nothing_is_acknowledged_before_it_is_journaled_there(streams_bench: StreamsBench) -> None:
@@ -195,7 +195,7 @@ def test_nothing_is_acknowledged_before_it_is_journaled_there(streams_bench: Str
         await asyncio.sleep(streams_bench.client.takes_s / 2)
         assert (False, 2) == (delivered.done(), streams_bench.replicator.unacknowledged)
         await delivered
-        assert [key(1)] == streams_bench.client.keys(A)
+        assert [cell_key(1)] == streams_bench.client.keys(A)
 
     run_replicator(streams_bench, scenario)
     assert 0 == streams_bench.replicator.unacknowledged
@@ -208,7 +208,7 @@ def test_who_waits_waits_for_no_later_change(streams_bench: StreamsBench) -> Non
         await asyncio.sleep(streams_bench.client.takes_s / 2)
         streams_bench.change(2)
         assert await delivered
-        assert [key(1)] == streams_bench.client.keys(A)
+        assert [cell_key(1)] == streams_bench.client.keys(A)
 
     run_replicator(streams_bench, scenario)
 
@@ -219,7 +219,7 @@ def test_a_change_while_the_record_is_under_way_travels_again(streams_bench: Str
         await asyncio.sleep(streams_bench.client.takes_s / 2)
         streams_bench.change(1)
         assert await streams_bench.replicator.delivered(A)
-        assert [key(1), key(1)] == streams_bench.client.keys(A)
+        assert [cell_key(1), cell_key(1)] == streams_bench.client.keys(A)
 
     run_replicator(streams_bench, scenario)
 
@@ -236,7 +236,7 @@ def test_a_silent_peer_is_tried_until_it_answers_in_order(streams_bench: Streams
         assert await delivered
 
     run_replicator(streams_bench, scenario)
-    assert [key(1), key(2)] == streams_bench.client.keys(A)
+    assert [cell_key(1), cell_key(2)] == streams_bench.client.keys(A)
     assert A in streams_bench.overlay.suspected
     assert 1 == len(set(streams_bench.overlay.suspected))
 
@@ -375,7 +375,7 @@ def test_a_peer_that_comes_back_gets_what_changes_from_then_on(streams_bench: St
         streams_bench.client.down.clear()
         streams_bench.change(2)
         assert await streams_bench.replicator.delivered(A)
-        assert [key(2)] == streams_bench.client.keys(A)
+        assert [cell_key(2)] == streams_bench.client.keys(A)
 
     run_replicator(streams_bench, scenario)
 
@@ -389,7 +389,7 @@ def test_a_change_after_all_was_delivered_is_delivered_too(streams_bench: Stream
             await asyncio.sleep(SPACING_S + streams_bench.client.takes_s + (number - 20) * 1e-3)
         assert await streams_bench.replicator.delivered(A)
         assert 0 == streams_bench.replicator.unacknowledged
-        assert [key(number) for number in range(40)] == streams_bench.client.keys(A)
+        assert [cell_key(number) for number in range(40)] == streams_bench.client.keys(A)
 
     run_replicator(streams_bench, scenario)
 
@@ -425,7 +425,7 @@ def test_notices_travel_only_after_all_changes(streams_bench: StreamsBench) -> N
 def test_a_keep_says_what_we_hold_when_it_travels(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
         streams_bench.replicator.keep(A, CELL, SECOND_BACKUP)
-        streams_bench.store.accept(key(1), "a.example", "http://a.example/", 0, 0)
+        streams_bench.store.accept(cell_key(1), "a.example", "http://a.example/", 0, 0)
         await asyncio.sleep(1.0)
 
     run_replicator(streams_bench, scenario)
