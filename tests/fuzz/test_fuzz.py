@@ -1,4 +1,4 @@
-"""What is kept of fuzzing: each input once more, in plain Python, and how such inputs are chosen."""
+"""The kept inputs of fuzzing run once more, in plain Python. The fuzzer chooses and keeps such inputs."""
 
 import sys
 import time
@@ -22,7 +22,8 @@ from kadcrawl.link.wire.messages import Reply, Request
 from kadcrawl.urls import canonical
 
 LINES_MAX = 400_000
-"""Of kadcrawl that one input may run: a robots.txt of 64 KB with a rule in every few bytes takes 180,000."""
+"""The most lines of kadcrawl that an input may run: a robots.txt of 64 KB with a rule in every few bytes takes
+180,000."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -151,7 +152,7 @@ def test_a_run_that_finds_something_fails(
 
 
 def test_an_input_that_takes_too_long_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock of its own here: each input takes as many milliseconds as it has bytes."""
+    """The test has a clock of its own: each input takes as many milliseconds as it has bytes."""
     clock = 0.0
     monkeypatch.setattr("fuzz.watch.time", SimpleNamespace(thread_time=lambda: clock, monotonic=time.monotonic))
 

@@ -1,4 +1,4 @@
-"""The benchmark counts what it says: all processes of a run, and each room's share of a profile."""
+"""The benchmark counts all processes of a run, and each room's share of a profile."""
 
 import cProfile
 import json

@@ -1,4 +1,4 @@
-"""The benchmark of moves counts what it says, and its claims about counts hold on a small scale."""
+"""The benchmark of moves counts moves correctly, and its claims about counts hold on a small scale."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""The wheel has every module of the tree, the sdist all it takes to test, and the metadata what an index shows."""
+"""The wheel has every module of the tree, the sdist every file for tests, and the metadata every index field."""
 
 import re
 import subprocess
@@ -29,17 +29,17 @@ build_meta.build_wheel(place)
 
 
 class Archives(NamedTuple):
-    """What is in the two files."""
+    """The contents of the two files."""
 
     wheel: set[str]
     sdist: set[str]
-    """Without the top folder."""
+    """Names of the sdist, without the top folder."""
     metadata: Message
 
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Archives:
-    """Build both out of a copy of what git has and what is new here, so that no earlier build is in it."""
+    """Build both archives from a copy of the tracked and new files, so that no earlier build is in it."""
     if not (ROOT / ".git").exists():
         pytest.skip("only git knows what is of the project and what is left over")
     place = tmp_path_factory.mktemp("dist")

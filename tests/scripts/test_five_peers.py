@@ -1,4 +1,4 @@
-"""The web of the five capped peers: whom it serves, how it deals, and what the least time is."""
+"""The web of the five capped peers: its clients, its distribution of pages, and the least possible time."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What several tests of simulated worlds count."""
+"""Counts that several tests of simulated worlds need."""
 
 from collections import Counter
 from collections.abc import Callable

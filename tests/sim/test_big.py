@@ -1,4 +1,4 @@
-"""A large swarm, made small: it crawls everything, says how far it is, and what it takes."""
+"""A large swarm, made small, crawls every page and reports its progress and cost."""
 
 import gc
 import re
@@ -31,7 +31,8 @@ def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:
 
 
 def test_copies_become_whole_although_no_peer_knows_all_others() -> None:
-    """As they do not beyond two buckets' worth: a backup that believed only owners it knows kept all others waiting."""
+    """This needs more peers than two buckets hold: backups that trusted only known owners once kept all others
+    waiting."""
     outcome, _ = crawl(plan_of(1, 60, kills=5), 600, show=lambda sight: None)
     assert outcome.violations == {}
 

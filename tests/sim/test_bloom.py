@@ -26,10 +26,13 @@ from sim.web_server import WebServer
 from tests.support.sites.changing_pages import DELAY_S, PAGES, SITES, ChangingPages
 from tests.support.sites.sim_pages import MEMORY, WEB_IP
 
-GRAIN_S, GRAINS = 15.0, 2
-ROUND_S = 2 * GRAIN_S * GRAINS
-"""By then each page has been met after its period: its seed comes at the beginning of a grain, and the links on it are
-taken unless they were finished in a later grain than the seed."""
+EPOCH_S, EPOCHS = 15.0, 2
+ROUND_S = 2 * EPOCH_S * EPOCHS
+"""Seconds until each page has been met after its period.
+
+Its seed comes at the beginning of an epoch, and the links on it are accepted unless they were finished in a later epoch
+than the seed.
+"""
 LATE_S = 25.0
 
 
@@ -101,7 +104,7 @@ async def _live_with_filters(machines: Machines) -> None:
 def test_pages_come_round_when_they_are_met_after_their_period(seed: int) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as directory, world(seed) as loop:
         server = WebServer(ChangingPages())
-        job = Job(delay_s=DELAY_S, recrawl_after_s=GRAIN_S * GRAINS, grain_s=GRAIN_S, history="bloom")
+        job = Job(delay_s=DELAY_S, recrawl_after_s=EPOCH_S * EPOCHS, grain_s=EPOCH_S, history="bloom")
         disks = Path(directory) / "disks"
         with Machines(loop, ChangingPages(), job=job, limits=Limits(), seed=seed, directory=disks) as machines:
             host = loop.network.host(WEB_IP)
@@ -112,7 +115,7 @@ def test_pages_come_round_when_they_are_met_after_their_period(seed: int) -> Non
                 assert machine.peer is not None
                 with closing(sqlite3.connect(f"file:{machine.peer.store.journal.path}?mode=ro", uri=True)) as db:
                     assert 0 == db.execute("SELECT count(*) FROM history WHERE state=2").fetchone()[0]
-                    assert db.execute("SELECT count(DISTINCT grain) FROM slice").fetchone()[0] <= GRAINS + 1
+                    assert db.execute("SELECT count(DISTINCT grain) FROM slice").fetchone()[0] <= EPOCHS + 1
     visits: defaultdict[str, list[float]] = defaultdict(list)
     sites: defaultdict[str, list[float]] = defaultdict(list)
     for request in server.log:
@@ -123,7 +126,7 @@ def test_pages_come_round_when_they_are_met_after_their_period(seed: int) -> Non
     for url, times in visits.items():
         gaps = [later - earlier for earlier, later in pairwise(times)]
         assert max([*gaps, loop.time() - times[-1]]) <= ROUND_S + LATE_S, (url, times)
-        # Whoever died in the middle of a page, or with its slice on no other disk, makes it come again; nobody else.
-        assert sum(gap < GRAIN_S * (GRAINS - 1) for gap in gaps) <= 2, (url, times)
+        # Only a peer that died in the middle of a page, or with its epoch filter on no other disk, causes a second fetch.
+        assert sum(gap < EPOCH_S * (EPOCHS - 1) for gap in gaps) <= 2, (url, times)
     for site, times in sites.items():
         assert min(later - earlier for earlier, later in pairwise(sorted(times))) >= DELAY_S - 1e-5, site

@@ -1,4 +1,4 @@
-"""Campaigns: what breaks is an outcome, totals say what must be said, the command does what it says."""
+"""Campaigns turn exceptions into outcomes, sum them up, and report them by the command."""
 
 import json
 from pathlib import Path

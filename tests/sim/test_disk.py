@@ -1,4 +1,4 @@
-"""The simulated disk: what was synced survives, what was not is lost in part, and the lines shown are remembered."""
+"""The simulated disk keeps synced bytes, loses a part of the others, and remembers page lines."""
 
 import errno
 import os

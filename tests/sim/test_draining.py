@@ -22,13 +22,13 @@ from tests.support.sites.sim_pages import MEMORY, WEB_IP
 
 LIMITS = Limits(fetches_max=2)
 PEERS, SLOW = 4, 1
-"""Machines, and the number of the slow one."""
+"""The number of machines, and the index of the slow machine."""
 SLOW_S, QUICK_S = 4.0, 0.4
-"""From the request to the answer: 0.5 and 5 URLs a second."""
+"""Seconds from the request to the answer, for 0.5 and 5 URLs a second."""
 SITES = 4
-"""Of each machine."""
+"""Sites of each machine."""
 FEW, MANY = 10, 25
-"""Pages of a site of the slow machine, and of a quick one."""
+"""Pages of a site of the slow machine, and of a quick machine."""
 BOUND_S = (SITES * FEW + (PEERS - 1) * SITES * MANY) / (2 / SLOW_S + (PEERS - 1) * 2 / QUICK_S)
 ENOUGH_S = 300
 
@@ -49,7 +49,7 @@ class PacedServer(WebServer):
     """Answers one machine late."""
 
     late = ""
-    """Its address."""
+    """The address of the slow machine."""
 
     def take(self, now: float, host: str, target: str, peer: str) -> SyntheticResponse:
         return super().take(now, host, target, peer)._replace(latency_s=SLOW_S if peer == self.late else QUICK_S)
@@ -73,7 +73,7 @@ def dealt(peers: Sequence[Peer]) -> list[list[str]]:
 
 
 class Crawled:
-    """What came of a crawl."""
+    """The result of a crawl."""
 
     def __init__(self, balance: str, seed: int) -> None:
         self.fetched: Counter[str] = Counter()

@@ -14,7 +14,7 @@ PORT = 4160
 
 
 class Heard(asyncio.Protocol, asyncio.DatagramProtocol):
-    """Notes what it is sent, and answers it."""
+    """A protocol that records received bytes and answers them."""
 
     def __init__(self) -> None:
         self.said: list[bytes] = []

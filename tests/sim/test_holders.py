@@ -1,4 +1,4 @@
-"""Who ought to hold a cell: worked out quickly, and the same as by looking at everybody."""
+"""The fast computation of a cell's rightful holders agrees with a search over all machines."""
 
 from hypothesis import given, strategies as st
 

@@ -58,7 +58,7 @@ QUICK: dict[str, Any] = {
     "fetches": (ROBOTS, HOME, PAGE._replace(machine=2), BUSY_FIRST, BUSY),
     "overs": (ROBOTS.at_s + 0.1, PAGE.at_s + 0.1, BUSY_FIRST.at_s, BUSY_FIRST.at_s + 0.1, inf),
 }
-"""Of a site without a delay, and two requests under way at a time."""
+"""Facts of a site without a delay, with two requests under way at a time."""
 
 BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("nothing_lost", {"lines": (*CLEAN.lines[:2], *CLEAN.lines[3:]), "done": {}}),

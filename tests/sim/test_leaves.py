@@ -1,4 +1,4 @@
-"""Leaves behind a NAT in whole simulated worlds: they do their part, whoever dies, and nobody tries to reach one."""
+"""Leaves behind a NAT in whole simulated worlds work while peers die, and no peer tries to reach them."""
 
 from collections import Counter
 
@@ -15,13 +15,13 @@ KILLED_AT_S = 6.0
 
 
 class Seen:
-    """What was seen of the leaves of one trial."""
+    """Observations of the leaves of one trial."""
 
     def __init__(self) -> None:
         self.pages: Counter[int] = Counter()
-        """Of each leaf, over all its lives: as far as it went in any."""
+        """The most pages of each leaf, over its incarnations."""
         self.homes: dict[int, list[int]] = {}
-        """Machines each leaf hung on, one after the other."""
+        """Machines to which each leaf belonged, in their order."""
         self.turned_away = 0
 
     def look(self, trial: Trial) -> None:

@@ -1,4 +1,4 @@
-"""Pages lent by heavy peers to light ones, in whole simulated worlds: fetched once, politely, and never lost."""
+"""Pages that heavy peers lend to light peers in whole simulated worlds are fetched once, politely, and never lost."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ CALM = Plan(7, 6, (), delay_s=0.5, balance="level", block_urls=1, update_s=1.0)
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count what is lent and what comes of it."""
+    """Count the loans and their outcomes."""
     counted: Counter[str] = Counter()
     end, take_in, drop = Lender._end, Lender._take_in, Borrower._drop
 
@@ -67,7 +67,7 @@ def test_whoever_goes_while_pages_are_lent_takes_none_away(counts: Counter[str],
 
 @pytest.mark.parametrize("balance", ["level", "drain"])
 def test_no_page_bounces(lendings: Counter[str], balance: str) -> None:
-    """P1 1.4: a block that was shed is not shed again, and again, by whoever is a little lighter than the last."""
+    """A block that was shed is not shed repeatedly by borrowers a little lighter than the last (P1 1.4)."""
     hurried = msgspec.structs.replace(CALM, balance=balance, delay_s=0.0, fetches_max=1)
     lent = 0
     for seed in range(1, 4):

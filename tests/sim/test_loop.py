@@ -14,7 +14,7 @@ from sim.overlays import OverlaySwarm, simulate
 
 
 class Inbox(asyncio.DatagramProtocol):
-    """Keeps what arrives and when."""
+    """A protocol that records datagrams with their instants."""
 
     def __init__(self) -> None:
         self.received: list[tuple[float, bytes]] = []

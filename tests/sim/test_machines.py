@@ -32,7 +32,7 @@ def peer_of(machine: Machine) -> Peer:
 
 
 class World:
-    """Machines, a small web for them, and what the web saw."""
+    """Machines, a small web for them, and the web's log."""
 
     def __init__(self, machines: Machines, web: SyntheticWeb, server: WebServer) -> None:
         self.machines = machines

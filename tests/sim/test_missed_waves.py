@@ -1,4 +1,4 @@
-"""A wave misses who is just coming while datagrams are lost; a few seconds later nobody is left out all the same."""
+"""A wave misses a joining peer while datagrams are lost, and heartbeats reach that peer a few seconds later."""
 
 import asyncio
 from pathlib import Path
@@ -14,13 +14,13 @@ WORLDS = [(29, 0.05), (96, 0.05), (20, 0.2), (32, 0.2), (97, 0.2)]
 """Seed, and share of lost datagrams. In each world the wave misses a peer, which once remained paused for ever."""
 PEERS = 4
 HEARTBEATS_S = 15.0
-"""Time for several, some of which are lost."""
+"""Seconds for several heartbeats, although some are lost."""
 
 
 def begun_paused(seed: int, loss: float, directory: Path) -> tuple[list[int], list[int]]:
-    """Let all but the first peer of a paused swarm join at once, and go on as soon as they are in.
+    """Start all but the first peer of a paused swarm at once, and resume the swarm when they have joined.
 
-    Return who was paused just after that, and who later.
+    Return the machines that were paused just after that, and those paused later.
     """
     web = USUAL.web(Plan(seed, PEERS, ()))
     job = Job(scope="any")

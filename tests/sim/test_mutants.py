@@ -1,4 +1,4 @@
-"""Planted bugs: every seam is there, what is planted is taken out again, and the judges find them."""
+"""Planted bugs: every seam exists, every mutant is removed again, and the judges find them."""
 
 from pkgutil import resolve_name
 from typing import Any

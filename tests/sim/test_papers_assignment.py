@@ -1,4 +1,4 @@
-"""The assigners do what their papers say, the measures measure that, and joining well ends where halving allows."""
+"""The assigners follow their papers, the measures measure correctly, and joining well ends where halving allows."""
 
 from random import Random
 
@@ -147,7 +147,7 @@ def test_gini(parts: list[float], expected: float) -> None:
 
 
 class Fixed:
-    """Gives URL i to the i-th of those alive, round and round; says what it was asked."""
+    """An assigner that gives URL i to the i-th alive peer, cyclically, and records its arguments."""
 
     name = "fixed"
 

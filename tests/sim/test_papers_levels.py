@@ -1,4 +1,4 @@
-"""The paper's eight peers: what load balance by heavy blocks is to reach, and that the model counts truly."""
+"""The paper's eight peers: targets of load balance by heavy blocks, and correct counts of the model."""
 
 from dataclasses import replace
 from random import Random
@@ -12,7 +12,7 @@ from sim.papers.levels import FEWER, levels
 from sim.papers.table2 import BLOCK, PEERS, gain_bound, interval_needed, light
 
 pytestmark = pytest.mark.xdist_group("levels")
-"""So that one process has the result for all."""
+"""Keeps these tests in one process, which computes the result once."""
 
 
 def short(policy: Policy, *, seed: int = 1, interval_s: float = 60.0, share: float = 1.0, hours: int = 3) -> LevelRun:

@@ -1,4 +1,5 @@
-"""P2's five nodes: the model agrees with what is printed, the network with its findings, all come near the bound."""
+"""P2's five nodes: the model agrees with the printed numbers, the network with the findings, and all come near the
+bound."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -111,7 +112,7 @@ def test_equal_shares_take_as_long_as_the_paper_says(powers_result: Result) -> N
 
 
 def test_prediction_comes_near_the_bound(powers_result: Result) -> None:
-    """Within what is asked for nodes that were measured; a little more is allowed a network that never saw them."""
+    """Networks that measured the five nodes come within the target. Other networks may miss it by a little."""
     for case, most in (("warm", NEAR), ("cold", NEAR + 0.03)):
         found = finding(powers_result, f"BP + exact, {case}")
         assert found.bound is not None
@@ -184,7 +185,7 @@ def test_a_block_on_its_way_is_crawled_by_nobody() -> None:
 
 
 def test_shedding_mends_shares_that_were_wrong_while_it_runs() -> None:
-    """Where the times of URLs vary, it ends before the best shares anybody could have given beforehand."""
+    """With varying times of URLs, shedding ends before the best fixed shares do."""
     shed = [
         crawl(URLS_S, equal_shares(5, TOTAL), Random(n), start_s=0.0, spread=1.0, shedding=SHEDDING) for n in range(10)
     ]

@@ -1,4 +1,4 @@
-"""The fixture runs in a project of its own, as the documentation shows it, and costs nobody anything who does not."""
+"""The fixture runs in a project of its own, as documented, and costs nothing where it is not used."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A swarm that comes back to its pages for minutes of virtual time, while peers die, come back, join and leave."""
+"""A swarm recrawls its pages for minutes of virtual time, while peers die, come back, join and leave."""
 
 import asyncio
 import tempfile

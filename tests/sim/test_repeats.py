@@ -1,4 +1,4 @@
-"""What costs no page a second fetch, in whole simulated worlds: the judges would let it pass."""
+"""Events that cost no page a second fetch in whole simulated worlds, although the judges would excuse the fetch."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_peers_that_leave_together_finish_what_they_have_in_hand(
 
 
 def test_an_owner_whose_backups_are_cut_off_fetches_nothing_for_a_while() -> None:
-    """Killed before it has noticed, it would take with it what it did not copy; and five seconds of pages are many."""
+    """If the owner were killed before it notices, five seconds of uncopied pages would be lost with it."""
     cut = Event(6.0, Kind.PARTITION, (1,), for_s=5.0)
     plan = Plan(8, 6, (cut,), delay_s=0.25)
     trials: set[Trial] = set()

@@ -140,7 +140,7 @@ def test_the_judge_finds_what_was_wrong_and_only_that(log: list[Access], verdict
 
 
 def test_a_site_asked_a_little_too_fast_all_the_time_is_found_out() -> None:
-    """Each gap is within the slack, the sum is not; sites without a delay are asked as one likes."""
+    """Each gap is within the slack and the sum is not. Sites without a delay have no least gap."""
 
     def log(gap_s: float) -> list[Access]:
         return [access(number * gap_s, f"{site}.{number}") for number in range(20) for site in (A, B)]

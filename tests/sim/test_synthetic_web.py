@@ -37,7 +37,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 def last_answer(web: SyntheticWeb, url: str) -> tuple[SyntheticResponse, int]:
-    """Return what a patient reader of `url` gets in the end, and at which request."""
+    """Return the last answer of `url` to a client that retries, and the number of its request."""
     parts = urlsplit(url)
     for asked in range(4):
         answer = web.answer(parts.netloc, parts.path, asked)
@@ -47,7 +47,7 @@ def last_answer(web: SyntheticWeb, url: str) -> tuple[SyntheticResponse, int]:
 
 
 def walk(web: SyntheticWeb) -> tuple[dict[str, tuple[int, int]], set[str]]:
-    """Return URL -> (status, requests) of all that is reachable, and what robots.txt kept from being asked for."""
+    """Return URL -> (status, requests) of all reachable URLs, and the URLs that robots.txt forbids."""
     found: dict[str, tuple[int, int]] = {}
     refused: set[str] = set()
     robots: dict[str, RobotFileParser] = {}
@@ -286,7 +286,7 @@ def test_a_site_asks_for_its_delay_and_the_longer_of_two_counts() -> None:
 
 
 def test_a_site_whose_robots_txt_is_broken_at_first_asks_for_no_delay() -> None:
-    """Its second request could not know of it."""
+    """The second request for robots.txt could not know of the delay."""
     web = SyntheticWeb(1, sites=8, pages=80, mix=replace(PLAIN, crawl_delay=1.0, crawl_delay_s=2.0, flaky_robots=1.0))
     assert {1.0} == set(web.delays(1.0).values())
 

@@ -17,7 +17,7 @@ CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
 
 
 class End(asyncio.Protocol):
-    """Keeps what happens at one end, and when."""
+    """A protocol that records the events of one end with their instants."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()

@@ -31,11 +31,11 @@ NEEDED = "import aiodns, aiohttp, kademlia, msgpack, msgspec, pytest, selectolax
 
 
 LENDING = "from tests.sim.test_trace import *; from sim.draw import draw; print(run(draw(849, 16)).trace)"
-"""Several pages of one site are in hand at once, and named to who takes the cell."""
+"""A program with several pages of a site under way at once when the cell moves to its next owner."""
 
 
 def traced_by(python: str, hash_seed: str, program: str = PROGRAM) -> str:
-    """Return the trace of the troubled world, or what `program` prints, as another process of this Python sees it."""
+    """Return the trace of the troubled world, or the output of `program`, in another process of this Python."""
     environment = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
     command = [python, "-c", program]
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()

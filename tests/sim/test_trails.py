@@ -1,4 +1,4 @@
-"""What is seen on trails: a page that is done, while fewer than three peers know where it led."""
+"""The check of trails finds a done page whose link fewer than three peers know."""
 
 from itertools import pairwise
 from typing import cast

@@ -1,4 +1,4 @@
-"""A user's job on simulated peers: what it says of pages, losses and faults, and what it refuses."""
+"""A user's job on simulated peers reports pages, losses and faults, and refuses impossible arguments."""
 
 from typing import Any
 

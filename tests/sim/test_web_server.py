@@ -1,4 +1,5 @@
-"""The web server: what an HTTP client gets over loopback, what it costs to be hostile, and when things are sent."""
+"""The web server answers HTTP clients over loopback, bounds the cost of hostile clients, and delays answers as
+asked."""
 
 import asyncio
 import socket
@@ -94,7 +95,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def say(port: int, *words: bytes) -> bytes:
-    """Return all that comes back until the server closes, when the words are said one after the other."""
+    """Send the words in order, and return all bytes until the server closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         for word in words:
@@ -153,7 +154,7 @@ async def test_a_request_may_come_byte_by_byte(place: tuple[WebServer, int]) -> 
 
 
 async def test_the_request_of_who_hangs_up_is_over(place: tuple[WebServer, int]) -> None:
-    """As with nginx: nothing is under way for somebody who is gone, be it that it ended in good order."""
+    """The server has no request under way for a client that is gone, orderly or not (as in nginx)."""
     server, port = place
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request("/slow"))
