@@ -51,7 +51,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class RestartFigures:
     """One restart."""
 
     cells: int
@@ -94,7 +94,7 @@ async def restart(directory: Path, bootstrap: tuple[str, int] | None, pipe: Conn
         await (peer.join([bootstrap]) if bootstrap else peer.begin(paused=True))
         all_open = await _all_open(peer, watch)
         pipe.send(
-            Restart(
+            RestartFigures(
                 len(peer.store.cells),
                 await answers,
                 await first_open,
@@ -158,8 +158,8 @@ class Process:
         self._process.start()
         self.address: tuple[str, int] = self._receive()
 
-    def result(self) -> Restart:
-        result: Restart = self._receive()
+    def result(self) -> RestartFigures:
+        result: RestartFigures = self._receive()
         return result
 
     def stop(self) -> None:
@@ -181,7 +181,7 @@ async def make(directory: Path, urls: int) -> None:
     store.close()
 
 
-def measure(directory: Path, urls: int) -> dict[str, Restart]:
+def measure(directory: Path, urls: int) -> dict[str, RestartFigures]:
     """Restart a peer alone, and another beside it."""
     first, second = directory / "first", directory / "second"
     first.mkdir()
@@ -197,7 +197,7 @@ def measure(directory: Path, urls: int) -> dict[str, Restart]:
     return restarts
 
 
-def table(restarts: dict[str, Restart]) -> Table:
+def table(restarts: dict[str, RestartFigures]) -> Table:
     shown = Table("", "cells", "answers", "first cell open", "all open", "cells open", "syncs", "longest lag s",
                   title="Seconds since the start (of CPU)")  # fmt: skip
     for name, one in restarts.items():

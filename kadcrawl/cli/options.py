@@ -7,23 +7,18 @@ import ipaddress
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import wraps
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 from cloup import option, option_group
 
-from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undetected
-from kadcrawl.balance.training_data import load_network
-from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import PORT_DEFAULT
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
-from kadcrawl.settings.limits import Limits
 from kadcrawl.sinks.sink_names import FORMS, check, parse
 from kadcrawl.urls import Partition, host_of, seed, site_of
 
@@ -99,32 +94,15 @@ def _network(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     return values
 
 
-def allow_network_option(command: Command) -> Command:
-    """Add --allow-network."""
-    return option(
-        "--allow-network",
-        multiple=True,
-        metavar="CIDR",
-        callback=_network,
-        help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable.  [default: "
-        "the networks given before on this --data]",
-    )(command)
-
-
-class Power(click.ParamType[tuple[str, float]]):
-    """NAME=NUMBER, a power of this machine (P2)."""
-
-    name = "NAME=NUMBER"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
-        if isinstance(value, tuple):
-            return value
-        name, _, number = str(value).partition("=")
-        try:
-            ((name, power),) = check_declared({name: float(number)}).items()
-        except ValueError as error:  # ConfigError is one.
-            self.fail(f"{value!r}: {error}; e.g. net_mbps=100", param, ctx)
-        return name, power
+ALLOW_NETWORK = option(
+    "--allow-network",
+    multiple=True,
+    metavar="CIDR",
+    callback=_network,
+    help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable.  [default: "
+    "the networks given before on this --data]",
+)
+PEER = option_group("This peer", LISTEN, DATA, EXIT_WHEN_DONE, ALLOW_NETWORK)
 
 
 def _sinks(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -172,99 +150,6 @@ def make_sinks(given: Sequence[str], job_file: Path | None) -> tuple[str, ...]:
     except ConfigError as error:
         raise ConfigError(f"{job_file}: {error}") from None
     return tuple(name.whole for name in names)
-
-
-@dataclass(frozen=True, slots=True)
-class MachineOptions:
-    """The options of `machine_options`, as given."""
-
-    fetches: int
-    network: Path | None
-    powers: Sequence[tuple[str, float]]
-    sinks: tuple[str, ...]
-
-
-MACHINE = option_group(
-    "This machine",
-    option(
-        "--fetches",
-        type=click.IntRange(1, 10_000),
-        default=Limits().fetches_max,
-        show_default=True,
-        metavar="N",
-        help="The most requests under way at a time, of each peer. A site without a delay gets at most "
-        f"{Limits().site_connections_max} of these, a site with a delay one.",
-    ),
-    option(
-        "--network",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="The file that kadcrawl train wrote, for --balance predictive. Without it a peer is balanced as by drain: "
-        "until its pace is measured the peer lends nothing, and borrows a few blocks to try.",
-    ),
-    option(
-        "--power",
-        "powers",
-        type=Power(),
-        multiple=True,
-        help="A power of this machine for --balance predictive, in place of the measured power: "
-        f"{', '.join(PROFILE_MOST)}. Repeatable.",
-    ),
-    sink_option(
-        "--sink",
-        "Also send results to this sink, by key, while the crawl runs. The crawl waits for no sink, so name the sinks "
-        "again when it goes on. Forms",
-    ),
-)
-
-
-def machine_options(command: Command) -> Command:
-    """Add the options about this machine. The command gets them as `machine`, a `MachineOptions`."""
-
-    @wraps(command)
-    def gathered(
-        *args: Any,
-        fetches: int,
-        network: Path | None,
-        powers: Sequence[tuple[str, float]],
-        sinks: tuple[str, ...],
-        **options: Any,
-    ) -> Any:
-        return command(*args, machine=MachineOptions(fetches, network, powers, sinks), **options)
-
-    return cast("Command", MACHINE(gathered))
-
-
-def make_machine(given: MachineOptions, sinks: tuple[str, ...], job: Job | None = None) -> MachineSettings:
-    """Return the settings of this machine. `job` is None if the swarm has it.
-
-    Raises ConfigError for a file that holds no network, for a network that could not predict since a power is unknown,
-    and for options that would do nothing in this job.
-    """
-    network = given.network
-    machine = MachineSettings(
-        given.fetches, None if network is None else str(network.absolute()), dict(given.powers), sinks
-    )
-    if job is not None and job.lends_by != "predictive" and (network or given.powers):
-        raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
-    if network is not None:
-        load_network(network)
-        if (missing := _missing(machine)) is not None:
-            raise ConfigError(f"{missing}, by which is predicted: declare it")
-    return machine
-
-
-def say_missing(machine: MachineSettings, job: Job) -> None:
-    """Print which powers this machine does not tell, if the job needs them."""
-    if job.lends_by == "predictive" and (missing := _missing(machine)) is not None:
-        click.echo(f"kadcrawl: {missing}; without it this crawl is balanced as by drain, and teaches nothing", err=True)
-
-
-def _missing(machine: MachineSettings) -> str | None:
-    """Return the powers that a machine does not tell, with the options that declare them, or None."""
-    names = undetected(machine.powers)
-    example = " ".join(f"--power {name}=NUMBER" for name in names)
-    return f"this machine does not tell its {', '.join(names)} ({example})" if names else None
 
 
 def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> tuple[list[str], Job]:

@@ -46,7 +46,7 @@ Without this limit a few sites could keep each other waiting, and the crawl woul
 log = logging.getLogger(__name__)
 
 
-class Outcome(Enum):
+class AttemptOutcome(Enum):
     """The end of an attempt for its entry."""
 
     PUT_BACK = auto()
@@ -101,7 +101,7 @@ class Attempt:
         self._has_budget = False
         self._due = 0.0
         """Wall-clock second of the next try, if the entry is postponed."""
-        self._outcome: Outcome | None = None
+        self._outcome: AttemptOutcome | None = None
         context.work.begin(entry.seq)
 
     async def run(self) -> None:
@@ -125,19 +125,19 @@ class Attempt:
         finally:
             self._memory_slots.release()
             if self._has_budget:
-                self._parts.budget.end(fetched=self._outcome in (None, Outcome.FINISHED))
+                self._parts.budget.end(fetched=self._outcome in (None, AttemptOutcome.FINISHED))
             self._context.work.end()
             self._context.wake()
 
-    def _settle(self, outcome: Outcome) -> None:
+    def _settle(self, outcome: AttemptOutcome) -> None:
         """Give an unfinished entry back to the frontier."""
         self._outcome = outcome
-        if outcome is Outcome.FINISHED:
+        if outcome is AttemptOutcome.FINISHED:
             return
         self._leave_slot()
         self._context.work.give_back(self._entry.seq)
         now = self._parts.clock.now()
-        if outcome is Outcome.POSTPONED:
+        if outcome is AttemptOutcome.POSTPONED:
             self._source.frontier.postpone(self._entry, self._due, now)
             self._source.activity.move()
         else:
@@ -154,13 +154,13 @@ class Attempt:
 
     # --- the steps -----------------------------------------------------------------------------------------------
 
-    async def _advance(self) -> Outcome:
+    async def _advance(self) -> AttemptOutcome:
         """Take the next step: a request for robots.txt, a request for the page, or a line without a request."""
         # From here to the request nothing is awaited.
         parts, source, entry = self._parts, self._source, self._entry
         cell = source.store.cell_of(entry.key)
         if not self._hooks.may_start() or not source.frontier.is_open(cell):
-            return Outcome.PUT_BACK
+            return AttemptOutcome.PUT_BACK
         if self._hooks.no_backup_reachable(cell):
             return self._put_off(ALONE_WAIT_S)
         if parts.by_depth:
@@ -172,12 +172,12 @@ class Attempt:
             known = source.robots.look_up(origin_of(entry.url), parts.clock.now())
         if known is None:
             await self._context.search.advance(entry, self._request)
-            return Outcome.PUT_BACK
+            return AttemptOutcome.PUT_BACK
         if isinstance(known, Rules):
             return await self._fetch(known)
         return self._finish_unfetched(known)
 
-    async def _fetch(self, rules: Rules) -> Outcome:
+    async def _fetch(self, rules: Rules) -> AttemptOutcome:
         """Fetch the page, if these rules of its robots.txt allow that, and finish the page if the answer is final."""
         parts, entry, now = self._parts, self._entry, self._parts.clock.now()
         frontier, processor = self._source.frontier, self._context.page_processor
@@ -187,18 +187,18 @@ class Attempt:
             return await self._leave_out(rules, KILLED_PEER if is_allowed else "robots")
         # The delay may be new here, e.g. if the rules came from another peer: the site waits from its last request on.
         if frontier.wait_s(entry.site, parts.clock.now()) or not parts.budget.begin():
-            return Outcome.PUT_BACK
+            return AttemptOutcome.PUT_BACK
         self._has_budget = True
         last = parts.rounds.last(entry) if parts.rounds else None
         number = parts.rounds.number(entry) if parts.rounds else 0
         fields = parts.rounds.validators(last) if parts.rounds else ()
         fetched = await self._request(entry.url, fields)
         if fetched is None or fetched.error is FetchError.UNSURE:
-            return Outcome.PUT_BACK
+            return AttemptOutcome.PUT_BACK
         more = KEPT_WAITING_TRIES if fetched.error is FetchError.KEPT_WAITING else 0
         if fetched.passing and entry.tries < parts.retries + more:
             self._due = parts.clock.now() + retry_wait_s(entry.tries, fetched, parts.limits, parts.random)
-            return Outcome.POSTPONED
+            return AttemptOutcome.POSTPONED
         if parts.by_depth:
             entry = self._entry = self._source.store.latest(entry)
         reading_bytes = len(fetched.content)
@@ -212,7 +212,7 @@ class Attempt:
         self._memory_slots.release()
         return await self._complete(processed)
 
-    async def _leave_out(self, rules: Rules, why: str) -> Outcome:
+    async def _leave_out(self, rules: Rules, why: str) -> AttemptOutcome:
         """Finish a page that must not be fetched. The sitemaps of its site are links of the page all the same."""
         self._leave_slot()
         links = self._context.page_processor.outlinks_of_forbidden(self._entry, rules)
@@ -263,15 +263,15 @@ class Attempt:
             self._source.frontier.give_up_slot(self._entry)
             self._end_slot()
 
-    def _put_off(self, wait_s: float) -> Outcome:
+    def _put_off(self, wait_s: float) -> AttemptOutcome:
         """Leave the whole site alone for some seconds."""
         now = self._parts.clock.now()
         self._source.frontier.hold(self._entry.site, now + wait_s, now)
-        return Outcome.PUT_BACK
+        return AttemptOutcome.PUT_BACK
 
     # --- the end of a page ---------------------------------------------------------------------------------------
 
-    async def _complete(self, processed: ProcessedPage) -> Outcome:
+    async def _complete(self, processed: ProcessedPage) -> AttemptOutcome:
         """Finish the entry when its links are acknowledged, its records are extracted and its page was read."""
         parts, work = self._parts, self._context.work
         work.add_bytes(processed.held_bytes)
@@ -286,7 +286,7 @@ class Attempt:
         self._context.page_processor.count(processed, records)
         return self._finish(line, processed.failed, processed.visit, processed.number, records)
 
-    def _finish_unfetched(self, why: str) -> Outcome:
+    def _finish_unfetched(self, why: str) -> AttemptOutcome:
         """Finish the entry without a request, and give `why` as the reason in its page line."""
         self._leave_slot()
         rounds, entry = self._parts.rounds, self._entry
@@ -298,7 +298,7 @@ class Attempt:
 
     def _finish(
         self, line: bytes, failed: str | None, visit: Visit | None, number: int, records: bytes = b""
-    ) -> Outcome:
+    ) -> AttemptOutcome:
         """Journal the entry as DONE with its lines. `number` counts the visits before this visit."""
         parts, source, entry = self._parts, self._source, self._entry
         self._context.work.give_back(entry.seq)
@@ -312,7 +312,7 @@ class Attempt:
             log.info("crawl.failed url=%s why=%s", entry.url, failed)
         source.frontier.finish(entry, parts.clock.now())
         source.activity.move()
-        return Outcome.FINISHED
+        return AttemptOutcome.FINISHED
 
 
 def retry_wait_s(tries: int, result: FetchResult, limits: Limits, random: Random) -> float:

@@ -8,7 +8,7 @@ import pytest
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import BATCHES_LEAST, BatchTiming
 from kadcrawl.balance.training_data import BATCHES_FILE, batch_line, load_batches, load_network
-from kadcrawl.cli import options
+from kadcrawl.cli import machine_options
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.settings.job import Job
 from tests.support.swarm.command import SITES, crawl, finished, kadcrawl, slow_web
@@ -81,12 +81,12 @@ def test_it_is_said_which_powers_the_machine_does_not_tell(
     balance: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        options, "undetected", lambda declared: [name for name in ("net_mbps",) if name not in declared]
+        machine_options, "undetected", lambda declared: [name for name in ("net_mbps",) if name not in declared]
     )
     job = Job(balance=balance)  # type: ignore[arg-type]
-    options.say_missing(MachineSettings(powers={"net_mbps": 1.0}), job)
+    machine_options.say_missing(MachineSettings(powers={"net_mbps": 1.0}), job)
     assert not capsys.readouterr().err
-    options.say_missing(MachineSettings(), job)
+    machine_options.say_missing(MachineSettings(), job)
     said = capsys.readouterr().err.splitlines()
     assert (balance == "predictive") == any("--power net_mbps=NUMBER" in line for line in said)
     assert len(said) <= 1

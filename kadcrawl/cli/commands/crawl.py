@@ -17,17 +17,8 @@ from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
 from kadcrawl.cli.local.directory_check import check_for_crawl
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm, peers_of
-from kadcrawl.cli.options import (
-    DATA,
-    MachineOptions,
-    allow_network_option,
-    machine_options,
-    make_job,
-    make_machine,
-    make_sinks,
-    networks_of,
-    say_missing,
-)
+from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
+from kadcrawl.cli.options import ALLOW_NETWORK, DATA, make_job, make_sinks, networks_of
 from kadcrawl.cli.run import run
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons, unfinished_summary
@@ -39,16 +30,16 @@ LOCAL_SWARM = option_group(
     option("--peers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes, each with a peer."),
     option("--respawn", is_flag=True, help="Start peers that die again on their directories, not only at the end."),
     option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write the final figures as JSON."),
+    DATA,
+    ALLOW_NETWORK,
 )
 
 
 @cloup.command()
 @cloup.argument("urls", nargs=-1, metavar="[URL...]")
 @LOCAL_SWARM
-@DATA
 @job_options
 @member_options
-@allow_network_option
 @machine_options
 @told
 def crawl(

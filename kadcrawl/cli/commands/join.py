@@ -12,18 +12,8 @@ from cloup import option, option_group
 
 from kadcrawl.cli.exits import told
 from kadcrawl.cli.keys import REKEYED, KeyOptions, key_to_join, member_options, say_insecure
-from kadcrawl.cli.options import (
-    DATA,
-    EXIT_WHEN_DONE,
-    LISTEN,
-    Address,
-    MachineOptions,
-    allow_network_option,
-    machine_options,
-    make_machine,
-    make_sinks,
-    say_missing,
-)
+from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
+from kadcrawl.cli.options import PEER, Address, make_sinks
 from kadcrawl.cli.peer_config import make_config
 from kadcrawl.cli.run import run
 from kadcrawl.errors import ConfigError
@@ -52,12 +42,9 @@ SWARM = option_group(
 
 @cloup.command()
 @SWARM
-@LISTEN
-@DATA
-@EXIT_WHEN_DONE
+@PEER
 @member_options
 @REKEYED
-@allow_network_option
 @machine_options
 @told
 def join(

@@ -11,18 +11,8 @@ import cloup
 from kadcrawl.cli.exits import told
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
-from kadcrawl.cli.options import (
-    DATA,
-    EXIT_WHEN_DONE,
-    LISTEN,
-    MachineOptions,
-    allow_network_option,
-    machine_options,
-    make_job,
-    make_machine,
-    make_sinks,
-    say_missing,
-)
+from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
+from kadcrawl.cli.options import PEER, make_job, make_sinks
 from kadcrawl.cli.peer_config import make_config
 from kadcrawl.cli.run import run
 
@@ -32,12 +22,9 @@ if TYPE_CHECKING:
 
 @cloup.command()
 @cloup.argument("urls", nargs=-1, metavar="[URL...]")
-@LISTEN
-@DATA
-@EXIT_WHEN_DONE
+@PEER
 @job_options
 @member_options
-@allow_network_option
 @machine_options
 @told
 def start(

@@ -1,0 +1,130 @@
+"""The options about the machine that a peer runs on, and the settings made of them.
+
+Tests: tests/cli/test_command_train.py, tests/cli/test_parts.py
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, cast
+
+import click
+from cloup import option, option_group
+
+from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undetected
+from kadcrawl.balance.training_data import load_network
+from kadcrawl.cli.machine import MachineSettings
+from kadcrawl.cli.options import Command, sink_option
+from kadcrawl.errors import ConfigError
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
+
+
+class Power(click.ParamType[tuple[str, float]]):
+    """NAME=NUMBER, a power of this machine (P2)."""
+
+    name = "NAME=NUMBER"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+        if isinstance(value, tuple):
+            return value
+        name, _, number = str(value).partition("=")
+        try:
+            ((name, power),) = check_declared({name: float(number)}).items()
+        except ValueError as error:  # ConfigError is one.
+            self.fail(f"{value!r}: {error}; e.g. net_mbps=100", param, ctx)
+        return name, power
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOptions:
+    """The options of `machine_options`, as given."""
+
+    fetches: int
+    network: Path | None
+    powers: Sequence[tuple[str, float]]
+    sinks: tuple[str, ...]
+
+
+MACHINE = option_group(
+    "This machine",
+    option(
+        "--fetches",
+        type=click.IntRange(1, 10_000),
+        default=Limits().fetches_max,
+        show_default=True,
+        metavar="N",
+        help="The most requests under way at a time, of each peer. A site without a delay gets at most "
+        f"{Limits().site_connections_max} of these, a site with a delay one.",
+    ),
+    option(
+        "--network",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="The file that kadcrawl train wrote, for --balance predictive. Without it a peer is balanced as by drain: "
+        "until its pace is measured the peer lends nothing, and borrows a few blocks to try.",
+    ),
+    option(
+        "--power",
+        "powers",
+        type=Power(),
+        multiple=True,
+        help="A power of this machine for --balance predictive, in place of the measured power: "
+        f"{', '.join(PROFILE_MOST)}. Repeatable.",
+    ),
+    sink_option(
+        "--sink",
+        "Also send results to this sink, by key, while the crawl runs. The crawl waits for no sink, so name the sinks "
+        "again when it goes on. Forms",
+    ),
+)
+
+
+def machine_options(command: Command) -> Command:
+    """Add the options about this machine. The command gets them as `machine`, a `MachineOptions`."""
+
+    @wraps(command)
+    def gathered(
+        *args: Any,
+        fetches: int,
+        network: Path | None,
+        powers: Sequence[tuple[str, float]],
+        sinks: tuple[str, ...],
+        **options: Any,
+    ) -> Any:
+        return command(*args, machine=MachineOptions(fetches, network, powers, sinks), **options)
+
+    return cast("Command", MACHINE(gathered))
+
+
+def make_machine(given: MachineOptions, sinks: tuple[str, ...], job: Job | None = None) -> MachineSettings:
+    """Return the settings of this machine. `job` is None if the swarm has it.
+
+    Raises ConfigError for a file that holds no network, for a network that could not predict since a power is unknown,
+    and for options that would do nothing in this job.
+    """
+    network = given.network
+    machine = MachineSettings(
+        given.fetches, None if network is None else str(network.absolute()), dict(given.powers), sinks
+    )
+    if job is not None and job.lends_by != "predictive" and (network or given.powers):
+        raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
+    if network is not None:
+        load_network(network)
+        if (missing := _missing(machine)) is not None:
+            raise ConfigError(f"{missing}, by which is predicted: declare it")
+    return machine
+
+
+def say_missing(machine: MachineSettings, job: Job) -> None:
+    """Print which powers this machine does not tell, if the job needs them."""
+    if job.lends_by == "predictive" and (missing := _missing(machine)) is not None:
+        click.echo(f"kadcrawl: {missing}; without it this crawl is balanced as by drain, and teaches nothing", err=True)
+
+
+def _missing(machine: MachineSettings) -> str | None:
+    """Return the powers that a machine does not tell, with the options that declare them, or None."""
+    names = undetected(machine.powers)
+    example = " ".join(f"--power {name}=NUMBER" for name in names)
+    return f"this machine does not tell its {', '.join(names)} ({example})" if names else None
