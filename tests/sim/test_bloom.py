@@ -126,7 +126,7 @@ def test_pages_come_round_when_they_are_met_after_their_period(seed: int) -> Non
     for url, times in visits.items():
         gaps = [later - earlier for earlier, later in pairwise(times)]
         assert max([*gaps, loop.time() - times[-1]]) <= ROUND_S + LATE_S, (url, times)
-        # Only a peer that died in the middle of a page, or with its epoch filter on no other disk, causes a second fetch.
+        # Only a peer that died amid a page, or with its epoch filter on no other disk, causes a second fetch.
         assert sum(gap < EPOCH_S * (EPOCHS - 1) for gap in gaps) <= 2, (url, times)
     for site, times in sites.items():
         assert min(later - earlier for earlier, later in pairwise(sorted(times))) >= DELAY_S - 1e-5, site
