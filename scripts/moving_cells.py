@@ -1,4 +1,4 @@
-"""The cells that all peers examine at a join or a leave, and a check that the right cells move (P1 1.3.2).
+"""The cells that all peers examine at joins and leaves, and a check that the right cells move (P1 1.3.2).
 
 Only decisions: the `Holdings` of every peer, filled with the places of all cells. One peer after the other comes or
 goes, all peers decide, and the result is compared with the holders of every single cell, worked out anew. Three peers

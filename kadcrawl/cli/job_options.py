@@ -135,7 +135,7 @@ LIMITS = option_group(
         type=click.Choice(["strip", "keep"]),
         default="strip",
         show_default=True,
-        help="Take session IDs out of links, because each gives a page one more URL, as ;jsessionid=ab12 does.",
+        help="Take session IDs out of links, because each gives a page another URL.",
     ),
     option(
         "--retries",

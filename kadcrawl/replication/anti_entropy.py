@@ -188,7 +188,7 @@ class AntiEntropy:
         return DigestsCompared(differing)
 
     async def answer_reconcile(self, question: Reconcile) -> Reconciled:
-        """Return the records that the asker lacks in a window, up to a batch, and the keys that this peer lacks."""
+        """Return up to a batch of records that the asker lacks in a window, and keys that this peer lacks."""
         self._store.check(question.cell)
         cell, last = Cell(question.cell), question.last
         theirs = dict.fromkeys(question.pending, PENDING) | dict.fromkeys(question.done, DONE)

@@ -53,8 +53,7 @@ class CellCrawl:
         return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + FINISHING_S
 
     def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
-        """Return the clocks of the cell's sites, or None if the sites are more than `most`, or all wait a full
-        delay."""
+        """Return the clocks of the cell's sites, or None if more than `most` or all on a full delay."""
         now = self._clock.now()
         if self._frontier.is_held(cell, now):
             return None

@@ -1,4 +1,4 @@
-"""A bare environment: a Python, the wheel and what it depends on, and nothing of the repository."""
+"""A bare environment has a Python, the wheel and its dependencies, and nothing of the repository."""
 
 import json
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Imports every module of the installed packages and prints, as JSON, what came of it.
+"""Imports every module of the installed packages and prints the results as JSON.
 
-It runs in the bare environment, as text given to ``python -I -c``: so it imports nothing of the repository.
+The script runs in the bare environment, as text given to ``python -I -c``: so it imports nothing of the repository.
 """
 
 import importlib

@@ -16,7 +16,7 @@ PACKAGE = next(package for package in sites.PACKAGES if package.name == "gri-htm
 
 
 class LocalSite(NamedTuple):
-    """A site, and what a crawl of it has to find."""
+    """A site, and the URLs that a crawl of it has to find."""
 
     url: str
     statuses: dict[str, int]

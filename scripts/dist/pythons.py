@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from scripts.dist.steps import DistError
 
 OLDEST: Final = (3, 11)
-"""As in setup.cfg's `python_requires`."""
+"""The oldest version, as in setup.cfg's `python_requires`."""
 NEWEST_MINOR_TRIED: Final = 20
 _VERSION: Final = "import ensurepip, sys, venv; print(*sys.version_info[:3])"
 """A Python without the means to make environments is none to try."""
@@ -26,7 +26,7 @@ class Python(NamedTuple):
 
 
 def pythons() -> list[Python]:
-    """Return the oldest and the newest Python that kadcrawl is for; one if there is only one."""
+    """Return the oldest and the newest Python here that kadcrawl supports, or a single version."""
     found: dict[tuple[int, ...], Python] = {}
     for program in _candidates():
         version = _version(program)

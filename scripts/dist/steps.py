@@ -1,4 +1,4 @@
-"""Steps of the script: each runs programs, says in one line what it found, and stops everything if it fails."""
+"""Steps of the script. Each step runs programs, prints a line about the result, and stops everything if it fails."""
 
 import os
 import subprocess
@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Final
 
 TIMEOUT_S: Final = 300
-"""Of one program; the slowest installs some thirty packages."""
+"""Seconds of one program. The slowest program installs some thirty packages."""
 LINES_SHOWN: Final = 30
-"""Of what a program that failed has printed."""
+"""Lines shown of the output of a failed program."""
 
 
 class DistError(Exception):
-    """Something is wrong with what would be published; the text says what, and what to do."""
+    """A published file would be wrong. The text says what is wrong, and what to do."""
 
 
 def step(name: str, work: Callable[[], str]) -> None:
-    """Do the work, and print its name, how long it took and what it says."""
+    """Do the work, and print its name, its time and its result."""
     began = time.monotonic()
     said = work()
     print(f"  {name:<12}{time.monotonic() - began:6.1f} s  {said}", flush=True)
@@ -41,7 +41,7 @@ def run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None, w
 
 
 def without_python_settings() -> dict[str, str]:
-    """Return the environment less what would let a program find modules of another one."""
+    """Return the environment without variables that let a program find modules of another environment."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
 
 

@@ -29,7 +29,7 @@ URLS_CHARS_MAX = 16 * 1024 * 1024
 ELEMENTS_MAX = 1_000_000
 """Elements, or lines of text, that are read: about 2 s of work. A full sitemap with ten translations has 750,000."""
 NESTING_MAX = 16
-"""The depth of nested elements, all of which expat remembers. An honest sitemap has five."""
+"""The depth of nested elements, as expat remembers them all. An honest sitemap has five."""
 TOKEN_BYTES_MAX = 1024 * 1024
 """Bytes of one tag or comment. expat begins an unended token anew with each piece."""
 NAMES_CHARS_MAX = 64 * 1024

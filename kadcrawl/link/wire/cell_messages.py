@@ -380,7 +380,7 @@ class KeptFilterPart(Message, frozen=True):
 
 
 class AssignReplica(Message, frozen=True):
-    """The owner of cells asks a peer to keep a copy of them under placement key `role`, or to drop them."""
+    """The owner asks a peer to keep a copy of cells under placement key `role`, or to drop it."""
 
     owner: Contact
     role: Annotated[int, Meta(ge=0, le=2)]

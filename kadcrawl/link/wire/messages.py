@@ -252,9 +252,9 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     fingerprints: Count = 0
     """Fingerprints of finished URLs, its own and copies, in a job that keeps no keys of them."""
     refused_by: Count = 0
-    """Known peers that refuse this peer's key."""
+    """The number of known peers that refuse this peer's key."""
     hosted_leaf: bool = False
-    """Whether a full peer shows one of its leaves by this row; `contact` has the address of that peer."""
+    """True if a full peer shows one of its leaves by this row. `contact` has the address of that peer."""
 
     @property
     def state_text(self) -> str:

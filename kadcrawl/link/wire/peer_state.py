@@ -19,7 +19,7 @@ class PeerState(StrEnum):
     """The peer owns cells that it may not crawl yet, and has nothing else to do."""
     IDLE = "idle"
     RESTING = "resting"
-    """In all of the swarm nothing is to be fetched until a page is due again."""
+    """No URL of the swarm is to be fetched until a page is due again."""
     DONE = "done"
     PAUSED = "paused"
     """A person paused the swarm."""
@@ -29,7 +29,7 @@ class PeerState(StrEnum):
     NO_PROXY = "no_proxy"
     """No proxy is alive."""
     REFUSED = "refused"
-    """More known peers refuse this peer's key than are in touch with it; `refused_by` is their number."""
+    """More known peers refuse this peer's key than are in touch with the peer. `refused_by` is their number."""
     REFUSED_BY_ALL = "refused_by_all"
     """All full peers that a leaf asked refuse its key."""
     NO_PEER = "no_peer"
@@ -37,9 +37,9 @@ class PeerState(StrEnum):
     STOPPING = "stopping"
     LEAVING = "leaving"
     LEFT = "left"
-    """The peer is gone, and shown for what it did."""
+    """The peer is gone, and still shown for its figures."""
     DIED = "died"
-    """The process of a peer of a local crawl died; only its parent says so."""
+    """The process of a peer of a local crawl died. Only its parent reports this state."""
 
 
 STATE_TEXTS: dict[PeerState, str] = {
@@ -75,7 +75,7 @@ BLOCKED = MACHINE_PAUSES | {
     PeerState.REFUSED_BY_ALL,
     PeerState.NO_PEER,
 }
-"""The peer fetches nothing although the swarm may have something to fetch."""
+"""States of a peer that fetches nothing although the swarm may have pending URLs."""
 GONE = frozenset({PeerState.LEFT, PeerState.DIED})
 """The peer is not there any more."""
 
