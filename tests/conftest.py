@@ -1,4 +1,4 @@
-"""For all tests: no example of a property is held to a wall time, as machines may be busy."""
+"""Turn off the deadline of property tests in all tests, as machines may be busy."""
 
 from hypothesis import settings
 

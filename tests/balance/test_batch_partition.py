@@ -38,7 +38,7 @@ def drawn(random: Random) -> TimeModel:
 
 
 def best_makespan_s(times: list[TimeModel], total: int) -> float:
-    """Of all divisions there are."""
+    """Return the shortest time of the slowest peer over all divisions of the URLs."""
     everything = product(range(total + 1), repeat=len(times))
     return min(makespan_s(times, urls) for urls in everything if sum(urls) == total)
 
@@ -133,7 +133,8 @@ def test_particles_move_by_the_papers_formulas() -> None:
 
 
 def test_the_swarm_finds_the_best_by_the_papers_fitness_even_undivided() -> None:
-    """As the second has to start for so long, its price lets it have less than nothing, and all together too much."""
+    """The second peer takes so long to start that its price gives it less than nothing. All shares together are too
+    large."""
     times = [line(0, 1), line(100, 1)]
 
     def fitness(first: int, second: int) -> float:

@@ -84,7 +84,7 @@ def test_a_newcomer_knows_from_the_owner_alone_what_it_will_own(peers: list[Node
 def test_a_newcomer_knows_it_beside_others_that_are_expected(
     peers: list[NodeId], expected: list[NodeId], newcomer: NodeId
 ) -> None:
-    """Some of whom may have entered."""
+    """Several peers choose at the same time, and some have entered already."""
     everybody = [*dict.fromkeys([*peers, *expected])]
     if newcomer in everybody:
         return

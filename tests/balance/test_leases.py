@@ -9,7 +9,7 @@ delays = st.floats(0.0, 60.0)
 
 @given(st.floats(0.0, 1e6), delays)
 def test_the_borrower_has_stopped_before_the_lender_takes_back(sent_at: float, on_the_way_s: float) -> None:
-    """However long the report, or its answer, was on the way."""
+    """The lease holds however long the report or the answer travels."""
     assert borrower_stops_at(sent_at) + MARGIN_S <= lender_takes_back_at(sent_at + on_the_way_s) + 1e-6
 
 

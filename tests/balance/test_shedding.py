@@ -197,14 +197,14 @@ class Member:
 
 
 class SheddingSwarm:
-    """Peers that decide all at once, on what they were told."""
+    """Simulate peers that all decide at the same time, by the levels that the others told."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.block = rng.choice([1, 2, 5, 20])
         self.members = [self._member() for _ in range(rng.randint(2, 9))]
         self.levels = [member.told(self.block) for member in self.members]
-        """As last told."""
+        """The level that each peer told last."""
         self.moved = 0
 
     def _member(self) -> Member:
@@ -222,7 +222,7 @@ class SheddingSwarm:
                 del urls[: self.rng.randint(0, 2 * self.block)]
 
     def tell(self, share: float) -> None:
-        """Let a share of the peers tell their level; of the others, old ones are known."""
+        """Let a share of the peers tell their level; the levels of the others stay old."""
         for number, member in enumerate(self.members):
             if self.rng.random() < share:
                 self.levels[number] = member.told(self.block)

@@ -1,4 +1,4 @@
-"""One short run of each scenario of real processes and a bad network, and what a partition excuses."""
+"""Test each scenario of real processes and a bad network in a short run, and the faults that a partition excuses."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ from sim.judge import Access, judge
 from sim.plan import RECOVERY_S
 
 SMALL = RunSize(peers=5, delay_s=0.2, freeze_s=6.0, duplicates_max=0.15)
-"""Of a small crawl, what dies with a peer between fetching and finishing is a larger part."""
+"""The run is small, so the pages that a dying peer has fetched but not finished are a larger share."""
 SITES = 8
 SITE = "http://10.77.1.1:80"
 FEW, MANY = "10.77.0.1", "10.77.0.2"
@@ -98,7 +98,7 @@ def test_on_loopback_everybody_is_on_this_machine() -> None:
 @pytest.mark.parametrize("scenario", [name for name in NETWORK if name != "partition"])
 @pytest.mark.usefixtures("namespaces")
 async def test_whatever_happens_to_the_network_the_swarm_finishes_the_crawl(scenario: str, tmp_path: Path) -> None:
-    """A partition alone is part of one with a kill."""
+    """The scenario of a partition alone is left out: a partition with a kill contains it."""
     async with OnHub(SMALL.peers, SITES, Random(1)) as machines, DealtWeb(made_up(120), SITES, machines) as web:
         outcome = await run(NETWORK[scenario], 1, web, tmp_path / "run", SMALL)
     assert [] == outcome.faults
@@ -110,14 +110,17 @@ async def test_whatever_happens_to_the_network_the_swarm_finishes_the_crawl(scen
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Have what is started now hear a Ctrl-C, also if the tests run in the background of a script, which does not."""
+    """Let processes that start now hear a Ctrl-C.
+
+    In the background of a script, processes ignore it, and the tests may run there.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def command_line(pid: str) -> bytes:
-    """Return what a process was started with, nothing if it is gone."""
+    """Return the command line of a process, or nothing if the process is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

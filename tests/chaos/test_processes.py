@@ -13,7 +13,7 @@ from scripts.chaos.run import RunSize, Scenario, run
 from scripts.chaos.swarm import ProcessSwarm
 
 SMALL = RunSize(peers=5, delay_s=0.3, freeze_s=3.0, duplicates_max=0.1)
-"""Of a small crawl, what dies with a peer between fetching and finishing is a larger part."""
+"""The run is small, so the pages that a dying peer has fetched but not finished are a larger share."""
 SITES = 8
 
 

@@ -1,4 +1,4 @@
-"""The hub between network namespaces: what it decides, and two machines that really talk through it."""
+"""Test the hub between network namespaces: its decisions, and two machines that really talk through the hub."""
 
 import asyncio
 import os
@@ -129,7 +129,7 @@ def udp(namespace: Namespace, address: str) -> Iterator[socket.socket]:
 
 
 async def arrives(sender: socket.socket, receiver: socket.socket, within_s: float) -> bool:
-    """Whether the receiver gets what the sender sends."""
+    """Return whether the receiver gets the datagram that the sender sends."""
     loop = asyncio.get_running_loop()
     await loop.sock_sendto(sender, b"?", receiver.getsockname())
     try:

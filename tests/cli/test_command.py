@@ -245,7 +245,10 @@ async def test_what_is_refused_by_default_is_explained(tmp_path: Path) -> None:
 
 
 async def test_what_is_refused_is_said_while_the_crawl_goes_on(tmp_path: Path) -> None:
-    """Once, whichever peer met it first: whoever waited for the summary would have waited in vain."""
+    """The refusal is printed once, whichever peer met it first.
+
+    A user who waits for the summary would otherwise wait in vain.
+    """
     options = ("--delay", "0.2", "--scope", "any", "--peers", "3", "--allow-network", "127.0.0.2/32")
     async with Web(2) as site:
         site.fallback = lambda request: html(f"{request.path}x", site.url(request.path, site=1))

@@ -44,7 +44,7 @@ NO_KEY = {"KADCRAWL_KEY": ""}
 
 @asynccontextmanager
 async def first_peer(data: Path, *options: str) -> AsyncIterator[tuple[Process, str]]:
-    """Start a first peer that gets no key from its environment; yield it and what it says at the start."""
+    """Start a first peer without a key in its environment; yield the peer and its first output."""
     process = await start("start", "--listen", "127.0.0.1:0", "--data", str(data), *options, env=NO_KEY)
     assert process.stderr is not None
     try:
@@ -199,7 +199,10 @@ async def test_a_local_crawl_has_a_key_of_its_own_and_goes_on_with_it(tmp_path: 
 
 
 async def test_a_new_key_is_told_to_the_peer_of_the_directory_and_to_nobody_else(tmp_path: Path) -> None:
-    """Above all not to whoever is to be left out, which has the former key and may listen where the peer did."""
+    """Above all, the peer that is to be left out does not hear the new key.
+
+    That peer has the former key and may listen at the address where the peer of the directory listened.
+    """
     new, data = await keygen(tmp_path / "new.key"), tmp_path / "one"
     data.mkdir()
     former, peer_key = SwarmKey.generate(), PeerKey.generate()
@@ -224,7 +227,7 @@ async def test_a_new_key_is_told_to_the_peer_of_the_directory_and_to_nobody_else
 
 
 async def test_a_third_key_within_the_hour_is_refused_unless_it_ends_the_first(tmp_path: Path) -> None:
-    """Whoever has not been told of the second would be shut out without a word."""
+    """A peer that was not told of the second key would be shut out without a word."""
     data = tmp_path / "one"
     for name in ("wrong", "right"):
         await keygen(tmp_path / f"{name}.key")
@@ -270,7 +273,7 @@ async def test_of_a_leaf_it_is_said_how_it_gets_another_key(tmp_path: Path) -> N
 
 
 async def test_nothing_is_made_up_about_a_peer_that_did_not_answer(tmp_path: Path) -> None:
-    """It writes the key down before it answers: so its directory may know what the lost answer would have said."""
+    """The peer writes the key down before it answers, so its directory may contain the facts of the lost answer."""
     new, data = await keygen(tmp_path / "new.key"), make_directory(tmp_path / "one")
     peer_key, safe = PeerKey.generate(), KeyStore(data)
     safe.keep(Keyring(LOOSE))
@@ -359,7 +362,7 @@ async def test_a_directory_that_is_named_and_holds_no_peer_is_a_mistake(tmp_path
 
 
 def test_whoever_opened_the_file_before_the_key_was_in_it_does_not_read_it(tmp_path: Path) -> None:
-    """The shell makes it, and who may read it then may keep it open."""
+    """The shell makes the file, and a process that may read the empty file could keep it open."""
     path, link = tmp_path / "swarm key", tmp_path / "link"
     link.symlink_to(path)
     path.touch(0o644)

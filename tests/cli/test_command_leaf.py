@@ -1,4 +1,5 @@
-"""join --leaf: a process that listens on nothing, fetches its part, gives back what it has when it is told to go."""
+"""Test `kadcrawl join --leaf`: a process that listens on no port, fetches its part, and returns its loans when it
+stops."""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""`kadcrawl crawl` when more peers die at once than there are copies: it says what is left, and can go on with it."""
+"""Test `kadcrawl crawl` when more peers die at once than a page has copies.
+
+The command says how many URLs are left, and the same command goes on with them.
+"""
 
 import asyncio
 import json
@@ -45,7 +48,7 @@ async def test_what_only_dead_peers_knew_is_counted_and_the_same_command_goes_on
         directories = [tmp_path / f"peer-{number}" for number in range(1, PEERS + 1)]
 
         def known() -> dict[Path, set[str]]:
-            """Return what each peer knows and has not seen finished."""
+            """Return the unfinished URLs that each peer knows."""
             return {directory: set(pending_urls(directory)) for directory in directories if directory.exists()}
 
         def copied() -> bool:

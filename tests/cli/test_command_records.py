@@ -143,7 +143,7 @@ def test_rules_can_be_tried_on_a_saved_page(tmp_path: Path) -> None:
 
 
 def test_no_page_steers_the_terminal_of_who_tries_rules_on_it(tmp_path: Path) -> None:
-    """Records mean what they did, whatever a terminal makes of their characters; what is seen stays as it is."""
+    """Records keep their values whatever a terminal makes of the characters; the printed text stays the same."""
     page, job = tmp_path / "page.html", tmp_path / "job.toml"
     title = "a\x9b2J\u202ebc\u200b\U000e0041\x7f \u4e2d\U0001f600"
     page.write_text(f"<meta charset=utf-8><h1>{title}</h1>", encoding="utf-8")
@@ -195,7 +195,10 @@ async def test_a_worker_does_not_outlive_its_peer(tmp_path: Path) -> None:
 
 
 async def test_a_hook_has_no_end_of_a_pipe_that_is_its_peers(tmp_path: Path) -> None:
-    """Or it could speak to `kadcrawl crawl` as the peer, and what it starts would hide the peer's death."""
+    """A hook with such a pipe could speak to `kadcrawl crawl` as the peer.
+
+    A process that the hook starts would also hide the death of the peer.
+    """
     job = tmp_path / "kadcrawl.toml"
     job.write_text("[[records]]\npattern = '.'\nhook = 'tests.support.hooks:holds'\n")
     async with Web() as site:

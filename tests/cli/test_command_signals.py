@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first lets a peer hand over what it has and go, the second ends it at once."""
+"""Test Ctrl-C and SIGTERM: the first lets a peer hand over its work and leave, the second ends the peer at once."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""From a crawl that measures to a network that predicts, by commands."""
+"""Test the commands that lead from a measuring crawl to a network that predicts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ PREDICTIVE = ("--balance", "predictive", "--block", "2", "--update", "0.2", "--f
 
 
 def write_timings(path: Path, count: int) -> None:
-    """Write what peers measured that are twice as quick if they have twice the bandwidth."""
+    """Write timings of peers that are twice as quick with twice the bandwidth."""
     made = [
         BatchTiming(replace(NODE, net_mbps=net), urls, urls / net) for net in (5.0, 10.0, 20.0) for urls in range(1, 65)
     ]

@@ -1,4 +1,4 @@
-"""--job: the file says what the command line does not; and what the README shows is what happens."""
+"""Test `--job`: the file gives the values that the command line omits, and the example of the README works."""
 
 import re
 import shlex

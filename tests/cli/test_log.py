@@ -1,4 +1,4 @@
-"""The log below a peer's directory: what others say in it."""
+"""Test the texts of others in the log of a peer's directory."""
 
 import logging
 from pathlib import Path
@@ -14,7 +14,7 @@ FORGED = "x\n2026-01-01 00:00:00,000 INFO kadcrawl swarm.done pages=0\x1b[2J\u20
 
 
 def test_nobody_begins_a_line_of_the_log_or_steers_who_reads_it(tmp_path: Path) -> None:
-    """Neither a message's unknown name, nor what an exception of a hook quotes of a page."""
+    """The texts are the unknown name of a message, and a page quoted by an exception of a hook."""
     tag = FORGED.encode()[:31]
     with pytest.raises(MalformedError) as malformed:
         unpack(b"\x91" + bytes([0xA0 + len(tag)]) + tag, Ping, 100)

@@ -1,4 +1,4 @@
-"""The command loads what it needs, no more; the parts of it that can be tested without a crawl."""
+"""Test that the command loads only the modules that it needs, and the parts that need no crawl."""
 
 import asyncio
 import fcntl
@@ -26,7 +26,7 @@ HEAVY = ("aiohttp", "kademlia", "selectolax", "isal", "sqlite3", "rich", "kadcra
 
 @pytest.mark.parametrize("module", ["kadcrawl", "kadcrawl.cli.app", "kadcrawl.cli.local.supervisor"])
 def test_the_parent_of_a_local_crawl_loads_nothing_of_a_peer(module: str) -> None:
-    """Its start-up is paid on top of every peer's."""
+    """The start-up time of the parent adds to the start-up time of every peer."""
     script = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "\n"

@@ -1,4 +1,7 @@
-"""What a process sets up before it runs a peer: seen in one of its own, as it is for good."""
+"""Test the settings of a process that runs a peer.
+
+The settings are permanent, so each test starts a process of its own.
+"""
 
 import subprocess
 import sys
@@ -12,7 +15,7 @@ from kadcrawl.cli import run as module
 
 
 def holds(condition: str) -> bool:
-    """Whether it does while a peer runs in a process that began with 64 files."""
+    """Return whether the condition holds while a peer runs in a process that began with 64 files."""
     code = f"{BEFORE}\nasync def main(): return {condition}\nsys.exit(0 if module.run(main()) else 3)"
     return subprocess.run([sys.executable, "-c", code]).returncode == 0
 
@@ -27,7 +30,7 @@ def test_names_of_servers_that_are_not_ascii_fill_no_disk() -> None:
 
 
 def test_where_there_is_no_uvloop_it_runs_on_the_loop_of_asyncio() -> None:
-    """As on Windows, for which there is none."""
+    """Windows has no uvloop."""
     code = (
         "import sys; sys.modules['uvloop'] = None\n"
         "import asyncio, kadcrawl, kadcrawl.cli\n"

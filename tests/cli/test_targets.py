@@ -1,4 +1,7 @@
-"""Whom a command asks by --data: of several peers one that is up; and what it says where nobody can be asked."""
+"""Test which peer a command with `--data` asks: of several peers a live one.
+
+Also tested is the message when no peer can be asked.
+"""
 
 import asyncio
 from pathlib import Path

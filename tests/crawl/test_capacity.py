@@ -1,4 +1,4 @@
-"""All crawlers of a peer share its limits, and one that waits for room is woken by any other."""
+"""Test that all crawlers of a peer share its limits, and that any crawler wakes a crawler that waits for room."""
 
 import pytest
 

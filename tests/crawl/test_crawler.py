@@ -1,4 +1,4 @@
-"""The crawler makes no request it may not make, counts no fault of this machine against a URL, and loses none."""
+"""Test that the crawler makes no forbidden request, blames no URL for a fault of this machine, and loses none."""
 
 import asyncio
 import json
@@ -62,11 +62,11 @@ class CrawlerWorld:
     page_feed: PageFeed = field(default_factory=PageFeed)
     requests: list[str] = field(default_factory=list)
     connected: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
-    """Awaited, one by one, while a request waits for its connection."""
+    """Functions to await, one by one, while a request waits for its connection."""
     failures: list[FetchError] = field(default_factory=list)
-    """Of the first requests."""
+    """The failures of the first requests."""
     may: bool = True
-    """Whether the peer lets requests be made."""
+    """The peer allows requests."""
     crawler: Crawler = field(init=False)
     called_off: int = 0
 
@@ -134,7 +134,7 @@ class CrawlerWorld:
                 await asyncio.sleep(0.001)
 
     async def still(self) -> None:
-        """Give the crawler every chance to do what it must not do."""
+        """Give the crawler every chance to make a forbidden request."""
         for _ in range(20):
             await asyncio.sleep(0)
 
@@ -256,7 +256,7 @@ async def test_nothing_is_fetched_of_a_cell_while_nobody_else_would_learn_of_it(
 @pytest.mark.parametrize("known", [False, True], ids=["robots.txt", "page"])
 @pytest.mark.parametrize("how", ["closed", "closed and opened again", "stalled"])
 async def test_a_request_still_waiting_for_its_connection_is_called_off(how: str, known: bool, tmp_path: Path) -> None:
-    """And costs the URL no try."""
+    """The cancelled request does not count as a try of the URL."""
     async with crawling(tmp_path) as world:
         if known:
             world.know_robots(PAGE)

@@ -18,11 +18,11 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from tests.support.swarm.poison_pages import dies_reading
 
 STEP_S = 0.25
-"""In which a second can be written exactly."""
+"""The step of the clock in seconds, which a binary fraction can express exactly."""
 
 
 class Clocks:
-    """The time, and when each site may be asked: of a frontier what a search asks of it."""
+    """Stand in for the frontier of a search: the time, and when each site may be asked."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -67,7 +67,10 @@ def make_search(clocks: Clocks, cache: RobotsCache, deadly: PoisonPages | None =
 
 
 async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> None:
-    """However long they have waited. They look first; neither they nor the site's own URLs wait for ever."""
+    """The searches look first, however long they have waited.
+
+    Neither the searches nor the URLs of the site wait for ever.
+    """
     clocks, asked, own = Clocks(), list[float](), list[float]()
     store = SimpleNamespace(sites=SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None))
     cache = RobotsCache(cast(Any, store), Limits())
@@ -100,7 +103,7 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
 
 
 async def test_evicted_large_rules_are_reread_at_a_bounded_rate_not_refetched() -> None:
-    """However many sites have some; and each of them gets on."""
+    """The rate holds however many sites have large rules, and each site makes progress."""
     clocks, count, reads = Clocks(), 10, list[str]()
     text = Rules(tuple((False, f"/{n}") for n in range(5_000))).to_bytes()
     store = SimpleNamespace(sites=SimpleNamespace(robots=lambda origin: (text, 0.0), set_robots=lambda *row: None))

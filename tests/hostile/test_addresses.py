@@ -1,7 +1,7 @@
-"""No request leaves for an address that is not public, however a page, a redirect or a name server writes it.
+"""Test that no request leaves for an address that is not public, by a page, a redirect or a name server.
 
-Each row goes the whole way of a URL: canonical form, guard, connection. It ends in "no such URL" or in
-``address_refused``; a listener on all addresses of this machine counts who came, and that is nobody.
+Each row goes the whole way of a URL: canonical form, guard, connection. The row ends in "no such URL" or in
+``address_refused``. A listener on all addresses of this machine counts its connections, and there are none.
 """
 
 import time
@@ -104,7 +104,7 @@ async def test_a_name_server_that_answers_it_leads_nowhere(address: str, listene
     ],
 )
 async def test_of_mixed_answers_only_what_is_public_is_connected_to(answer: Sequence[str], listener: Listener) -> None:
-    """Nobody listens at the permitted one, so all others would be tried next; and that may pass."""
+    """Nobody listens at the permitted address, so the resolver would try all others next."""
     guard = WatchedGuard(f"{ALLOWED}/32")
     async with Web() as site:
         port = site.port  # Nobody listens there any more, at the permitted address.
@@ -155,13 +155,13 @@ TAGS = {
 
 
 async def test_an_allowed_site_leads_a_crawl_to_none_of_them(crawl: CrawlSeeds, listener: Listener) -> None:
-    """Whatever way it takes, each URL there is has one line, and that says why it was not fetched."""
+    """Each URL has one line, which says why the URL was not fetched, whatever way led to the URL."""
     forms = [written(name, listener) for name in CHOSEN] + [
         form.replace("PORT", str(listener.port)) for form in RELATIVE
     ]
 
     def led(request: web.BaseRequest) -> web.StreamResponse:
-        """Lead to form /WAY/N by that way; by each to a URL of its own, which is told by its end."""
+        """Lead to form /WAY/N by that way; each way leads to a URL of its own, recognized by its end."""
         _, way, number = request.path.split("/")
         target = forms[int(number)] + way
         if way in REDIRECTS:

@@ -1,4 +1,4 @@
-"""What is not a member's to say, of cells it was not asked for or of loans of others, is not taken from it."""
+"""Test that a peer ignores statements of a member about cells it was not asked for, and about loans of others."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.support.waiting import until
 
 @pytest.mark.parametrize("kind", ["done", "pending", "visit"])
 async def test_of_an_answer_only_what_is_of_the_cell_it_was_asked_for_is_taken(make_peer: MakePeer, kind: str) -> None:
-    """Whoever is asked for one cell would otherwise write into all others, of which it says nothing to their owners."""
+    """A peer asked for one cell could otherwise write into all other cells, without a word to their owners."""
     peer = await make_peer("one", recrawl_after_s=86_400.0)
     url = "http://a.example/x"
     place = peer.components.partitioner.locate(url)

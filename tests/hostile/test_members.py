@@ -1,4 +1,4 @@
-"""A member that lies: whatever it says in good form, an honest peer does not break, and goes on with its own."""
+"""Test that an honest peer survives any well-formed lie of a member, and goes on with its own work."""
 
 import json
 import logging
@@ -136,7 +136,7 @@ def batch(urls: Sequence[str] = URLS) -> Batch:
 
 
 def largest_counters(failed: dict[str, int], left_out: dict[str, int]) -> PeerCounters:
-    """Return counters of which none can be larger."""
+    """Return counters at the limit of the wire."""
     return replace(PeerCounters(*[COUNT_MAX] * 7), failed=failed, left_out=left_out)  # type: ignore[arg-type]
 
 
@@ -225,7 +225,10 @@ async def test_no_lie_breaks_a_peer(
     caplog: pytest.LogCaptureFixture,
     job: dict[str, Any],
 ) -> None:
-    """Said to a peer, in two orders; it refuses or takes each, and answers the next question as ever."""
+    """The lies come in two orders.
+
+    The peer refuses or accepts each lie, and answers the next question as ever.
+    """
     peer = await make_peer("one", **job)
     async with liar() as client:
         said = [*lies(peer.contact)]
@@ -264,7 +267,7 @@ async def test_a_peer_is_not_sent_where_no_peer_can_be(make_peer: MakePeer) -> N
 
 
 async def test_nobody_is_asked_in_the_name_of_another(make_peer: MakePeer) -> None:
-    """A third peer is named, at the address of the liar; it could say for it what its copies are like."""
+    """The liar names a third peer at its own address, and could otherwise describe the copies of that peer."""
     anne = await make_peer("one")
     bert = await make_peer("two", join=anne)
     await until(lambda: anne.overlay.contacts() == [bert.contact])
@@ -379,7 +382,7 @@ async def test_a_peer_with_many_false_claims_of_cells_is_soon_not_asked_at_all(
 
 
 def test_a_tally_that_lies_is_passed_on_and_hides_no_others() -> None:
-    """Else whoever is nearer to the asker would be taken for silent, and with it all of its part."""
+    """Otherwise a peer nearer to the asker would count as silent, with all of its part."""
     most = Tally(COUNT_MAX, b"\xff" * 16, COUNT_MAX, COUNT_MAX, COUNT_MAX, LONG_S_MAX)
     ours = Tally(1, bytes(16), 1, 1, 1, 5.0)
     answer = Answer(add_up([ours, most, most, ours]), [])
@@ -437,7 +440,10 @@ KEY = Key(bytes(20))
 
 @pytest.mark.parametrize("state", [STATE_MAX - 3, STATE_MAX - 2, STATE_MAX - 1, STATE_MAX])
 def test_a_state_at_the_end_of_all_rounds_can_still_be_told(tmp_path: Path, state: int) -> None:
-    """Else a page told so would be a record that no message can carry, and stop all copies to a backup for ever."""
+    """Otherwise a page with such a state would be a record that no message can carry.
+
+    All copies to a backup would stop for ever.
+    """
     url = "http://a.example/"
     page = Visit(KEY, "a.example", url, 1, 5.0, 60.0, "", "", "", "", 0)
     with begun_store(tmp_path / "one") as store:
@@ -457,7 +463,7 @@ def test_a_state_at_the_end_of_all_rounds_can_still_be_told(tmp_path: Path, stat
 
 
 def test_digests_notice_a_state_that_only_one_holder_was_told(tmp_path: Path) -> None:
-    """So what a member says to one of three holders comes to the others, as the latest state; it is not undone."""
+    """A state that a member told one of three holders comes to the others as the latest state, and is not undone."""
     with begun_store(tmp_path / "one") as one, begun_store(tmp_path / "two") as two:
         for store in (one, two):
             store.accept(KEY, "a.example", "http://a.example/", 1, 0)
@@ -478,7 +484,7 @@ def test_the_deepest_page_has_links_that_can_be_offered(tmp_path: Path) -> None:
 
 
 async def test_epoch_filters_without_end_come_to_one() -> None:
-    """Whoever is asked for slices may always name a next one."""
+    """A liar may always name a next epoch filter."""
     asked = 0
 
     class Endless:

@@ -1,4 +1,4 @@
-"""Addresses no peer can be at: whoever names them, and by whatever message, nothing is sent there."""
+"""Test that nothing is sent to an address at which no peer can be, whoever names it in whatever message."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -93,7 +93,7 @@ def test_no_datagram_goes_to_an_address_that_an_answer_or_a_hint_names(monkeypat
 async def claim_and_answer(
     anne: Peer, answer: Callable[[TakeOver], Awaitable[TakeOverAnswer]], asked_enough: Callable[[], object]
 ) -> None:
-    """Let a member say that it holds something of a cell of Anne's; she asks it, and it answers this."""
+    """Let a member say that it holds a part of a cell of Anne's; Anne asks, and the member gives this answer."""
     await until(lambda: anne.cells.tasks.is_running)
     assert {CELL} == await anne.cells.sync.opened([CELL], 30.0)
     server = LinkServer(BYTES_MAX)

@@ -27,11 +27,11 @@ UNKNOWN = "%EF%BF%BD"
 
 @dataclass(frozen=True)
 class Row:
-    """A page, and the links it has; of those to its own site, only the path."""
+    """A page and its links; links to its own site are only paths."""
 
     make: Callable[[], bytes | str]
     links: list[str] | int
-    """If there are many, how many."""
+    """The links, or only their number if there are many."""
     content_type: str = "text/html; charset=utf-8"
 
     @property
@@ -166,7 +166,7 @@ def peak_of(body: bytes) -> int:
 
 
 BLANKS = " " * 1_000_000
-"""What takes the square of its length takes hours of this, and the test's time-out notices."""
+"""An algorithm of quadratic time takes hours of this text, and the time-out of the test notices."""
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_long_attribute_is_read_in_one_walk(content: str) -> None:
 
 
 async def test_a_site_of_such_pages_is_crawled_to_its_end(crawl: CrawlSeeds) -> None:
-    """All at once; and what they lead to, whatever it is, is a URL with a line of its own."""
+    """All pages are on one site, and each link, whatever it is, is a URL with a line of its own."""
     pages = {f"/page/{number}": row for number, row in enumerate(ROWS.values()) if len(row.body) < 2_000_000}
     assert len(pages) > 40
 

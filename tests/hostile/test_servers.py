@@ -1,4 +1,7 @@
-"""Whatever a server sends, one request ends in one outcome, in bounded time and memory, and the archive stays sound."""
+"""Test that one request ends in one outcome, in bounded time and memory, and that the archive stays sound.
+
+The servers send anything.
+"""
 
 import asyncio
 import gzip
@@ -160,7 +163,7 @@ async def hostile_site() -> AsyncIterator[HostileSite]:
 
 
 async def fetched_from(site: HostileSite, row: str) -> FetchResult:
-    """Fetch what a row has; time runs out only where it says so, however busy the machine is."""
+    """Fetch the answer of a row; a time-out happens only where the row says so, however busy the machine is."""
     steps, failed, _ = ROWS[row]
     site.answers["/"] = steps
     async with fetching(limits=LIMITS if failed in ("timeout", "idle", "too_slow") else PATIENT) as fetcher:
@@ -182,7 +185,7 @@ async def test_each_answer_has_one_outcome(row: str, hostile_site: HostileSite, 
 
 
 def assert_archived(fetched: FetchResult, directory: Path) -> None:
-    """An answer is a sound WARC record whatever it holds, and the next one is found behind it."""
+    """Fail unless the answer is a sound WARC record and the next record is found behind it."""
     if fetched.status is None:
         return
     writer = WarcWriter.open(directory, "hostile", None, info={}, bytes_max=10**9, random=Random(1))
@@ -203,7 +206,7 @@ def assert_archived(fetched: FetchResult, directory: Path) -> None:
     "row", [row for row, (steps, _, _) in ROWS.items() if any(isinstance(s, Endless) for s in steps)]
 )
 async def test_what_never_ends_costs_what_an_answer_may(row: str, hostile_site: HostileSite) -> None:
-    """Beside what its limits allow, an answer takes a few pieces as the system gives them, and what they parse to."""
+    """Beyond its limits, an answer takes a few pieces as the system gives them, and the parsed pieces."""
     tracemalloc.start()
     try:
         await fetched_from(hostile_site, row)
@@ -223,7 +226,7 @@ async def test_what_never_ends_costs_what_an_answer_may(row: str, hostile_site: 
 async def test_what_nobody_asked_for_is_neither_kept_nor_taken_for_an_answer(
     answer: bytes, hostile_site: HostileSite
 ) -> None:
-    """It comes by a connection that waits for the next request."""
+    """The connection waits for the next request."""
     hostile_site.answers = {"/": [length(2) + b"ok", SEEN, Endless(answer * 2_000)], "/next": [length(4) + b"next"]}
     async with fetching() as fetcher:
         assert b"ok" == (await fetcher.fetch(hostile_site.url("/"))).content

@@ -107,7 +107,7 @@ ROBOTS: dict[str, tuple[list[Step], str | None, str | None, int]] = {
 
 
 async def test_no_robots_txt_is_taken_for_one_that_forbids_nothing(crawl: CrawlSeeds) -> None:
-    """A file without end counts as far as it is read; of one that broke off nobody knows what it forbids."""
+    """A file without end counts as far as the crawler reads it. A file that broke off may forbid anything."""
     limits = replace(QUICK, body_bytes_max=1_000_000, inflated_bytes_max=2_000_000, idle_timeout_s=0.3)
     async with AsyncExitStack() as stack:
         sites = {name: await stack.enter_async_context(HostileSite().serving()) for name in ROBOTS}
@@ -137,7 +137,7 @@ async def test_robots_txt_that_leads_to_ever_new_ones_is_given_up(crawl: CrawlSe
 
 
 async def test_robots_txt_of_one_site_cannot_use_up_the_hops_of_another(crawl: CrawlSeeds) -> None:
-    """Where a robots.txt redirects to that of another site as its last hop, nothing is learned of that one."""
+    """A robots.txt whose last hop redirects to the robots.txt of another site says nothing about that site."""
     async with Web() as victim, Web() as evil:
         victim.pages |= {
             "/robots.txt": lambda request: to("/rules.txt"),

@@ -1,4 +1,7 @@
-"""Each message of the wire with one thing wrong: it is counted and dropped, no handler hears of it, all goes on."""
+"""Test each message of the wire with one wrong value: the peer counts and drops the message, and goes on.
+
+No handler receives such a message.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -53,7 +56,7 @@ def union_members(*kinds: Any) -> list[type[Message]]:
 
 @pytest.mark.parametrize("kind", [Datagram, Request, Reply], ids=["datagram", "request", "reply"])
 def test_what_is_made_up_here_is_right_but_for_what_is_wrong(kind: Any) -> None:
-    """Or nothing would be learned below."""
+    """Otherwise the tests below would prove nothing."""
     made = [type(unpack(data, kind, BYTES_MAX)) for _, data in right_messages(kind)]
     assert made == [one for one in get_args(kind) for _ in range(2)]
 

@@ -61,13 +61,16 @@ async def slow_web() -> AsyncIterator[Web]:
 
 
 def lent(site: Web, leaf: Leaf, peers: Sequence[Peer]) -> set[str]:
-    """Return what the leaf has in hand of these peers: it may be fetched again if either dies."""
+    """Return the URLs that these peers lent the leaf; they may be fetched again if either side dies."""
     loans = [loan for peer in peers for loan in peer.balancing.loans.lender.loans()]
     return {entry.url for loan in loans if loan.borrower.id == leaf.contact.id for entry in loan.entries.values()}
 
 
 def in_hand(site: Web, dying: Peer, leaf: Leaf, others: Sequence[Peer]) -> set[str]:
-    """Return what may be fetched again without blame: with the leaf, or asked for and DONE with nobody who lives on."""
+    """Return the URLs that may be fetched again without blame.
+
+    The leaf has them, or they were requested and are DONE at no peer that lives on.
+    """
     unsafe = lent(site, leaf, [dying])
     for url in site.numbered(PAGES):
         key = dying.components.partitioner.locate(url).key
@@ -79,7 +82,7 @@ def in_hand(site: Web, dying: Peer, leaf: Leaf, others: Sequence[Peer]) -> set[s
 
 
 async def crash_leaf(leaf: Leaf) -> None:
-    """As `crash` does with a peer."""
+    """Crash the leaf as `crash` does a peer."""
 
     async def forget() -> None:
         pass
@@ -307,7 +310,7 @@ async def test_leaves_and_their_loans_are_bounded_and_silent_leaves_lose_theirs(
 
 
 async def test_a_leaf_has_one_loan_per_site_and_none_from_a_paused_peer(make_peer: MakePeer) -> None:
-    """Also of a site without a delay, of which several peers may have some connections."""
+    """This holds also for a site without a delay, whose connections several peers may share."""
     async with stranger() as client:
         peer = await make_peer("a")
         peer.components.crawler.hooks.may_start = lambda: False

@@ -22,7 +22,7 @@ FARTHER = contact_at(1 << 110, "10.0.0.4")
 
 
 def owner_after(*said: Contact, suspects: Contact | None = None, wait_s: float = 0.0) -> Contact:
-    """Return whom a leaf at HOME asks after it was told this."""
+    """Return the contact that a leaf at HOME asks after these contacts were named."""
 
     async def scenario() -> Contact:
         owners = LeafOwners(leaf_contact(id_bytes(1)), BITS, lambda: HOME)

@@ -22,7 +22,7 @@ def known_addresses(peers: FullPeers) -> set[tuple[str, int]]:
 
 
 def ask_in_vain(peers: FullPeers, count: int, now: float = 0.0) -> list[FullPeer]:
-    """Ask so many, none of which has anything."""
+    """Ask a number of peers that all have no work."""
     found = []
     for _ in range(count):
         peer = peers.next(now)

@@ -42,7 +42,7 @@ class WorkRequestsBench:
 
     def __init__(self, job: Job = JOB) -> None:
         self.job = job
-        """What the full peer says it crawls."""
+        """The job that the full peer names."""
         self.asked: list[Message] = []
         self.lends = LENDS
         self.taken: list[Lend] = []

@@ -23,13 +23,13 @@ SITES = 16
 ANSWER_S = 0.03
 DELAY_S = 0.25
 TICK_S = 1e-3
-"""What a timer may be early."""
+"""Seconds by which a timer may be early."""
 
 
 async def weak_and_strong(make_peer: MakePeer, **job: object) -> tuple[Peer, Peer]:
-    """Return two peers whose IDs differ in the first bit, and who therefore own eight of these sites each.
+    """Return two peers whose IDs differ in the first bit, so that each owns eight of these sites.
 
-    That is so whatever the web's port, as by `partition` domain a site's address without it is hashed.
+    This holds for any port of the web, because the partition `domain` hashes the address of a site without the port.
     """
     weak = await make_peer("a", limits=WEAK, random=Random(1), partition="domain", update_s=0.2, **job)
     strong = await make_peer("b", join=weak, random=Random(5))
@@ -58,7 +58,7 @@ async def test_a_strong_peer_fetches_for_a_weak_one(
 async def test_a_site_with_a_delay_keeps_its_pace_while_it_is_lent(
     make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]], balance: str
 ) -> None:
-    """By the web's own log, of both peers together; robots.txt included."""
+    """The log of the web counts the requests of both peers together, robots.txt included."""
     async with Web(SITES) as site:
         site.fallback = slow(tree(PAGES // 2, SITES)(site), 4 * ANSWER_S)
         weak, strong = await weak_and_strong(make_peer, balance=balance, block_urls=1, delay_s=DELAY_S)
@@ -76,7 +76,7 @@ async def test_a_site_with_a_delay_keeps_its_pace_while_it_is_lent(
 
 
 async def test_a_loan_from_whoever_does_not_own_the_site_is_refused(make_peer: MakePeer) -> None:
-    """Whoever could have pages of any site fetched beside their owner could hurry it."""
+    """A peer that could lend pages of any site could hurry that site beside its owner."""
     peer = await make_peer("a", balance="level")
     client = LinkClient(10_000_000)
     await client.open()

@@ -82,7 +82,7 @@ async def test_a_cold_peer_is_lent_a_block_to_try_and_no_more(make_peer: MakePee
 async def test_a_cold_peer_gets_more_as_soon_as_none_of_its_loan_waits(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of sites with a delay it has some for long, and could fetch far more."""
+    """The peer has work on sites with a delay for a long time, and could fetch far more."""
     peer = await make_peer("a", balance="drain", block_urls=5)
     mode = mode_of(peer)
     peer.balancing.answer(GetLoad(b"somebody", BacklogRecord(1000, 1.0, 0.0)))
@@ -175,7 +175,7 @@ async def test_a_peer_looks_on_while_it_sheds(make_peer: MakePeer, monkeypatch: 
 
 
 async def test_an_offer_may_come_later_than_the_next_update(make_peer: MakePeer) -> None:
-    """The connections of what is offered may have to become free."""
+    """The connections of an offer may have to become free first."""
     peer = await make_peer("a", balance="drain", block_urls=5, update_s=0.1)
     mode = mode_of(peer)
     now = asyncio.get_running_loop().time()
@@ -186,7 +186,7 @@ async def test_an_offer_may_come_later_than_the_next_update(make_peer: MakePeer)
 
 
 class Slow:
-    """Blocks of which each takes longer to give than the time between two updates."""
+    """Simulate blocks that each take longer to give than the time between two updates."""
 
     job = replace(JOB, balance="drain", block_urls=1, update_s=0.1)
     has_spare_connections = True

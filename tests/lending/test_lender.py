@@ -149,7 +149,7 @@ def test_a_borrower_without_progress_loses_its_loan_whatever_it_reports(play_loa
 
 @pytest.mark.parametrize("fruitful", [True, False])
 def test_a_loan_returned_whole_rests_its_borrower_and_its_site_for_a_while(play_loans: Play, fruitful: bool) -> None:
-    """It may be cut off from the web, and would be done with any number of pages at once."""
+    """The borrower may be cut off from the web, and would finish any number of pages at once."""
 
     async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)

@@ -32,7 +32,7 @@ async def test_a_borrower_takes_turns_between_its_own_and_its_borrowed_work(make
 
 @pytest.mark.parametrize("reach", ["not allowed", "no route"])
 async def test_what_a_borrower_cannot_reach_its_owner_fetches(tmp_path: Path, reach: str) -> None:
-    """It is done with each page at once, and so seems the quickest of all."""
+    """The borrower finishes each page at once, and so seems the quickest of all."""
     async with Web(SITES) as site:
         site.fallback = answered
         sound = Config(

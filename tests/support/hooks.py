@@ -52,7 +52,7 @@ def allocates(page: Page) -> dict[str, int]:
 
 
 def grows(page: Page, kept: list[bytearray] = []) -> dict[str, int]:  # noqa: B006 -- it is to leak
-    """Let memory run out in the course of several pages, none of which needs much."""
+    """Fill the memory over several pages; each page alone needs little."""
     kept.append(bytearray(120 << 20))
     return {"pages": len(kept)}
 

@@ -12,7 +12,7 @@ from kadcrawl.store.store import Store
 
 
 def opened(directory: Path, sync: Callable[[Iterable[int]], None] = sync_files) -> Store:
-    """Return a store that has begun, or raise what kept it from beginning."""
+    """Return a store that has begun. Raise the error of a store that cannot begin."""
     store = Store(directory, 0.0, sync)
     try:
         store.begin(16)

@@ -1,4 +1,4 @@
-"""`kadcrawl check`: what it says of URLs is what the crawler would do."""
+"""Test that `kadcrawl check` says of URLs exactly the decisions of the crawler."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The order in which a peer of a local crawl does things: nothing is fetched before all know what one has fetched."""
+"""Test the order of steps in a peer of a local crawl.
+
+Nothing is fetched before all peers know the pages that any of them has fetched.
+"""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +16,7 @@ from kadcrawl.cli.local.protocol import Assignment, Doing, Go, Report
 
 
 class Recorder:
-    """In place of a peer, its cells and its concord: notes what is done with them."""
+    """Stand in for a peer, its cells and its swarm state, and note the calls."""
 
     def __init__(self, data: Path, done: list[str], *, paused: bool = True) -> None:
         self.paused = paused
@@ -55,7 +58,7 @@ class Recorder:
 
 
 class Parent:
-    """In place of what the parent says."""
+    """Stand in for the messages of the parent."""
 
     obeyed = False
 

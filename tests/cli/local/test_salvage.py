@@ -1,4 +1,4 @@
-"""What the parent of a local crawl reads of a dead peer, when values on its disk are not what was written."""
+"""Test the values that the parent of a local crawl reads of a dead peer whose disk is damaged."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What a peer prints for others to join it by: as it stands there, it works."""
+"""Test that the command which a peer prints for others to join works as printed."""
 
 import asyncio
 import json

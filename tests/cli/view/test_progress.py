@@ -39,7 +39,7 @@ def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
 def test_the_rate_is_of_what_is_fetched_meanwhile(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not of old pages of who has come, or is back, nor less by those of who has gone."""
+    """Pages that a newcomer or a returned peer fetched earlier do not count, and a peer that left takes none away."""
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     shown = Progress("start")
@@ -62,7 +62,7 @@ def test_the_rate_is_of_what_is_fetched_meanwhile(
 
 
 def rows_in_states(*texts: str) -> list[PeerRow]:
-    """Rows of peers whose states have these words; two peers refuse each."""
+    """Return rows of peers whose states have these words; two peers refuse each of them."""
     states = {state_text(state, 2): state for state in PeerState}
     return [
         PeerRow(

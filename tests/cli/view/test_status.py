@@ -1,4 +1,4 @@
-"""What status says of a swarm: in sentences, and as JSON for programs."""
+"""Test the sentences and the JSON in which `kadcrawl status` shows a swarm."""
 
 import json
 from dataclasses import replace

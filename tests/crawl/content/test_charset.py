@@ -1,4 +1,4 @@
-"""How the bytes of a page become text."""
+"""Test how the bytes of a page become text."""
 
 import codecs
 import random
@@ -157,5 +157,5 @@ def test_bytes_that_mean_nothing_cost_no_more_than_others(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in ENCODINGS if name not in charset._ESCAPING])
 def test_a_piece_is_small(name: str) -> None:
-    """But for what a piece leaves to the next, as it may be half a character."""
+    """A piece may leave half a character to the next piece."""
     assert PIECE_BYTES + 3 >= max(map(len, pieces(b"\x00\xd8" * PIECE_BYTES, name)))

@@ -1,4 +1,4 @@
-"""Which links a page has, and what it asks of crawlers."""
+"""Test the links that a page has, and the instructions of a page to crawlers."""
 
 from collections.abc import Callable
 from unittest.mock import Mock, patch
@@ -327,7 +327,7 @@ PIECES = st.sampled_from(MARKUP.split("|"))
 @pytest.mark.parametrize("short_bytes", [0, 256])
 @given(body=st.lists(PIECES, max_size=25).map("".join))
 def test_walk_and_parser_agree_where_each_tag_ends(body: str, short_bytes: int) -> None:
-    """Whether tags are freed of what we do not need or not."""
+    """The result is the same with and without the tags that the crawler does not need."""
     tags = run_to_end(html_links._tags(body.encode(), "utf-8"))
     with patch.object(html_links, "_SHORT_BYTES", short_bytes):
         apart = [html_links._parsed(tag) for tag in tags]
@@ -386,7 +386,7 @@ UTF8 = "text/html; charset=utf-8"
 
 
 def in_turns(body: bytes, content_type: str, work: Callable[[], int]) -> tuple[Extracted, list[int]]:
-    """Return what a page has, and how far `work` went in each turn."""
+    """Return the links of a page, and how far `work` went in each turn."""
     reading = LinkExtractor(Limits()).reading(body, content_type, PAGE)
     turns: list[int] = []
     before = work()
@@ -467,7 +467,7 @@ def test_nonsense_is_decoded_in_turns(content_type: str) -> None:
 
 
 def test_pages_read_in_turns_between_each_other_have_the_links_they_have() -> None:
-    """What one forgets, or learns, is nothing to the other."""
+    """A page that is read between the turns of another page does not change its links."""
     bodies = [
         b"<base href='/%d/%s/'>" % (page, b"b" * 1_000) + b"".join(b"<a href=%d>" % number for number in range(9_000))
         for page in range(4)

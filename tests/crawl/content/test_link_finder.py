@@ -1,4 +1,4 @@
-"""Where an answer leads: session IDs are gone from links, and what limits leave out is counted."""
+"""Test the links of an answer: session IDs are removed, and links beyond the limits are counted."""
 
 import gzip
 from collections.abc import Mapping
@@ -47,9 +47,9 @@ def found(
     told: Mapping[str, float] | None = None,
     known: tuple[str, ...] = (),
 ) -> FoundLinks:
-    """Return what a page with these links leads to; `told` are the dates owners know, `known` the URLs.
+    """Return the links of a page; `told` are the dates that owners know, `known` the URLs.
 
-    `body` is how it came, if not as it is.
+    `body` is the body as sent, if it differs.
     """
     limits = Limits(links_per_page_max=5, sitemap_urls_max=7)
 
@@ -201,7 +201,7 @@ DATED = "".join(
     )
 )
 FIRST, SECOND = 1735689600.0, 1735776000.0
-"""Of the year 2025, in wall-clock seconds."""
+"""Two days of the year 2025, in wall-clock seconds."""
 
 
 def test_sitemap_dates_travel_with_the_links_if_the_job_recrawls() -> None:
@@ -235,7 +235,7 @@ HONORING = Job(seeds=(f"{SITE}/", f"{SITE}/?seed"), canonical="honor", exclude=(
 
 
 def naming(path: str, target: str, job: Job = HONORING, more: str = "", **page: Any) -> FoundLinks:
-    """Return what a page that names `target` as canonical leads to."""
+    """Return the links of a page that names `target` as canonical."""
     return found(job, path, "/a", "/b", content=f'<link rel=canonical href="{target}">{more}', **page)
 
 
@@ -314,7 +314,7 @@ def links_and_near_duplicate(
 
 
 def first_met(simhash: int = 0) -> NearDuplicates:
-    """Return what knows a page /first with this SimHash."""
+    """Return an index that contains a page /first with this SimHash."""
     twins = NearDuplicates()
     assert (["/a"], None) == links_and_near_duplicate(twins, "/first", "/a", simhash=simhash)
     return twins

@@ -1,4 +1,7 @@
-"""Pages that differ in at most three bits from one before are told, whichever bits these are, and no others."""
+"""Test that pages which differ in at most three bits of their SimHash are found, and no others.
+
+The position of the three bits does not matter.
+"""
 
 from itertools import combinations
 from random import Random
@@ -14,7 +17,7 @@ TEXT = 0x0123_4567_89AB_CDEF
 
 
 def remembering(*simhashes: int, **bounds: int) -> NearDuplicates:
-    """Return what remembers pages /0, /1, ... with these SimHashes."""
+    """Return an index of pages /0, /1, ... with these SimHashes."""
     twins = NearDuplicates(**bounds)
     for number, simhash in enumerate(simhashes):
         twins.remember(SITE, f"/{number}", simhash)

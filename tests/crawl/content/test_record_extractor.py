@@ -1,4 +1,4 @@
-"""Whatever a hook does, it costs its page's records, and the next page has its own."""
+"""Test that a failing hook costs only the records of its page; the next page has its own."""
 
 import asyncio
 import json

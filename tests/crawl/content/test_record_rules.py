@@ -1,4 +1,4 @@
-"""What fields take out of a page, and what is no record."""
+"""Test the values that fields extract from a page, and the pages that give no record."""
 
 import json
 from typing import Any

@@ -1,4 +1,7 @@
-"""The SimHash of a page is that of its shingles, by the book; near pages are near, far ones far."""
+"""Test that the SimHash of a page is the SimHash of its shingles.
+
+Similar pages have near hashes, different pages far ones.
+"""
 
 from hashlib import blake2b
 from random import Random

@@ -1,4 +1,4 @@
-"""What a sitemap lists, however it is written and packed; and that no content costs more than it may."""
+"""Test the entries of a sitemap in every form and compression, and the limits on the cost of its content."""
 
 import codecs
 import gc
@@ -20,7 +20,7 @@ SPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
 def returned(reading: Generator[None, None, Sitemap | None]) -> Sitemap | None:
-    """Return what is read when all turns were taken."""
+    """Return the sitemap that was read when all turns were taken."""
     while True:
         try:
             next(reading)
@@ -150,7 +150,7 @@ def test_an_encoding_that_cannot_be_read_is_a_fault_of_the_sitemap(encoding: str
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
 def test_python_is_asked_for_no_encoding_it_cannot_know(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It keeps each name it was asked for, of up to a megabyte, and looks for a module of that name."""
+    """Python keeps each unknown name of an encoding, of up to a megabyte, and looks for a module of that name."""
     asked: list[str] = []
 
     def note(name: str) -> codecs.CodecInfo | None:
@@ -250,7 +250,7 @@ def test_no_content_costs_more_than_it_may(content: str, monkeypatch: pytest.Mon
 
 
 def distinct(form: str, count: int) -> str:
-    """Return markup of this form that differs in a number; % stands for an attribute's value."""
+    """Return markup of this form in which a number differs; % stands for the value of an attribute."""
     return "".join(form.replace("%", "''").format(number) for number in range(count))
 
 
@@ -288,7 +288,10 @@ def test_names_cost_a_few_times_the_bytes_they_are_written_in(content: str, most
 
 
 def test_what_a_parser_took_is_given_back_at_once() -> None:
-    """And not when the collector comes by, which is seldom where few objects are made."""
+    """The memory is free at once.
+
+    Without this the garbage collector would free it, and that runs seldom where few objects are made.
+    """
     content = ("<urlset><a b='" + "x" * 1_000_000 + "'/></urlset>").encode()
     gc.collect()
     gc.disable()

@@ -1,4 +1,4 @@
-"""No request leaves for an address that is not public, whatever form it is written in."""
+"""Test that no request leaves for an address that is not public, in whatever form the address is written."""
 
 import errno
 import socket

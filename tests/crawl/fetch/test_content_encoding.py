@@ -148,7 +148,7 @@ def test_a_bomb_costs_its_limit_and_not_its_content(bomb: str) -> None:
 
 
 EMPTY_BLOCK = b"\0\0\0\xff\xff"
-"""Of deflate: what a server that flushes sends now and then, and a hostile one a million times."""
+"""An empty block of deflate: a server that flushes sends this now and then, and a hostile server a million times."""
 
 
 def turns(body: bytes, coding: str) -> int:

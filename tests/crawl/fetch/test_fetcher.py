@@ -1,4 +1,4 @@
-"""Whatever a server does, one request ends in one `FetchResult` with at most one failure."""
+"""Test that one request ends in one `FetchResult` with at most one failure, whatever the server does."""
 
 import asyncio
 import gzip

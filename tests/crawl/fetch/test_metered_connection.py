@@ -1,4 +1,4 @@
-"""What a connection takes of a server that says more than it was asked."""
+"""Test how much a connection accepts of a server that says more than the client asked."""
 
 import asyncio
 from unittest.mock import Mock

@@ -1,4 +1,4 @@
-"""Pages of which a peer has died: read once more, alone, and then left alone."""
+"""Test that a page during which a peer died is read once more, alone, and then left alone."""
 
 import asyncio
 from pathlib import Path

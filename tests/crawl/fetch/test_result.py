@@ -1,4 +1,4 @@
-"""What a `FetchResult` says of itself: headers, redirects, and whether another try may help."""
+"""Test the headers and redirects of a `FetchResult`, and whether another try may help."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -11,7 +11,7 @@ LIMITS = Limits(
 )
 
 Event = tuple[float, int]
-"""When so many bytes of the body came; -1 for the head of the answer."""
+"""The time when a number of bytes of the body came; -1 stands for the head of the answer."""
 
 
 def test_what_it_pauses_for_does_not_count() -> None:
@@ -66,7 +66,8 @@ def test_verdict(events: list[Event], at: float, expected: FetchError | None) ->
 @pytest.mark.parametrize("every_s", [0.5, 7.0, 19.0, 30.0])
 @pytest.mark.parametrize("count", [1, 300, 4_000, 100_000])
 def test_looking_only_when_told_misses_no_verdict(head_at: float, every_s: float, count: int) -> None:
-    """Against one who looks all the time, at a server that sends `count` bytes every `every_s` seconds."""
+    """The comparison is with a deadline that looks all the time, at a server that sends `count` bytes every
+    `every_s` seconds."""
     watched, timed = ResponseDeadline(LIMITS, 0.0), ResponseDeadline(LIMITS, 0.0)
     look_at, seen_at, told_at, now = timed.look_again_at(0.0), None, None, 0.0
     while told_at is None or seen_at is None:

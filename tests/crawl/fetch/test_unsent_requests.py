@@ -1,4 +1,4 @@
-"""A fetch that never came to a request says so, whoever is to blame: the site is not."""
+"""Test that a fetch that sent no request says so, and that the site is not to blame."""
 
 import errno
 import resource
@@ -51,7 +51,8 @@ def no_files() -> Iterator[None]:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "name.example"])
 async def test_a_machine_out_of_files_has_no_socket(host: str, loopback_fetcher: Fetcher) -> None:
-    """Whether for the address, for one of several of which another is forbidden, or to ask for them."""
+    """The socket may be for the address, for an address beside a forbidden address, or for the query to the
+    resolver."""
     with no_files():
         fetched = await loopback_fetcher.fetch(f"http://{host}:1/")
     assert (fetched.error, fetched.status, fetched.passing) == (FetchError.NO_SOCKET, None, False)

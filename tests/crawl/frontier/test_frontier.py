@@ -1,4 +1,4 @@
-"""The frontier: breadth first, each site at its own pace, in bounded memory, and only what lies in open cells."""
+"""Test the frontier: breadth first, each site at its own pace, in bounded memory, and only in open cells."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ from kadcrawl.store.store import Store
 
 START = 1_000_000.0
 CELL_BITS = 4
-"""So few cells that some hold several of the tests' sites."""
+"""The number of cells is small, so that some cells contain several sites of the tests."""
 CELLS = [Cell(number) for number in range(1 << CELL_BITS)]
 Make = Callable[..., Frontier]
 
@@ -285,7 +285,7 @@ def test_an_entry_done_elsewhere_while_it_is_out_does_not_come_again(
 
 
 def test_what_is_learned_of_a_site_let_go_holds_when_it_comes_back(make_frontier: Make, frontier_store: Store) -> None:
-    """Its robots.txt was under way when its last entry was removed."""
+    """The robots.txt of the site was under way when the last entry of the site was removed."""
     frontier = make_frontier(delay_s=0.0)
     feed = Feed(frontier_store, frontier)
     frontier.hold("a", START + 20, START)
@@ -678,7 +678,7 @@ def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(
 
 
 def test_requests_just_before_the_end_of_a_run_count_as_made_now(frontier_store: Store) -> None:
-    """It journals only long waits, and its clock may have been wrong."""
+    """The peer journals only long waits, and its clock may have been wrong."""
     frontier = Frontier(frontier_store, Limits(), 4.0, began_at=100.0)
     assert (3.0, 4.0) == frontier.clock("a.example", 101.0)
     frontier.learn_clock("a.example", 0.5, 8.0, 101.0)
@@ -707,7 +707,7 @@ def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(frontier_store: S
 
 @pytest.mark.parametrize("active", [True, False])
 def test_an_unreleased_cell_rests_for_a_moment_even_without_a_delay(frontier_store: Store, active: bool) -> None:
-    """Whoever still crawls it is about to say so."""
+    """A peer that still crawls the cell is about to say so."""
     frontier = Frontier(frontier_store, Limits(), 0.0)
     entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None
@@ -849,7 +849,7 @@ def test_all_of_a_loan_done_leaves_nothing_behind(make_frontier: Make, frontier_
 
 
 def take_and_finish_all(frontier: Frontier, store: Store, now: float) -> list[FrontierEntry]:
-    """Take and finish all there is, one after the other."""
+    """Take and finish all entries, one after the other."""
     found = []
     while (entry := frontier.next(now)) is not None:
         found.append(entry)
@@ -915,7 +915,7 @@ def test_what_was_there_before_a_restart_waits_before_it_is_read(make_frontier: 
 
 
 def take_all(frontier: Frontier) -> list[FrontierEntry]:
-    """Take what may be fetched now."""
+    """Take the entries that may be fetched now."""
     found = []
     while (entry := frontier.next(START)) is not None:
         found.append(entry)
@@ -923,7 +923,10 @@ def take_all(frontier: Frontier) -> list[FrontierEntry]:
 
 
 def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make_frontier: Make, frontier_store: Store) -> None:
-    """Whether they never answered, or did so before: in all they have what is not kept, and one each that had."""
+    """Some sites have never answered, others answered before.
+
+    Together they have the requests that are not reserved, and each site that answered before has one request.
+    """
     frontier = make_frontier(delay_s=0.0, fetches_max=16, site_connections_max=4)
     feed = Feed(frontier_store, frontier)
     good = [feed("good") for _ in range(3)]
@@ -942,7 +945,7 @@ def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make_frontier:
 def test_sites_that_answer_use_all_requests_there_may_be(
     make_frontier: Make, frontier_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is kept for first connections is theirs, once they are as many as that."""
+    """Requests reserved for first connections serve first connections once there are enough of them."""
     monkeypatch.undo()
     frontier = make_frontier(delay_s=0.0, fetches_max=64, site_connections_max=8)
     feed = Feed(frontier_store, frontier)

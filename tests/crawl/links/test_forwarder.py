@@ -1,4 +1,7 @@
-"""Links travel to their owners, are sent once, and a page is finished only when all of its links have arrived."""
+"""Test that links travel to their owners and are sent once.
+
+A page is finished only when all of its links have arrived.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +23,7 @@ ME, OTHER, THIRD = (Contact(bytes([n]) * 20, f"10.0.0.{n}", 1) for n in (1, 2, 3
 
 @dataclass
 class ForwarderWorld:
-    """Owners, link and intake as forwarding sees them; sites named after their owner."""
+    """Simulate the owners, the link and the intake for the forwarder; each site has the name of its owner."""
 
     owners: dict[str, Contact] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)
@@ -34,7 +37,7 @@ class ForwarderWorld:
     offers: list[tuple[Contact, list[str]]] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
     dates: list[float | None] = field(default_factory=list)
-    """Of all links in offers with dates."""
+    """The dates of all links in offers with dates."""
     faults: int = 0
     elsewhere: Contact | None = None
     hints: list[tuple[Cell, Contact]] = field(default_factory=list)
@@ -292,7 +295,7 @@ async def test_a_url_is_sent_until_its_owner_has_it_and_again_if_nearer_a_seed(
 
 
 async def test_a_url_on_its_way_is_still_fresh() -> None:
-    """Or a page would be finished before its link has arrived."""
+    """Otherwise a page would be finished before its link has arrived."""
     world = ForwarderWorld()
     world.own("theirs", OTHER)
     world.answer.clear()

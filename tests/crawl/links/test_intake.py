@@ -1,4 +1,4 @@
-"""What the owner of a cell takes, and what a holder of it merges: once, checked, and the join of all that was said."""
+"""Test that the intake accepts links once and checked, and merges the statements of several holders of a cell."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class IntakeWorld:
 
 @pytest.fixture(params=[True])
 def intake_world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[IntakeWorld]:
-    """Everything the intake touches, all cells open; depth counts, unless the test asks for `by_depth` False."""
+    """Build the intake and its parts with all cells open; depth counts unless the test asks for `by_depth` False."""
     store = Store(tmp_path, 0.0)
     store.begin(1)
     frontier, partitioner, totals, activity = (

@@ -1,4 +1,4 @@
-"""What was told lately is remembered up to a number of URLs and of characters, and forgotten in order."""
+"""Test that recently sent links are remembered up to a number of URLs and characters, and forgotten in order."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The counters fit into one message whatever servers answer, and add up."""
+"""Test that the counters fit into one message, whatever servers answer, and add up."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""WARC files are whole, valid and found again, whatever interrupts their writing; warcio and fastwarc judge."""
+"""Test that WARC files are whole, valid and found again after any interruption; warcio and fastwarc judge."""
 
 import errno
 import gzip
@@ -332,7 +332,7 @@ def test_what_is_flushed_is_in_the_file(open_warc: Opened, tmp_path: Path) -> No
 
 
 def test_a_file_that_ended_stays_open_until_the_next_flush(open_warc: Opened) -> None:
-    """Its descriptor may be with a thread that syncs it."""
+    """A thread that syncs the file may still use its descriptor."""
     writer = open_warc(bytes_max=1_000)
     writer.write(PAGE)
     writer.flush()
@@ -358,7 +358,7 @@ def test_held_back_records_are_bounded(open_warc: Opened, tmp_path: Path, monkey
 
 @pytest.mark.parametrize("seed", range(20))
 def test_after_a_crash_the_file_goes_on_from_the_journal(open_warc: Opened, tmp_path: Path, seed: int) -> None:
-    """The file is left with any part of what was written after the last commit, or with junk."""
+    """The crash leaves any part of the data after the last commit in the file, or junk."""
     random = Random(seed)
     writer = open_warc(seed=seed)
     kept = random.sample(VARIED, random.randrange(len(VARIED)))

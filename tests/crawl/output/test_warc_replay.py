@@ -1,4 +1,4 @@
-"""What was fetched is what an archive's reader sees: fetched from a live server, written, replayed by pywb."""
+"""Test that the reader of an archive sees the fetched page: fetched from a live server, written, replayed by pywb."""
 
 import asyncio
 import gzip
@@ -86,7 +86,7 @@ def encoded_site() -> web.Application:
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[object], list[object]]]:
-    """For each path: status, Content-Encoding and digest of the body, as fetched and as replayed."""
+    """Return status, Content-Encoding and digest of the body for each path, as fetched and as replayed."""
     directory = tmp_path_factory.mktemp("replay")
     paths = ["plain", "gzip", "br", "chunked", "gzipchunked", "binary", "empty", "missing"]
     fetched = asyncio.run(archived(directory, paths))

@@ -1,4 +1,4 @@
-"""A page comes through each kind of proxy, and what goes wrong there is laid at the right door."""
+"""Test that a page comes through each kind of proxy, and that each failure is blamed on the right party."""
 
 import asyncio
 import ssl
@@ -51,7 +51,7 @@ class Site:
 
 @pytest.fixture
 def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
-    """Return what a server needs whose certificate the fetcher trusts."""
+    """Return the TLS context of a server whose certificate the fetcher trusts."""
     path = certificate(tmp_path, "127.0.0.1", NAME)
     trusting = ssl.create_default_context(cafile=str(path))
     monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", trusting)

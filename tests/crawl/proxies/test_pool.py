@@ -1,4 +1,4 @@
-"""Who is alive, who is chosen, and whom a failure is laid to."""
+"""Test which proxies are alive, which proxy is chosen, and which proxy a failure is blamed on."""
 
 from collections import Counter
 from dataclasses import replace

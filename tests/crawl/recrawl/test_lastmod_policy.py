@@ -1,4 +1,7 @@
-"""When a sitemap brings a visit forward, and that no sitemap brings a page more often than the job allows."""
+"""Test when a sitemap brings a visit forward.
+
+No sitemap brings a page more often than the job allows.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +20,7 @@ from tests.support.sites.fetched_page import PAGE
 DAY_S = 86_400.0
 LEAST_S = DAY_S / 10
 NOW = 1e9
-"""Of the last visit."""
+"""The time of the last visit."""
 ENTRY = FrontierEntry(2, 7, Key(bytes(20)), "a.example", "http://a.example/x", 0, 0, 0.0)
 RULES = Recrawl(Job(recrawl_after_s=DAY_S))
 
@@ -93,7 +96,7 @@ def test_what_the_job_leaves_out_by_now_does_not_come_back() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_sitemap_makes_a_page_due_within_the_shortest_period(seed: int) -> None:
-    """A page that changes its ways, and sitemaps that say at any moment that it has changed, now or at any time."""
+    """The page changes its ways, and the sitemaps say at any moment that the page changed now or at any time."""
     random = Random(seed)
     rules = Recrawl(Job(recrawl_after_s=DAY_S, recrawl_adaptive=True, recrawl_least_s=LEAST_S))
     now, visits = NOW, [NOW]

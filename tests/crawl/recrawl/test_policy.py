@@ -1,4 +1,4 @@
-"""When a page is visited again, by what it is asked for, and when no more."""
+"""Test when a page is visited again, by which header fields, and when no more."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""However many pages are due at once, so many of a cell are pending, and no more while copies wait to be taken."""
+"""Test that a bounded number of due pages per cell is pending, and no more while copies wait."""
 
 import asyncio
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ PAGES = 2 * CELL_PENDING_MAX + 300
 
 
 class SchedulerBench:
-    """A store full of pages that are due, and what brings them back."""
+    """Build a store full of due pages, and the scheduler that brings them back."""
 
     def __init__(self, directory: Path, loop: SimLoop) -> None:
         self.store = Store(directory, 0.0, lambda fds: None)
@@ -47,7 +47,7 @@ class SchedulerBench:
         return Visit(key, "a.test", f"http://a.test/{number}", 0, due, 9.0, "", "", "", "", 0)
 
     def fetch(self, count: int) -> list[Key]:
-        """Finish so many pages for good; return their keys."""
+        """Finish a number of pages for good; return their keys."""
         keys = []
         for entry in self.store.window("a.test", count):
             self.store.finish(entry, b"{}\n", visit=self._visit(entry.key, None))

@@ -1,4 +1,4 @@
-"""Known robots.txt files take bounded memory, and a search goes on where redirects led."""
+"""Test that known robots.txt files take bounded memory, and that a search goes on where redirects led."""
 
 import gc
 import tracemalloc

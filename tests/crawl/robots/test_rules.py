@@ -1,4 +1,4 @@
-"""What robots.txt allows, and that our reader and Google's agree about every file."""
+"""Test the paths that robots.txt allows, and that our reader and Google's agree about every file."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def test_agrees_with_googles_own_cases_about_urls(cases: list[Case]) -> None:
 
 
 def test_standard_cases_hold_for_canonical_urls_too(cases: list[Case]) -> None:
-    """Two cases forbid a path for not being percent-encoded; canonical URLs always are, and are allowed."""
+    """Two cases forbid a path because it is not percent-encoded. Canonical URLs always are, and are allowed."""
     wrong = []
     for case in cases:
         url = canonical(case.url)
@@ -123,13 +123,13 @@ URLS = [canonical("http://h" + path) or "" for path in [*PATHS_ASKED, "/a$", "/a
 
 
 def escaped(value: str) -> str:
-    """Return a value with what is outside ASCII as escapes, all in upper case."""
+    """Return a value with the characters outside ASCII as escapes, all in upper case."""
     value = "".join(char if char.isascii() else quote(char) for char in value)
     return re.sub("%[0-9a-fA-F]{2}", lambda escape: escape[0].upper(), value)
 
 
 def google_records(text: str) -> list[tuple[str, str]]:
-    """Return what Google's parser makes of each line it knows; of those it does not know, the crawl-delays."""
+    """Return the result of Google's parser for each line that it knows, and the crawl-delays among the others."""
     read: list[tuple[str, str]] = []
 
     class Recorder(googlebot.RobotsParseHandler):  # type: ignore[misc]
@@ -362,7 +362,7 @@ def test_bytes_outside_ascii_equal_their_escapes(raw: bytes) -> None:
 
 
 def test_escapes_of_ascii_are_not_decoded() -> None:
-    """Where RFC 9309 2.2.2 would have them equal, Google's cases do not."""
+    """RFC 9309 2.2.2 calls these paths equal, but Google's cases do not."""
     rules = parse(b"user-agent: *\ndisallow: /%62%61%7A\ndisallow: /~joe", "kadcrawl")
     assert rules.allowed("http://h/baz")
     assert not rules.allowed("http://h/%62%61%7A")
@@ -420,7 +420,7 @@ def test_cutting_a_rule_at_its_wildcard_makes_nothing_else_of_it() -> None:
 
 
 def test_wildcards_are_weighed_in_one_walk() -> None:
-    """With backtracking this would not end."""
+    """With backtracking this test would not end."""
     rules = parse(b"user-agent: *\ndisallow: /" + b"*a" * (WILDCARDS_MAX - 1) + b"*b", "kadcrawl")
     assert rules.allowed("http://h/" + "a" * 8000)
     assert not rules.allowed("http://h/" + "a" * 8000 + "b")
@@ -459,7 +459,7 @@ def test_the_longest_pattern_decides_and_allow_wins_a_tie() -> None:
 
 
 def weighed_one_by_one(rules: Rules, path: str) -> bool:
-    """Say what the longest pattern that matches says: each is tried."""
+    """Return the verdict of the longest pattern that matches; the function tries every pattern."""
     strongest = (0, True)
     for allow, pattern in rules.rules:
         ends = pattern.endswith("$")
@@ -476,7 +476,7 @@ def test_rules_sorted_say_what_each_of_them_tried_says(rules: list[tuple[bool, s
 
 
 def test_only_what_a_rule_begins_with_is_tried_with_it() -> None:
-    """So a URL costs about the same whatever the number of rules."""
+    """Thus a URL costs about the same whatever the number of rules."""
     many = Rules((*((False, f"/{n:05}/") for n in range(40_000)), (True, "/20000/a"), (True, "/20000/a/b*")))
     assert not many.allowed("http://h/20000/")
     assert many.allowed("http://h/20000/a/b")

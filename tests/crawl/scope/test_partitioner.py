@@ -1,4 +1,4 @@
-"""Where URLs belong, and what is remembered of the sites that others make up."""
+"""Test the cell of each URL, and the memory for sites that others make up."""
 
 from typing import get_args
 

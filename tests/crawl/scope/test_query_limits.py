@@ -1,4 +1,4 @@
-"""A path gets as many URLs with a query as it may have, whatever else is counted."""
+"""Test that a path gets its limit of URLs with a query, whatever else is counted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which URLs belong to the crawl."""
+"""Test which URLs belong to the crawl."""
 
 import pytest
 

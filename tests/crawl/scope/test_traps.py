@@ -1,4 +1,4 @@
-"""URLs that come from a trap are told by how they are built, and honest ones never are."""
+"""Test that URLs of a trap are recognized by their form, and that honest URLs never are."""
 
 import re
 
@@ -86,14 +86,17 @@ def test_repeats_are_what_an_expression_says(
 
 @given(st.lists(st.integers(0, 2_000), max_size=20), st.integers(1, 5), st.integers(0, 600), st.integers(1, 3))
 def test_repeats_of_many_different_segments_are_found(again: list[int], count: int, start: int, times: int) -> None:
-    """More than a byte can tell apart; numbered in this order they differ in one byte or the other, or in both."""
+    """The segments are more than a byte can tell apart.
+
+    Numbered in this order, they differ in one byte, in the other, or in both.
+    """
     segments = [str(number) for number in [*range(600), *again * count, *range(start, 600, 256)]]
     repeated = re.compile(rf"((?:/[^/]*+)+?)\1{{{times}}}(?=/|$)")
     assert (repeated.search(joined_path(*segments)) is not None) == _repeats(segments, times)
 
 
 def thue_morse(count: int) -> list[str]:
-    """Return segments of which no row stands three times in a row."""
+    """Return segments without any row that stands three times in a row."""
     return ["ab"[number.bit_count() % 2] for number in range(count)]
 
 

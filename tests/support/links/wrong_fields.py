@@ -24,7 +24,10 @@ def _job() -> Any:
 
 
 def plain(info: inspect.Type, *, full: bool) -> Any:
-    """Return a value of a type as msgpack has it; `full`: with something in each list, and None nowhere."""
+    """Return a value of a type as msgpack encodes it.
+
+    With `full`, each list contains an element and no value is None.
+    """
     match info:
         case inspect.StructType(tag=tag, fields=fields, cls=kind):
             if kind is Contact:
@@ -61,7 +64,7 @@ def plain(info: inspect.Type, *, full: bool) -> Any:
 
 
 def wrong(info: inspect.Type, *, full: bool) -> Iterator[tuple[str, Any]]:
-    """Yield (what is wrong, value) of values that are none of a type, or beyond its limits."""
+    """Yield pairs (fault, value) of values that do not belong to a type, or exceed its limits."""
     match info:
         case inspect.StructType(fields=fields):
             right = plain(info, full=full)
@@ -169,7 +172,7 @@ def wrong_rows() -> Iterator[tuple[str, bytes]]:
 
 
 def wrong_messages(one: type[Message]) -> Iterator[tuple[str, bytes]]:
-    """Yield (what is wrong, bytes) of messages of one class, each wrong in one value only."""
+    """Yield pairs (fault, bytes) of messages of one class, each with only one wrong value."""
     info = inspect.type_info(one)
     for full in (False, True):
         for what, value in wrong(info, full=full):

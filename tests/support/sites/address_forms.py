@@ -1,4 +1,4 @@
-"""Forms in which one may write an address that is not public, or a name that leads to one."""
+"""Forms of addresses that are not public, and of names that lead to such an address."""
 
 from typing import Final
 
@@ -134,7 +134,10 @@ FORMS: Final[dict[str, tuple[str, str | None]]] = {
     "view-source": ("view-source:http://127.0.0.1:PORT/", None),
     "jar": ("jar:http://127.0.0.1:PORT/!/x", None),
 }  # fmt: skip
-"""Name -> the form, in which PORT is to be replaced, and its canonical host; None if it is no URL to a crawler."""
+"""Name -> the form, in which PORT is to be replaced, and its canonical host.
+
+The host is None if the form is no URL to a crawler.
+"""
 
 NOT_PUBLIC = """
 0.0.0.0 0.1.2.3 0.255.255.255 10.0.0.0 10.255.255.255 100.64.0.0 100.100.100.200 100.127.255.255 127.0.0.1

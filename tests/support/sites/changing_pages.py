@@ -10,7 +10,7 @@ SITES, PAGES = 8, 6
 
 
 class ChangingPages:
-    """Sites of pages of which the first links to all; the second changes all the time."""
+    """Simulate sites whose first page links to all others and whose second page changes all the time."""
 
     def __init__(self) -> None:
         self._answers = count()

@@ -14,7 +14,7 @@ WIDE = 40
 
 
 class EndlessWeb:
-    """Each page links to new ones, on the sites in turn."""
+    """Serve pages that each link to new pages, on the sites in turn."""
 
     def __init__(self, site: Web, seconds: float) -> None:
         self.site = site
@@ -27,7 +27,7 @@ class EndlessWeb:
         site.fallback = self._page
 
     def end(self) -> None:
-        """From now on link to nothing, and answer at once."""
+        """Answer at once and without links from now on."""
         self._ends = True
 
     async def _page(self, _: web.BaseRequest) -> web.StreamResponse:
@@ -42,6 +42,6 @@ class EndlessWeb:
 
 @asynccontextmanager
 async def endless_web(seconds: float = 0.2) -> AsyncIterator[EndlessWeb]:
-    """Give one whose pages take so long until it ends."""
+    """Give a web whose pages take this many seconds until the test ends it."""
     async with Web(SITES) as site:
         yield EndlessWeb(site, seconds)

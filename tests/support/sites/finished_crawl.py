@@ -7,7 +7,7 @@ from scripts.kadcrawl_run import LoggedPage
 
 
 class Crawl(NamedTuple):
-    """What a finished run of `kadcrawl crawl` left behind."""
+    """The output of a finished run of `kadcrawl crawl`."""
 
     lines: list[LoggedPage]
     summary: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The addresses of hostile sites: the names that lead to them, and who connects."""
+"""The addresses of hostile sites, the names that lead to them, and a counter of connections."""
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,11 +9,17 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from scripts.kadcrawl_run import LoggedPage
 
 ALLOWED = "127.0.0.2"
-"""Where the hostile server is, which stands for the public internet: the only address that a crawl here may use."""
+"""The address of the hostile server, which stands for the public internet.
+
+A crawl in these tests may use no other address.
+"""
 
 
 class Names(AbstractResolver):
-    """Gives every name these addresses; if there are several answers, one after the other, and then the last again."""
+    """Resolve every name to these addresses.
+
+    Several answers come one after the other; the last answer then repeats.
+    """
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self._answers = list(answers)
@@ -40,7 +46,7 @@ class Names(AbstractResolver):
 
 @dataclass
 class Listener:
-    """Counts who connects to a port of this machine, whatever the address."""
+    """Count the connections to a port of this machine, whatever the address."""
 
     port: int = 0
     connections: int = 0

@@ -1,4 +1,4 @@
-"""A server that answers byte by byte as a row of a table says, and for ever where the row says so."""
+"""A server that answers byte by byte from a row of a table, and for ever where the row says so."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class HostileSite(ScriptedSite):
 
     @property
     def is_connected(self) -> bool:
-        """Whether a client is still there, as far as the server knows."""
+        """Return whether a client is still connected, as far as the server knows."""
         return bool(self._running)
 
     async def _answer(self, steps: Sequence[Step], writer: asyncio.StreamWriter) -> bool:

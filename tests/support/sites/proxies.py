@@ -19,9 +19,9 @@ Target = tuple[str, int]
 
 
 def certificate(directory: Path, *names: str, days: float = 1) -> Path:
-    """Write a self-signed certificate for these names and addresses, and its key, into one file; return that.
+    """Write a self-signed certificate for these names and addresses, and its key, into one file; return the file.
 
-    It is valid for so many days from now, from two days ago on: with -1 it has expired.
+    The certificate is valid from two days ago until this number of days from now. With -1 the certificate has expired.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, names[0])])
@@ -74,7 +74,7 @@ class ProxyServer:
         self.refuses: bytes | None = None
         """The status line by which it answers everything."""
         self.breaks = False
-        """Whether it closes each connection once it has heard what is wanted."""
+        """The proxy closes each connection once it has heard the request."""
         self.port = 0
         self._tls = tls
         self._server: asyncio.Server | None = None

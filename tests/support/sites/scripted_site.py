@@ -40,7 +40,7 @@ Step = bytes | str
 
 
 class ScriptedSite:
-    """A server that reads a request and then does, step by step, what `answers` says for its path."""
+    """Serve each request with the steps that `answers` lists for its path."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Sequence[Step]] = {}
@@ -84,7 +84,7 @@ class ScriptedSite:
             self._running.discard(task)
 
     async def _answer(self, steps: Sequence[Step], writer: asyncio.StreamWriter) -> bool:
-        """Take the steps; tell whether to read another request."""
+        """Take the steps; return whether to read another request."""
         for step in steps:
             if isinstance(step, bytes):
                 writer.write(step)

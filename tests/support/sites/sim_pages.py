@@ -1,4 +1,4 @@
-"""The address of the simulated web, and a directory in memory where the machine has one."""
+"""The address of the simulated web, and a directory in memory if the machine has such a directory."""
 
 from pathlib import Path
 

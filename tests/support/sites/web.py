@@ -34,7 +34,7 @@ class Web:
 
     @property
     def fetched(self) -> Counter[str]:
-        """How often each URL was asked for, robots.txt aside."""
+        """Return the number of requests for each URL, robots.txt aside."""
         return Counter(url for _, url in self.requests if not url.endswith("/robots.txt"))
 
     @property

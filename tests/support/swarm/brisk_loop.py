@@ -17,11 +17,14 @@ from concurrent.futures import Executor
 from typing import Any
 
 PACE = 10.0
-"""Seconds of the clock in one second of waiting; on loopback, within one process, what was sent is there at once."""
+"""Seconds of the clock in one second of waiting.
+
+On loopback, within one process, a sent message arrives at once.
+"""
 
 
 class BriskSelector(selectors.DefaultSelector):
-    """Waits for a part of the time it is asked to wait, and adds up what it has left out."""
+    """Wait for a part of the requested time, and add up the time left out."""
 
     def __init__(self, others_work: Callable[[], bool]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The command as the tests run it: a process of its own, its exit code and what it said; and a web to crawl."""
+"""The command in a process of its own, its exit code and output, and a web to crawl."""
 
 import asyncio
 import os
@@ -18,10 +18,13 @@ IMPATIENT = (sys.executable, "-m", "tests.support.swarm.impatient")
 SITES = 20
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
 KEY = os.urandom(32).hex()
-"""Of this process alone: tests run beside each other, and a port may go from the peers of one to those of another."""
+"""The key of this process alone.
+
+Tests run at the same time, and a port may pass from the peers of a test to the peers of another test.
+"""
 PIPE = asyncio.subprocess.PIPE
 STARTED: list[asyncio.subprocess.Process] = []
-"""By the test that runs now: conftest.py ends what a failed one leaves."""
+"""The processes that the current test started; conftest.py ends the processes that a failed test leaves."""
 
 
 class Run:
@@ -76,13 +79,12 @@ def finished(data: Path) -> Counter[str]:
 
 
 async def until(condition: object, process: asyncio.subprocess.Process) -> None:
-    """
-    Wait for something the program is to do.
+    """Wait until the program fulfills a condition.
 
     Raises
     ------
     AssertionError
-        If it has not done it within a minute, or has ended: with what it said.
+        The condition does not hold within a minute, or the process has ended. The error contains the output.
     """
     try:
         async with asyncio.timeout(60):
@@ -123,7 +125,7 @@ async def _listening(*arguments: str) -> asyncio.subprocess.Process:
 
 
 async def address_of(process: asyncio.subprocess.Process) -> str:
-    """Return where a peer just started or joined listens: the end of what it says others join it by."""
+    """Return the address of a peer that just started or joined, from the end of its join hint."""
     assert process.stderr is not None
     async with asyncio.timeout(60):
         return (await process.stderr.readline()).decode().split()[-1]
@@ -135,7 +137,7 @@ async def interrupted(process: asyncio.subprocess.Process) -> Run:
 
 
 def locked_by(lock: Path, pid: int) -> bool:
-    """Whether the process holds the lock."""
+    """Return whether the process holds the lock."""
     return f"{pid} " in "".join(
         line for line in Path("/proc/locks").read_text().splitlines(True) if f":{lock.stat().st_ino} " in line
     )

@@ -1,7 +1,7 @@
-"""The command kadcrawl with short time-outs between its peers, for tests of what follows a death.
+"""The command kadcrawl with short time-outs between its peers, for tests of the time after a death.
 
-`python -m tests.support.swarm.impatient` runs like `kadcrawl`, whose peers take over ten seconds to give each other up,
-because a busy machine must not look like a death.
+`python -m tests.support.swarm.impatient` runs like `kadcrawl`. The peers of `kadcrawl` take over ten seconds to give
+each other up, because a busy machine must not look like a death.
 """
 
 from pathlib import Path

@@ -56,7 +56,7 @@ def plain_contacts(server: Any) -> list[Node]:
 
 
 class Scripted(asyncio.DatagramProtocol):
-    """A peer that answers each request on our wire with what `script` makes of it, or not at all."""
+    """Answer each request on our wire with the result of `script`, or not at all."""
 
     def __init__(self, script: Callable[[Message], Message | None]) -> None:
         self.heard: list[Message] = []

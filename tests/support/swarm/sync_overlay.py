@@ -10,7 +10,7 @@ from tests.support.swarm.sync_cells import BITS
 
 
 class SwarmOverlay:
-    """What one peer believes about the others, as `SyncSwarm` tells it."""
+    """The view of one peer on the others, as `SyncSwarm` tells it."""
 
     def __init__(self, me: Contact) -> None:
         self.me = me

@@ -46,16 +46,16 @@ from tests.support.swarm.sync_cells import BITS, CELLS, SITES, key, url
 from tests.support.swarm.sync_overlay import SwarmOverlay
 
 DELAY_S = 2.0
-"""Of the job, between two requests to a site."""
+"""Seconds between two requests to a site, by the job."""
 LATENCY_S = 0.002
 DETECTED_S = (1.0, 2.0)
-"""How long the others take to miss a dead peer."""
+"""Seconds until the others miss a dead peer, least and most."""
 HEARD_S = (0.05, 0.3)
-"""How long the others take to hear of a new one."""
+"""Seconds until the others hear of a new peer, least and most."""
 SETTLED_S = 45.0
-"""By then a swarm in which nothing happens is whole again."""
+"""Seconds after which a swarm in which nothing happens is whole again."""
 SILENT_S = 2 * sync.SILENCE_MAX_S
-"""Nor takes it longer if nobody noticed what happened."""
+"""Seconds after which the swarm is whole again even if nobody noticed the change."""
 MESSAGE_BYTES_MAX = 2 * 1024 * 1024
 
 
@@ -80,7 +80,7 @@ class FakeCrawler:
         return entry.key in self.taken
 
     def wake(self) -> None:
-        """It never sleeps."""
+        """Do nothing, as this crawler never sleeps."""
 
 
 class FakePeer:
@@ -142,7 +142,7 @@ class FakePeer:
     # --- what a crawler would do
 
     def fetch(self, cell: Cell) -> FrontierEntry | None:
-        """Begin a request to a URL of this cell, if one may be fetched now."""
+        """Begin a request to a URL of this cell, if a URL may be fetched now."""
         now = self.clock.now()
         found, others = None, []
         while found is None and (entry := self.frontier.next(now)) is not None:
@@ -157,7 +157,7 @@ class FakePeer:
         return found
 
     def take(self, cell: Cell, number: int) -> None:
-        """Know a URL of a cell as PENDING, from whoever said so."""
+        """Accept a URL of a cell as PENDING, from any peer."""
         link = Link(url(cell, number), 1, 0)
         self.intake.merge_pending(link, self.partitioner.locate(link.url), self.clock.now(), 0, 0.0)
 
@@ -172,13 +172,13 @@ class FakePeer:
 
 
 class SyncSwarm:
-    """Some peers in one virtual world, and what a god sees of them."""
+    """Run peers in one virtual world, and look at them from outside."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, directory: Path, seed: int = 0) -> None:
         self.loop = loop
         self.random = Random(seed)
         self.peers: dict[bytes, FakePeer] = {}
-        """Those that live, frozen ones included."""
+        """The live peers, frozen peers included."""
         self.acknowledged: dict[Key, int] = {}
         self.errors: list[str] = []
         self.sent: list[tuple[Contact, tuple[str, int], Any]] = []
@@ -217,7 +217,7 @@ class SyncSwarm:
         return peer
 
     async def kill(self, *peers: FakePeer) -> None:
-        """End peers as SIGKILL does, all at the same moment; the others find out in their time."""
+        """End peers as SIGKILL does, all at the same moment; the others notice in their own time."""
         for peer in peers:
             del self.peers[peer.contact.id]
         for peer in peers:
@@ -239,7 +239,7 @@ class SyncSwarm:
         await self.kill(peer)
 
     async def freeze(self, peer: FakePeer) -> None:
-        """Stop a peer, as far as others see; it believes what it believed."""
+        """Stop a peer as seen by the others; its own state stays the same."""
         peer.frozen = True
         for other in self.peers.values():
             self.loop.call_later(self.random.uniform(*DETECTED_S), self._miss, other, peer)
@@ -287,7 +287,7 @@ class SyncSwarm:
         return answer
 
     async def _at(self, peer: FakePeer, work: Coroutine[Any, Any, Any]) -> Any:
-        """Return what comes of the work at a peer. Raises RemoteError if the peer is killed first."""
+        """Return the result of the work at a peer. Raises RemoteError if the peer is killed first."""
         assert peer.task is not None
         working = self.loop.create_task(work)
         try:
@@ -359,7 +359,8 @@ class SyncSwarm:
         ]
 
     def unsettled(self) -> str:
-        """Return what is not as it should be when nothing happens any more; nothing if all is well."""
+        """Return the differences from a settled swarm when nothing happens any more; the text is empty if all is
+        well."""
         for cell in sorted({cell_of(one, BITS) for one in self.acknowledged}):
             expected = self.holders(cell)
             truth = {one: state for one, state in self.acknowledged.items() if cell_of(one, BITS) == cell}
@@ -382,7 +383,7 @@ class SyncSwarm:
         return f"unacknowledged: {left}" if left else ""
 
     def lost(self) -> list[Key]:
-        """Return what was acknowledged and is now known to nobody who lives."""
+        """Return the acknowledged keys that no live peer knows."""
         return [
             one
             for one, state in self.acknowledged.items()
@@ -421,7 +422,7 @@ Play = Callable[[Callable[[SyncSwarm], Awaitable[None]]], None]
 
 @pytest.fixture(params=[1, 2], ids="seed{}".format)
 def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
-    """Give what runs a scenario to its end, then looks whether any peer ran into a fault."""
+    """Give a function that runs a scenario to its end and then checks that no peer ran into a fault."""
 
     def play(scenario: Callable[[SyncSwarm], Awaitable[None]]) -> None:
         async def run(swarm: SyncSwarm) -> None:
@@ -441,7 +442,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
 
 
 async def swarm_of(swarm: SyncSwarm, peers: int, urls: int = 3) -> None:
-    """Let so many peers come, one after the other, and take some URLs of every cell."""
+    """Let a number of peers join, one after the other, and accept URLs of every cell."""
     for _ in range(peers):
         await swarm.join()
         await asyncio.sleep(0.5)
