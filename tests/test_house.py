@@ -54,7 +54,7 @@ TALKING = {f"{package}.{name}" for package, names in CONVERSATIONS.items() for n
 MAY_READ_THE_CLOCK = {"system.clock", "cli.view.progress", "cli.run", "crawl.output.warc"}
 """The clock's own module, a person's terminal and profile, and the date at the head of a WARC file."""
 LINES_MAX = 450
-"""In a file; `make house` prints those that miss the aim of 350."""
+"""The limit of lines in a file. `make house` prints the files that miss the aim of 350."""
 
 
 def test_imports_go_down() -> None:

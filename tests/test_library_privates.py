@@ -24,10 +24,10 @@ class Private(NamedTuple):
 
     library: str
     name: str
-    """``module:Class.attribute``; an attribute may be set by the constructor of the class."""
+    """``module:Class.attribute``; the constructor of the class may set the attribute."""
     used_in: str
     parameters: tuple[str, ...] | None = None
-    """Those by which it is called here, `self` left out; None if it is not called, or takes what it is given."""
+    """The parameters of the calls here, without `self`. None if it is not called, or takes any parameters."""
 
 
 METERED = "kadcrawl/crawl/fetch/metered_connection.py"
@@ -107,7 +107,7 @@ BOUNDED = sorted({private.library for private in PRIVATES} - {"asyncio"})
 
 
 def has(owner: Any, attribute: str) -> bool:
-    """Return whether there is such an attribute, or methods of the class set one on its objects."""
+    """Return whether the attribute exists, or methods of the class set it on its objects."""
     if hasattr(owner, attribute):
         return True
     methods = [vars(base).values() for base in getattr(owner, "__mro__", ())]

@@ -222,7 +222,7 @@ class SheddingSwarm:
                 del urls[: self.rng.randint(0, 2 * self.block)]
 
     def tell(self, share: float) -> None:
-        """Let a share of the peers tell their level; the levels of the others stay old."""
+        """Let a share of the peers tell their level. The levels of the others stay old."""
         for number, member in enumerate(self.members):
             if self.rng.random() < share:
                 self.levels[number] = member.told(self.block)

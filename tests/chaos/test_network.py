@@ -1,4 +1,4 @@
-"""Test each scenario of real processes and a bad network in a short run, and the faults that a partition excuses."""
+"""Test each scenario of real processes and a bad network, and the faults that a partition excuses."""
 
 import asyncio
 import os

@@ -44,7 +44,7 @@ NO_KEY = {"KADCRAWL_KEY": ""}
 
 @asynccontextmanager
 async def first_peer(data: Path, *options: str) -> AsyncIterator[tuple[Process, str]]:
-    """Start a first peer without a key in its environment; yield the peer and its first output."""
+    """Start a first peer without a key in its environment. Yield the peer and its first output."""
     process = await start("start", "--listen", "127.0.0.1:0", "--data", str(data), *options, env=NO_KEY)
     assert process.stderr is not None
     try:

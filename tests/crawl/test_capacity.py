@@ -1,4 +1,7 @@
-"""Test that all crawlers of a peer share its limits, and that any crawler wakes a crawler that waits for room."""
+"""Test that all crawlers of a peer share its limits.
+
+Any crawler wakes a crawler that waits for room.
+"""
 
 import pytest
 

@@ -89,7 +89,7 @@ def test_exactly_the_budget_is_fetched_whatever_the_order(seed: int) -> None:
 
 
 def test_a_waiting_peer_does_not_withhold_the_last_grants_from_others() -> None:
-    """The test holds however few grants are left, and whichever peer is asked first."""
+    """The rule holds for any number of grants left, and for any first peer."""
     held, busy, resting = Budget(20, 0, 0), Budget(20, 0, 0), Resting()
     for step in range(200):
         rows = [budget_row(1, 500, held), budget_row(2, 500, busy)]

@@ -1,4 +1,4 @@
-"""Test that no request leaves for an address that is not public, by a page, a redirect or a name server.
+"""Test that no request leaves for an address that is not public, by page, redirect or name server.
 
 Each row goes the whole way of a URL: canonical form, guard, connection. The row ends in "no such URL" or in
 ``address_refused``. A listener on all addresses of this machine counts its connections, and there are none.
@@ -155,13 +155,13 @@ TAGS = {
 
 
 async def test_an_allowed_site_leads_a_crawl_to_none_of_them(crawl: CrawlSeeds, listener: Listener) -> None:
-    """Each URL has one line, which says why the URL was not fetched, whatever way led to the URL."""
+    """Each URL has one line, which says why the URL was not fetched, for each way to the URL."""
     forms = [written(name, listener) for name in CHOSEN] + [
         form.replace("PORT", str(listener.port)) for form in RELATIVE
     ]
 
     def led(request: web.BaseRequest) -> web.StreamResponse:
-        """Lead to form /WAY/N by that way; each way leads to a URL of its own, recognized by its end."""
+        """Lead to form /WAY/N by that way. Each way leads to a URL of its own, recognized by its end."""
         _, way, number = request.path.split("/")
         target = forms[int(number)] + way
         if way in REDIRECTS:

@@ -1,4 +1,4 @@
-"""Test that a peer ignores statements of a member about cells it was not asked for, and about loans of others."""
+"""Test that a peer ignores a member's statements about cells it was not asked for, and about others' loans."""
 
 import pytest
 

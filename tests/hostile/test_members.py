@@ -463,7 +463,10 @@ def test_a_state_at_the_end_of_all_rounds_can_still_be_told(tmp_path: Path, stat
 
 
 def test_digests_notice_a_state_that_only_one_holder_was_told(tmp_path: Path) -> None:
-    """A state that a member told one of three holders comes to the others as the latest state, and is not undone."""
+    """A state that a member told one of three holders comes to the others as the latest state.
+
+    The state is not undone.
+    """
     with begun_store(tmp_path / "one") as one, begun_store(tmp_path / "two") as two:
         for store in (one, two):
             store.accept(KEY, "a.example", "http://a.example/", 1, 0)

@@ -1,4 +1,7 @@
-"""Test that nothing is sent to an address at which no peer can be, whoever names it in whatever message."""
+"""Test that nothing is sent to an address at which no peer can be.
+
+The sender and the message that name the address do not matter.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -93,7 +96,7 @@ def test_no_datagram_goes_to_an_address_that_an_answer_or_a_hint_names(monkeypat
 async def claim_and_answer(
     anne: Peer, answer: Callable[[TakeOver], Awaitable[TakeOverAnswer]], asked_enough: Callable[[], object]
 ) -> None:
-    """Let a member say that it holds a part of a cell of Anne's; Anne asks, and the member gives this answer."""
+    """Let a member say that it holds a part of a cell of Anne's. Anne asks, and the member gives this answer."""
     await until(lambda: anne.cells.tasks.is_running)
     assert {CELL} == await anne.cells.sync.opened([CELL], 30.0)
     server = LinkServer(BYTES_MAX)

@@ -27,7 +27,7 @@ UNKNOWN = "%EF%BF%BD"
 
 @dataclass(frozen=True)
 class Row:
-    """A page and its links; links to its own site are only paths."""
+    """A page and its links. Links to its own site are only paths."""
 
     make: Callable[[], bytes | str]
     links: list[str] | int
@@ -206,7 +206,7 @@ def test_a_long_attribute_is_read_in_one_walk(content: str) -> None:
 
 
 async def test_a_site_of_such_pages_is_crawled_to_its_end(crawl: CrawlSeeds) -> None:
-    """All pages are on one site, and each link, whatever it is, is a URL with a line of its own."""
+    """All pages are on one site, and each of their links is a URL with a line of its own."""
     pages = {f"/page/{number}": row for number, row in enumerate(ROWS.values()) if len(row.body) < 2_000_000}
     assert len(pages) > 40
 

@@ -163,7 +163,7 @@ async def hostile_site() -> AsyncIterator[HostileSite]:
 
 
 async def fetched_from(site: HostileSite, row: str) -> FetchResult:
-    """Fetch the answer of a row; a time-out happens only where the row says so, however busy the machine is."""
+    """Fetch the answer of a row. A time-out happens only where the row says so, however busy the machine is."""
     steps, failed, _ = ROWS[row]
     site.answers["/"] = steps
     async with fetching(limits=LIMITS if failed in ("timeout", "idle", "too_slow") else PATIENT) as fetcher:

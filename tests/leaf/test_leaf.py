@@ -61,7 +61,7 @@ async def slow_web() -> AsyncIterator[Web]:
 
 
 def lent(site: Web, leaf: Leaf, peers: Sequence[Peer]) -> set[str]:
-    """Return the URLs that these peers lent the leaf; they may be fetched again if either side dies."""
+    """Return the URLs that these peers lent the leaf. They may be fetched again if either side dies."""
     loans = [loan for peer in peers for loan in peer.balancing.loans.lender.loans()]
     return {entry.url for loan in loans if loan.borrower.id == leaf.contact.id for entry in loan.entries.values()}
 

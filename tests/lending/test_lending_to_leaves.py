@@ -28,7 +28,7 @@ async def given(bench: LenderBench, count: int) -> Lend:
 
 
 async def report_loan(bench: LenderBench, lend: Lend, borrower: Contact = LEAF, **said: object) -> list[bytes]:
-    """Report a loan; return the loans that go on."""
+    """Report a loan. Return the loans that go on."""
     fields: dict[str, object] = {"done": [], "returned": [], "over": False} | said
     answer = await bench.lender.renew_lease(RenewLease(borrower, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
     return [one.loan for one in answer.active]

@@ -17,7 +17,7 @@ WORK_AREA = JOB.block_urls
 
 
 class Heavy:
-    """Simulate a peer with six blocks too many and a contact in each bucket; the ports say who takes a block."""
+    """Simulate a peer with six blocks too many and a contact in each bucket. The ports say who takes a block."""
 
     job = JOB
     own = WORK_AREA + 6 * JOB.block_urls

@@ -23,7 +23,7 @@ LENDERS = [Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (1,
 
 
 class SilentLenderBench:
-    """Simulate a borrower of one site of each lender; the lenders at the addresses `dead` do not answer."""
+    """Simulate a borrower of one site of each lender. The lenders at the addresses `dead` do not answer."""
 
     def __init__(self, now: Any) -> None:
         self.dead: set[tuple[str, int]] = set()

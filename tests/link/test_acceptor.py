@@ -1,4 +1,4 @@
-"""Where members knock: those who only stand there keep nobody out, and cost a bounded number of files."""
+"""Test that peers which only hold a pending handshake keep nobody out, and cost a bounded number of files."""
 
 import asyncio
 import contextlib
@@ -184,7 +184,7 @@ async def test_without_a_file_left_it_waits_for_one(tmp_path: Path, monkeypatch:
 
 
 async def test_without_a_file_left_it_tries_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it cannot accept stays to be accepted, so without a pause it would do nothing else."""
+    """The unaccepted connection remains in the queue, so without a pause the acceptor would do nothing else."""
     monkeypatch.setattr(acceptor, "RETRY_S", 3600.0)
     tries, loop = 0, asyncio.get_running_loop()
 

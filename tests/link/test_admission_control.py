@@ -1,4 +1,7 @@
-"""What members have a peer do at a time, by however many connections, living and dead, and under however many IDs."""
+"""Test the limits on the work that members cause at a time.
+
+The limits hold for any number of connections, live or dead, and for any number of IDs.
+"""
 
 import asyncio
 from collections import Counter
@@ -234,7 +237,7 @@ async def test_when_too_much_waits_who_has_most_of_it_is_parted_from(
 
 
 async def test_who_has_much_for_a_moment_stays_and_who_has_some_for_long_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else many with the beginnings of small questions would keep out whoever asks a larger one."""
+    """Otherwise many beginnings of small requests would keep out a peer with a larger request."""
     monkeypatch.setattr(admission_control, "WAITING_BYTES_MAX", 100)
     ended: list[PeerQuota] = []
     together = crowd(ended.append)

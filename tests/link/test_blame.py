@@ -1,4 +1,4 @@
-"""What is said in the log of who is turned away, how often, and who is asked nothing more for what it answered."""
+"""Test the log lines about rejected members, how often they appear, and which member is asked nothing more."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ def peer_id(of: LinkServer | Credentials) -> bytes:
 
 
 def blame_logged(caplog: pytest.LogCaptureFixture, who: Credentials) -> list[str]:
-    """Return what the log says of this member, without reasons."""
+    """Return the log lines about this member, without reasons."""
     by = f" from={peer_id(who).hex()[:8]}@127.0.0.1 why="
     return [line.partition(by)[0] for line in caplog.messages if by in line]
 
@@ -141,7 +141,7 @@ async def test_who_is_banned_is_waited_for_no_longer(tmp_path: Path) -> None:
 async def test_an_answer_of_whom_nobody_can_name_is_laid_to_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At an address there may be anybody: only a proven ID is to blame."""
+    """Anybody may be at an address, so only a proven ID is to blame."""
 
     async def nonsense(asker: RemotePeer, question: bytes) -> bytes:
         return b"nonsense"

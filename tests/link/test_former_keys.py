@@ -1,4 +1,4 @@
-"""What was made by a former key of the swarm is of no use when its hour is over."""
+"""Test that a former key of the swarm, and everything made by that key, is useless after its hour."""
 
 import asyncio
 import socket
@@ -16,7 +16,10 @@ from tests.support.links.link_ends import UPGRADE
 
 FORMER, NEW = SwarmKey(b"f" * 32), SwarmKey(b"n" * 32)
 QUESTION = b"\x82\x80\0\0\0\0"
-"""A masked binary frame without a number; whoever reads it ends the connection with a word, a frame of 0x88."""
+"""A masked binary frame without a number.
+
+A peer that reads the frame ends the connection with a frame of 0x88.
+"""
 
 
 class Former:
@@ -36,7 +39,7 @@ class Former:
 
 
 async def is_heard(connection: ssl.SSLSocket, sessions: list[ssl.SSLSession | None]) -> bool:
-    """Return whether a question by this connection is read; add what it could be resumed by."""
+    """Return whether the peer reads a question by this connection. Add the session that could resume the connection."""
 
     def converse() -> bytes:
         said = b""

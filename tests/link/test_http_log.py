@@ -1,4 +1,4 @@
-"""Whoever speaks HTTP wrongly to a peer has a line of the log now and then, and no more."""
+"""Test that a sender of wrong HTTP gets a log line now and then, and no more."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Whatever is at the other end: a peer asks on, answers on, and says what was wrong."""
+"""Test that a peer asks on, answers on, and names the fault, for any other end."""
 
 import asyncio
 
@@ -118,7 +118,7 @@ async def test_a_host_that_cannot_be_is_a_remote_error(
 
 @pytest.mark.parametrize("disguise", ["{host}:{port}/?", "somebody@{host}", "{host}#"])
 async def test_a_host_says_nothing_but_the_host(disguise: str) -> None:
-    """Or a contact could send a peer's questions anywhere."""
+    """Otherwise a contact could send the requests of a peer anywhere."""
     async with link() as (_, client, (host, port)):
         with pytest.raises(RemoteError, match="is no address"):
             await client.ask((disguise.format(host=host, port=port), port), Hello(1), Ok, 5)
@@ -198,7 +198,7 @@ async def test_a_dialler_that_is_gone_before_the_handshake_is_no_news(
 
 
 async def test_a_page_in_a_browser_commands_no_peer() -> None:
-    """Any web page may dial a peer on its visitor's machine; a browser then says where the page is from."""
+    """Any web page may dial a peer on the machine of its visitor. The browser then says where the page is from."""
     async with link() as (_, _, address), aiohttp.ClientSession(headers={"Origin": "https://evil.example"}) as browser:
         with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
             await browser.ws_connect(f"http://{address[0]}:{address[1]}{LINK_PATH}")

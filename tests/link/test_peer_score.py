@@ -1,4 +1,7 @@
-"""Who is shunned: whoever does much that no peer does, for a while; never for little, and at little cost in memory."""
+"""Test that a peer is banned for a while if it misbehaves much, and never for little.
+
+The memory for scores is small.
+"""
 
 from itertools import count
 
@@ -26,7 +29,7 @@ MALFORMED = Misbehavior.MALFORMED
 
 
 def misbehave(conduct: PeerScore, source: bytes | str, now: float) -> float:
-    """Note faults until the source is shunned; return for how many seconds."""
+    """Note faults until the source is banned. Return the seconds of the ban."""
     for _ in range(int(MISBEHAVIORS_MAX)):
         conduct.note(source, MALFORMED, now)
     until = conduct.banned_until(source, now)

@@ -1,4 +1,4 @@
-"""Questions that say who asks are known as such, whatever is added to the wire."""
+"""Test that requests which name their sender are known as requests with a sender."""
 
 from typing import get_args
 

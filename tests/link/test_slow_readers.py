@@ -1,4 +1,4 @@
-"""Who asks much and reads nothing: its answers do not pile up here, and it is sent away."""
+"""Test a peer that asks much and reads nothing: its answers do not pile up, and its connection ends."""
 
 import asyncio
 import socket

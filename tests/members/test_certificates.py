@@ -1,4 +1,4 @@
-"""Who is not let in whatever its certificate says, and who is not believed to be a member when dialled."""
+"""Test which peers are rejected whatever their certificate says, and which peers are not trusted when dialed."""
 
 import asyncio
 import ssl
@@ -28,7 +28,7 @@ TLS_1_2 = ssl.TLSVersion.TLSv1_2
 
 
 def of_another_kind(place: Path) -> ssl.SSLContext:
-    """Return what dials by a certificate of the swarm's authority for a key that is no peer's."""
+    """Return a context that dials with a certificate by the authority of the swarm for a key that is no peer's."""
     authority = Ed25519PrivateKey.from_private_bytes(KEYRING.key.derive(b"authority"))
     private = ec.generate_private_key(ec.SECP256R1())
     certificate = certificates._certificate("x", private.public_key(), authority, serial=7, signs=False)  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def test_no_copy_of_the_key_of_a_peer_stays_open(tmp_path: Path) -> None:
 
 
 async def test_no_clock_shuts_a_member_out(tmp_path: Path) -> None:
-    """It would be told that it goes by another swarm's key."""
+    """Otherwise the member would hear that it uses the key of another swarm."""
     async with served(tmp_path) as (_, _, address):
         ((key, shown),) = credentials(tmp_path).to_dial
         _, writer = await asyncio.open_connection(*address, ssl=shown, server_hostname=key.name)
@@ -90,7 +90,10 @@ async def test_a_peer_asks_nobody_by_an_older_tls(tmp_path: Path) -> None:
 
 
 async def test_nobody_is_asked_whose_certificate_is_not_of_the_swarm(tmp_path: Path) -> None:
-    """One that takes any name, at an address of which no ID is known: it hears not even what it would be asked."""
+    """The server accepts any name, at an address without a known ID.
+
+    The server does not even hear the request.
+    """
     context = server_context(SwarmKey(b"x" * 32), PeerKey.generate(), tmp_path)
     context.verify_mode = ssl.CERT_NONE
     heard: list[bytes] = []
@@ -127,7 +130,7 @@ async def test_the_name_of_the_key_admits_no_certificate_of_another_swarm(tmp_pa
 
 
 async def test_a_certificate_for_a_key_no_peer_can_have_is_answered_nothing(tmp_path: Path) -> None:
-    """Whoever has the swarm's key can make one: it would be nobody, and so never to blame."""
+    """A holder of the swarm key can make such a certificate. Its owner would have no ID, and so never be to blame."""
     said: list[aiohttp.WSMsgType] = []
     async with served(tmp_path) as (server, _, (host, port)), aiohttp.ClientSession() as session:
         try:

@@ -59,7 +59,7 @@ def test_a_secret_others_could_read_is_refused(tmp_path: Path, mode: int) -> Non
 
 
 def test_a_key_comes_by_a_pipe_as_well(tmp_path: Path) -> None:
-    """As of `--key-file <(...)`, where the other end may not have written yet."""
+    """The pipe is as in `--key-file <(...)`, where the other end may not have written yet."""
     reader, writer = os.pipe()
 
     def write() -> None:
@@ -82,7 +82,7 @@ def test_a_pipe_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_key_in_place_of_a_file_is_not_repeated() -> None:
-    """What was typed is in the history of a shell, but not in a log of errors as well."""
+    """The typed key is in the history of a shell, but should not be in a log of errors as well."""
     for name in (OLD.text, f"./{OLD.text}", OLD.text.upper()):
         with pytest.raises(ConfigError, match="that is a key where the name of a file is wanted") as refusal:
             read_key(Path(name))
@@ -148,7 +148,7 @@ def test_a_jump_by_more_than_the_window_forgets_what_was_before() -> None:
 
 
 def test_an_id_is_the_first_160_bits_of_the_hash_of_the_public_key() -> None:
-    """It stands in directories and tables of peers: another rule would make each another peer."""
+    """The ID is in directories and in the tables of peers: another rule would make each peer another peer."""
     key = PeerKey(bytes(range(32)))
     assert "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8" == key.public.hex()
     assert "56475aa75463474c0285df5dbf2bcab73da65135" == key.id.hex() == sha256(key.public).hexdigest()[:40]
@@ -169,5 +169,5 @@ def test_a_new_key_is_random_in_all_its_bytes() -> None:
 
 
 def test_two_keys_are_good_for_an_hour_and_no_longer() -> None:
-    """As the README and SECURITY.md say; who is left out stays that long."""
+    """README and SECURITY.md name the hour. A peer left out stays able to talk for that long."""
     assert 3600.0 == OVERLAP_S

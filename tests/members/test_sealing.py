@@ -1,4 +1,4 @@
-"""Sealed datagrams: read by who they are for, once, and by nobody else, whatever is done to them on the way."""
+"""Test that only the recipient reads a sealed datagram, and only once, after any change on the way."""
 
 from random import Random
 from typing import cast
@@ -21,7 +21,7 @@ def sealing_of(key: PeerKey, *keys: SwarmKey, first: int = 0) -> Sealing:
 
 
 def acquainted() -> tuple[Sealing, Sealing]:
-    """Return Anne and Bert, each of whom has heard of the other."""
+    """Return Anne and Bert, who have heard of each other."""
     anne, bert = sealing_of(ANNE), sealing_of(BERT)
     assert bert.open(sealed(anne, b"hello", None)) is not None
     assert anne.open(sealed(bert, b"hello", ANNE.id)) is not None
@@ -197,7 +197,7 @@ def test_a_run_begins_above_all_numbers_of_the_one_before() -> None:
 
 
 def test_the_beginnings_of_datagrams_cost_one_shared_secret_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has seen one go by can repeat its beginning as often as it likes, to peers that do not know the sender."""
+    """A listener can repeat the beginning of a datagram at will, to peers that do not know the sender."""
     anne, bert = acquainted()
     seen = [sealed(anne, bytes(50), BERT.id), sealed(bert, bytes(50), ANNE.id)]
     carl = sealing_of(CARL)

@@ -15,7 +15,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this 
 
 
 def sampled_after(*rates: float) -> list[int]:
-    """Return what one in how many is let through after each second of so many strangers looked at."""
+    """Return the sampling rate (one in how many) after each second with this number of non-members looked at."""
     flood, strangers, found = FloodSampler(), 0.0, []
     flood.sample(0, 0.0)
     for second, rate in enumerate(rates, 1):
@@ -68,7 +68,7 @@ def test_two_looks_in_one_instant_change_nothing() -> None:
 
 
 class Sockets:
-    """One that receives, and any number that send to it."""
+    """A receiving socket, and any number of sending sockets."""
 
     def __init__(self, stack: ExitStack, family: int) -> None:
         self.host = "::1" if family == socket.AF_INET6 else "127.0.0.1"
@@ -83,7 +83,7 @@ class Sockets:
         return udp
 
     def arrive(self, sender: socket.socket, datagram: bytes, count: int) -> int:
-        """Send it so often; return how many arrive."""
+        """Send the datagram this often. Return how many arrive."""
         arrived = 0
         for _ in range(count):
             sender.sendto(datagram, self._receiver.getsockname())

@@ -1,4 +1,4 @@
-"""Misses in a row, spaced, make a suspect and then nobody; anything else does not."""
+"""Test that spaced misses in a row make a peer suspect and then dead, and that nothing else does."""
 
 from random import Random
 

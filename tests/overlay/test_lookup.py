@@ -1,4 +1,5 @@
-"""One lookup, step by step; IDs are small numbers and the target is 0, so a contact's number is its distance."""
+"""Test one lookup step by step. IDs are small numbers and the target is 0, so the number of a contact is its
+distance."""
 
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.lookup import Lookup

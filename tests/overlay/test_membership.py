@@ -1,4 +1,4 @@
-"""What happens to a peer moves table, siblings, owner cache and listeners together."""
+"""Test that a change of a peer moves the table, the siblings, the owner cache and the listeners together."""
 
 from collections.abc import Callable
 from random import Random
@@ -57,7 +57,10 @@ def test_we_ourselves_never_enter() -> None:
 
 
 def test_an_id_stays_at_the_address_that_answers() -> None:
-    """A second claimant of an ID makes us ask the first; only when that fails may the second enter."""
+    """For a second claimant of an ID, the peer asks the first claimant.
+
+    Only when that fails may the second claimant enter.
+    """
     record = Record()
     peers = record.membership
     peers.heard(contact(8, port=1), 0)
@@ -104,7 +107,7 @@ def test_who_waits_for_a_place_is_asked_when_one_becomes_free() -> None:
 
 
 def test_ever_nearer_peers_do_not_make_the_table_grow() -> None:
-    """One host can answer for any number of IDs, each of which is a sibling as it comes."""
+    """A host can answer for any number of IDs, and each is a sibling when it comes."""
     record = Record(k=4, siblings=2)
     peers = record.membership
     for number in range(1000, 512, -1):
@@ -169,7 +172,7 @@ def test_evicted_peers_are_kept_for_the_way_back_but_not_all() -> None:
 
 
 def test_a_silent_non_member_near_us_is_retried_soon_and_then_rarely() -> None:
-    """It may have come while we were cut off from it, and those who named it will not do so again."""
+    """The non-member may have come while this peer was cut off, and the peers that named it will not do so again."""
     record = Record(unreached_max=2)
     peers = record.membership
     peers.heard(contact(8), 0)

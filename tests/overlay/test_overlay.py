@@ -146,7 +146,7 @@ def test_who_leaves_is_forgotten_at_once_and_not_taken_back() -> None:
 
 
 def test_who_leaves_still_hears_of_those_who_come_and_is_not_taken_back() -> None:
-    """One of them may be the next owner of what it holds."""
+    """A newcomer may be the next owner of the cells that the leaving peer holds."""
 
     async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(8)
@@ -276,7 +276,7 @@ def test_a_port_in_use_is_an_oserror(loop: SimLoop) -> None:
 
 
 def knowing(contacts: list[Contact], me: int) -> Message:
-    """A script: answer pings as `me` and name `contacts` whoever is asked for."""
+    """Return a script that answers pings as `me` and names `contacts` for any target."""
 
     def script(message: Message) -> Message | None:
         if isinstance(message, Ping):
@@ -396,7 +396,7 @@ def test_state_fingerprints_travel_with_the_heartbeats_of_live_contacts(loop: Si
 
 
 def test_a_lookup_survives_a_liar(loop: SimLoop) -> None:
-    """Its made-up peers cost questions, a bounded number, and nothing else."""
+    """The invented peers cost a bounded number of requests and nothing else."""
 
     async def story() -> None:
         ghosts = [Contact(id_bytes(DORA + n), "10.9.9.9", n + 1) for n in range(20)]

@@ -1,4 +1,4 @@
-"""Who owns a cell, and what the cache cell -> owner keeps."""
+"""Test the owner of each cell, and the cache from a cell to its owner."""
 
 from random import Random
 

@@ -257,7 +257,7 @@ def test_a_lost_question_is_sent_once_more_under_the_same_id(loop: SimLoop) -> N
 
 
 def test_a_message_larger_than_a_datagram_may_be_is_malformed() -> None:
-    """UDP carries sixty times as much, of which each byte costs more than one."""
+    """UDP carries sixty times as much, and each byte costs more memory than its size."""
     large = encode(1, Nodes(ID, [Contact(ID, "1" * 64, 1)] * 20))
     assert len(large) > DATAGRAM_BYTES_MAX
     with pytest.raises(MalformedError):

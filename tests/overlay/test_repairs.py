@@ -1,6 +1,6 @@
-"""What is wrong in the plain package and right here: the same situation both ways, in simulated time.
+"""Test defects of the plain package that are right here: the same situation both ways, in simulated time.
 
-The routing table's own defects are in `test_routing`.
+The defects of the routing table itself are in `test_routing`.
 """
 
 import asyncio
@@ -206,7 +206,7 @@ def test_a_reply_counts_only_from_the_address_asked(loop: SimLoop) -> None:
 
 
 def test_a_peer_that_is_another_now_is_not_kept(loop: SimLoop) -> None:
-    """Bert's address is Carl's now: whoever asked Bert must not think it has spoken with Bert."""
+    """The address of Bert is Carl's now: a peer that asked Bert must not believe that Bert answered."""
 
     async def plain() -> list[int]:
         anne = await plain_peer(loop, 0, ANNE)
@@ -234,7 +234,7 @@ def test_a_peer_that_is_another_now_is_not_kept(loop: SimLoop) -> None:
 
 
 async def test_a_made_up_address_does_not_close_the_socket() -> None:
-    """On real sockets: asyncio closes one that was told to send to port 99999."""
+    """The sockets are real: asyncio closes a socket that was told to send to port 99999."""
 
     class Liar(KademliaProtocol):  # type: ignore[misc]  # the package is untyped
         def rpc_find_node(self, sender: Any, nodeid: bytes, key: bytes) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The sibling list knows how far it is complete; its rounds slow down while nothing changes."""
+"""Test that the sibling list knows how far it is complete, and that its rounds slow down while nothing changes."""
 
 from itertools import pairwise
 from random import Random

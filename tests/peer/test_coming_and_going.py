@@ -135,7 +135,7 @@ async def test_a_joining_peer_takes_no_seeds_for_the_swarm_yet(make_peer: MakePe
 
 
 async def test_a_joining_peer_answers_for_itself_alone(make_peer: MakePeer) -> None:
-    """It does not know yet whom to ask, and would have those it does not know passed over as if they were not there."""
+    """A joining peer does not know yet which peers to ask. It would treat unknown peers as if they did not exist."""
     peer = await make_peer()
     peer.runtime.begin_joining()
     with pytest.raises(RemoteError, match="still joining"):
@@ -219,7 +219,7 @@ async def test_two_that_leave_at_once_lose_nothing(make_peer: MakePeer) -> None:
 async def test_the_last_but_one_hands_over_what_only_it_knows(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its goodbye leaves the other alone, who is to ask it all the same."""
+    """The goodbye of a leaving peer leaves the other peer alone, which is to ask the leaving peer all the same."""
     first = await make_peer("a")
     first.obey(first.state_gossip.say("pause"))
     second = await make_peer("b", join=first)
@@ -242,7 +242,7 @@ async def test_the_last_but_one_hands_over_what_only_it_knows(
 
 
 async def test_a_leaving_peer_takes_links_until_its_goodbye_and_then_redirects(make_peer: MakePeer) -> None:
-    """Those who leave with it would else wait for one another's links."""
+    """Otherwise peers that leave together would wait for the links of one another."""
     links = [Link(f"http://127.0.0.{n}/", 0, 0) for n in range(2, 20)]
     alone = await make_peer("a")
     alone.obey(alone.state_gossip.say("pause"))

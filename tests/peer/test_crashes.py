@@ -33,7 +33,7 @@ pytestmark = [
 
 
 def at_risk(site: Web, dying: Sequence[Peer], others: Sequence[Peer]) -> set[str]:
-    """Return what may be fetched again without blame: asked for by now, and DONE with nobody who lives on."""
+    """Return the URLs that may be fetched again without blame: requested by now, and DONE at no peer that lives on."""
     found = set()
     for url in site.numbered(PAGES):
         key = dying[0].components.partitioner.locate(url).key
@@ -94,7 +94,7 @@ async def test_an_owner_and_a_backup_killed_at_once_lose_nothing(make_peer: Make
 async def test_a_killed_peer_comes_back_whatever_is_left_of_its_disk(
     disk: Disk, make_peer: MakePeer, tmp_path: Path
 ) -> None:
-    """On the directory it had, on a copy of it made earlier in the crawl, and on an empty one."""
+    """The peer starts on its directory, on a copy made earlier in the crawl, or on an empty directory."""
     async with Web(SITES) as site:
         site.fallback = tree(PAGES, SITES)(site)
         peers = await swarm(make_peer, "abcd")

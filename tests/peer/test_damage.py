@@ -1,4 +1,4 @@
-"""A directory whose journal can be opened, but holds values nobody wrote: it is said so, and what to do."""
+"""Test a directory whose journal opens but contains wrong values: the error says so, and what to do."""
 
 import sqlite3
 from contextlib import closing

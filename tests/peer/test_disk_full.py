@@ -26,7 +26,7 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 class Disk:
-    """As much room as a test says."""
+    """Simulate a disk with as much room as the test says."""
 
     def __init__(self) -> None:
         self.free = RESERVE

@@ -42,7 +42,7 @@ async def test_an_application_crawls_and_answers_at_the_same_time(tmp_path: Path
 
 
 async def test_the_example_of_the_readme_runs_as_it_is_written(tmp_path: Path) -> None:
-    """But for where it crawls and what it keeps."""
+    """Only the address and the data directory of the crawl differ."""
     readme = Path(__file__, "../../../README.md").resolve().read_text()
     (program,) = [block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "Peer(" in block]
     async with Web() as site:

@@ -1,4 +1,4 @@
-"""What any member can say in the name of another, by an introduction: it moves nothing but a ping."""
+"""Test the first-contact handshake in the name of another peer: it causes nothing but a ping."""
 
 import asyncio
 
@@ -33,7 +33,10 @@ def peer_key_of(peer: Peer) -> PeerKey:
 
 
 def forger(absent: PeerKey) -> Sealing:
-    """Return a member that takes the name of another; whom it knows nothing of it can only introduce itself to."""
+    """Return a member that takes the name of another peer.
+
+    A peer that the member does not know hears only its first-contact handshake.
+    """
     forger = Sealing(PeerKey.generate(), (KEY,), 2**63)
     forger.peer_key.public, forger.peer_key.id = absent.public, absent.id
     return forger
@@ -113,7 +116,7 @@ async def test_the_log_names_who_is_banned_for_its_datagrams(
 async def test_a_first_contact_brings_its_named_peer_a_few_times_its_bytes(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, asked: type[Message]
 ) -> None:
-    """It may come from anywhere, whatever address it bears."""
+    """The datagram may come from anywhere, with any address in it."""
     protocol, first, _ = await acquainted_peers(make_peer)
     contacts = [Contact(bytes((number,)) * 20, f"192.168.100.{number}", 65_000) for number in range(100, 120)]
     monkeypatch.setattr(first.overlay._membership, "nearest", lambda target, count, exclude=None: contacts)

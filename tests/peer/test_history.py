@@ -1,4 +1,4 @@
-"""A peer that keeps fingerprints believes of its own cells what it knows itself."""
+"""Test that a peer with fingerprints trusts, about its own cells, only its own knowledge."""
 
 from kadcrawl.link.wire.messages import Batch, PendingRecord, Replicate
 from kadcrawl.store.store import DONE

@@ -1,4 +1,7 @@
-"""What a sitemap says has changed is visited before its time, whoever owns it, and nothing else is."""
+"""Test that a page which a sitemap calls changed is visited early, and no other page.
+
+The owner of the page does not matter.
+"""
 
 from datetime import UTC, datetime
 
@@ -23,7 +26,7 @@ class Mapped:
         self.map = site.url("/sitemap.xml")
         self.index = site.url("/sitemap-index.xml")
         self._modified = ""
-        """When the sitemap was."""
+        """The last-modified date of the sitemap."""
         site.fallback = lambda request: html()
         site.pages["/sitemap.xml"] = lambda request: self._answer("urlset", "url", self.lastmod)
         site.pages["/sitemap-index.xml"] = lambda request: self._answer(

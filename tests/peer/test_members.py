@@ -1,4 +1,4 @@
-"""A swarm with a key: whoever has it is in, nobody else is, and it can be changed while the crawl goes on."""
+"""Test a swarm with a key: holders of the key are in, nobody else is, and the key can change during the crawl."""
 
 import asyncio
 import socket
@@ -189,7 +189,7 @@ async def test_no_number_is_used_by_two_runs_whatever_the_clock_says(
     first: list[int] = []
 
     class KilledError(Exception):
-        """What ends a run before it has said anything, as a kill does: nothing more is committed."""
+        """The end of a run before its first output, as by a kill: nothing more is committed."""
 
     async def killed(client: LinkClient) -> None:
         assert client._credentials is not None
@@ -297,7 +297,7 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
 
 
 async def test_a_connection_made_by_the_former_key_ends_with_its_hour(make_peer: MakePeer, tmp_path: Path) -> None:
-    """Or who was left out could go on by it, as nobody is asked twice for a certificate."""
+    """Otherwise a peer that was left out could use the connection on, as nobody is asked twice for a certificate."""
     peer = await make_peer("one", key=KEY)
     peer.change_key(OTHER_KEY)
     now = peer.clock.now
@@ -416,7 +416,7 @@ async def test_first_contacts_in_the_name_of_another_get_nobody_banned(make_peer
 
 
 async def test_an_answer_in_the_name_of_another_is_none(make_peer: MakePeer) -> None:
-    """Any member can read an introduction and answer it by one in the name of whoever was asked."""
+    """Any member can read a first-contact handshake, and answer it in the name of the peer that was asked."""
     first = await make_peer("a", key=KEY)
     forger, absent = Sealing(PeerKey.generate(), (KEY,), 0), PeerKey.generate()
     forger.peer_key.public, forger.peer_key.id = absent.public, absent.id
@@ -444,7 +444,7 @@ async def test_an_answer_in_the_name_of_another_is_none(make_peer: MakePeer) -> 
 
 
 async def test_the_journal_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """Credentials of proxies are in it; and whoever can open the lock can take it."""
+    """The journal contains credentials of proxies, and a process that can open the lock can take the lock."""
     for name in ("peer.sqlite", "lock"):
         (tmp_path / name).touch(0o644)
     async with Peer(Config(data=tmp_path, port=0, swarm_key=KEY)) as peer:

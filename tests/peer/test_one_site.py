@@ -13,10 +13,13 @@ from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
 CONNECTIONS = 5
 PAGES = 600
 PART = PAGES // 40
-"""What each peer must have fetched in the end."""
+"""The pages that each peer must have fetched in the end."""
 ANSWER_S = 0.02
 LATE_ANSWER_S = 0.3
-"""Of the second half while somebody has not its part yet: on a busy machine the first may be over too soon for that."""
+"""Seconds for an answer of the second half while a peer lacks its part.
+
+On a busy machine the first half may be over too soon for that.
+"""
 
 
 async def test_all_peers_crawl_one_big_site_within_its_connections(

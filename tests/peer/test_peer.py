@@ -1,4 +1,4 @@
-"""One peer, from seed to end: what it fetches, how each URL ends, and what it leaves on disk."""
+"""Test one peer from seed to end: the fetched pages, the outcome of each URL, and the files on disk."""
 
 import asyncio
 import gzip

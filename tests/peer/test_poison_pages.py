@@ -34,7 +34,7 @@ DEADLY: dict[str, Page] = {
 
 
 async def lives(directory: Path, seed: str) -> list[int | None]:
-    """Start a peer on a directory until it comes to the end of its crawl; return how each start ended."""
+    """Start a peer on a directory until its crawl ends. Return the exit code of each start."""
     ends: list[int | None] = []
     while 0 not in ends and len(ends) < 5:
         process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,7 @@
-"""Roles and records of a whole crawl: which links are followed, what is taken out, once, and by whose leave."""
+"""Test roles and records of a whole crawl: which links are followed, and which records each page gives once.
+
+Also tested is which peer's job may extract them.
+"""
 
 import asyncio
 from collections import Counter
@@ -31,7 +34,7 @@ WEAK = replace(QUICK, fetches_max=1)
 
 
 def serve_shop(site: Web) -> None:
-    """Lists that lead to the next one and to items; items that lead on to what is only found there."""
+    """Serve lists that lead to the next list and to items. Items lead on to pages that only items link to."""
 
     def page(request: web.BaseRequest) -> web.StreamResponse:
         _, kind, number = request.path.split("/")

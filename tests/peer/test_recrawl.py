@@ -1,4 +1,4 @@
-"""Pages come round again by themselves: asked for by what is known of them, by whoever owns them by then."""
+"""Test that pages are visited again, with conditional requests, by the peer that owns the page at that time."""
 
 import asyncio
 from collections import defaultdict
@@ -17,7 +17,7 @@ PERIOD_S = 1.0
 
 
 class Changing:
-    """A site of pages that behave each in its own way, and what was asked for by which fields."""
+    """Serve a site whose pages each behave in their own way, and note the header fields of the requests."""
 
     def __init__(self, site: Web) -> None:
         self.asked: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -134,7 +134,7 @@ async def test_a_swarm_of_which_nothing_is_left_to_visit_ends(make_peer: MakePee
 
 
 async def test_whoever_owns_a_page_by_then_visits_it(make_peer: MakePeer, tmp_path: Path) -> None:
-    """Peers come and go between the visits; what the server said at the first is known to whoever makes the next."""
+    """Peers come and go between the visits. The next visitor knows the answer of the server at the first visit."""
     async with Web(sites=8) as site:
         pages = Changing(site)
         site.fallback = pages.tagged

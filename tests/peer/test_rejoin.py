@@ -1,4 +1,7 @@
-"""A peer started again finds its swarm, whoever else was away and wherever it listens now; and no other one."""
+"""Test that a restarted peer finds its swarm and no other.
+
+Other peers may have been away, and the peer may listen at another address.
+"""
 
 import asyncio
 import socket
@@ -29,7 +32,7 @@ def owns_key(peer: Peer, key: Key) -> bool:
 
 
 async def ended(make_peer: MakePeer, key: SwarmKey | None) -> list[tuple[str, int]]:
-    """Let two peers know each other and end; return where they listened."""
+    """Let two peers know each other and end. Return the addresses where they listened."""
     first = await make_peer("a", key=key, seeds=(SEED,), max_depth=0)
     second = await make_peer("b", key=key, join=first)
     await until(lambda: first.overlay.contacts() and second.overlay.contacts())
@@ -43,7 +46,8 @@ async def ended(make_peer: MakePeer, key: SwarmKey | None) -> list[tuple[str, in
 async def test_returning_peers_find_each_other_although_one_listens_elsewhere(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
-    """The first finds nobody, as the other is not there yet; the other asks where nobody is any more."""
+    """The first peer finds nobody, because the other is not there yet. The other asks an address that nobody uses
+    any more."""
     first_at, second_at = await ended(make_peer, KEY)
     with socket.socket() as taken:
         taken.bind(second_at)
@@ -61,7 +65,7 @@ async def test_returning_peers_find_each_other_although_one_listens_elsewhere(
 async def test_a_peer_that_comes_back_joins_no_other_crawl_at_an_address_it_knew(
     key: SwarmKey | None, make_peer: MakePeer, tmp_path: Path
 ) -> None:
-    """Ports are used again; the other crawl must not even hear of us."""
+    """Ports are used again, and the other crawl must not even hear of this peer."""
     address, _ = await ended(make_peer, key)
     other = Config(data=tmp_path / "other", port=address[1], swarm_key=key)
     async with Peer(other, Job(seeds=("http://127.0.0.3:9/",), max_depth=0)) as stranger:
@@ -77,7 +81,7 @@ async def test_a_peer_that_comes_back_joins_no_other_crawl_at_an_address_it_knew
 async def test_pages_fetched_for_other_owners_are_known_to_them_once_converged(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
-    """As after a crawl was killed: the owner of a page has not heard that it was fetched for it."""
+    """The state is as after a killed crawl: the owner of a page has not heard that a borrower fetched the page."""
     async with Web(SITES) as site:
         site.fallback = tree(PAGES, SITES)(site)
         before = await make_peer("b")

@@ -1,4 +1,4 @@
-"""A real peer and its sinks: they get every page while the crawl runs, and whatever they lack goes on later."""
+"""Test a real peer and its sinks: they get every page while the crawl runs, and missing pages follow later."""
 
 import asyncio
 import json

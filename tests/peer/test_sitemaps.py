@@ -145,7 +145,8 @@ async def test_depth_counts_by_way_of_sitemaps(make_peer: MakePeer) -> None:
 
 
 def shop_page(request: web.BaseRequest) -> web.StreamResponse:
-    """Every page names the one without its query; each kind links to another item, sorted in other ways."""
+    """Answer with a page that names its URL without the query as canonical, and links to an item in several sort
+    orders."""
     number = int(request.path[1:] or 0)
     onward = "".join(f'<a href="/{number + 1}?sort={sort}">x</a>' for sort in "abc") if number < 3 else ""
     text = f'<link rel=canonical href="{request.path}">{onward}<a href="{request.path}?sort=z">z</a>'

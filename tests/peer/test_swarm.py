@@ -293,7 +293,7 @@ async def test_each_url_lies_with_its_owner_and_two_backups_and_with_nobody_else
 
 
 def digests_held(peers: Sequence[Peer], cell: Cell) -> dict[Contact, CellDigest]:
-    """Return who holds what of a cell."""
+    """Return the digest of a cell at each peer that holds the cell."""
     return {peer.contact: peer.store.cells[cell] for peer in peers if cell in peer.store.cells}
 
 

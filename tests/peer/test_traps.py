@@ -1,4 +1,7 @@
-"""Sites that make up pages for ever: a crawl of them ends, fetches what it may, and says what ended it."""
+"""Test that a crawl of sites with endless invented pages ends.
+
+The crawl fetches its allowance, and names the reason of the end.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -63,7 +66,7 @@ def owner_of(url: str, peers: Sequence[Peer]) -> Peer | None:
 async def test_a_site_has_its_share_of_urls_and_no_more_when_its_owner_goes(
     go: Callable[[Peer], Awaitable[None]], make_peer: MakePeer
 ) -> None:
-    """The count is of what all holders of the site's cell know, so the next owner does not begin it anew."""
+    """The count covers the knowledge of all holders of the cell, so the next owner does not start at zero."""
     async with Web() as site:
         site.fallback = calendar
         site.pages["/new"] = lambda request: html("/100", "/5", "/200")

@@ -1,4 +1,4 @@
-"""Questions in good form that no peer of this release asks: refused, counted, logged, and laid to who asks them."""
+"""Test well-formed requests that no peer of this release sends: refused, counted, logged, and blamed on the sender."""
 
 import asyncio
 from contextlib import suppress
@@ -93,7 +93,7 @@ async def test_who_names_itself_nowhere_again_and_again_is_banned(make_peer: Mak
 async def test_what_an_honest_peer_may_be_refused_gets_nobody_banned(
     make_peer: MakePeer, tmp_path: Path, question: Message
 ) -> None:
-    """Whose table is behind takes itself for an owner, and who is of another release asks to be told so."""
+    """A peer whose table is out of date takes itself for an owner, and a peer of another release asks for news."""
     peer = await make_peer("one", key=KEY)
     for _ in range(REPEATS):
         with suppress(RemoteError):

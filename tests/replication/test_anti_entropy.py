@@ -1,4 +1,4 @@
-"""Two peers make one cell equal, whatever either has; only what differs travels, and only in bounded messages."""
+"""Test that two peers make one cell equal from any state. Only differences travel, in bounded messages."""
 
 import asyncio
 import tempfile
@@ -59,7 +59,7 @@ def key(number: int) -> Key:
 
 
 class ReconcilingSide:
-    """One of the two: a store, its end of the conversation, and what was asked of it."""
+    """One of the two sides: a store, its end of the conversation, and the requests that it received."""
 
     def __init__(self, directory: Path, number: int) -> None:
         directory.mkdir()
@@ -208,7 +208,7 @@ def test_any_two_sets_of_records_end_equal(ours: dict[int, int], theirs: dict[in
 def test_an_interrupted_reconciliation_loses_nothing_and_the_next_ends_it(
     ours: dict[int, int], theirs: dict[int, int], answers: int
 ) -> None:
-    """Whichever question stays without an answer: what was merged before is kept."""
+    """Any of the requests may stay without an answer. Records merged before are kept."""
     with (
         pytest.MonkeyPatch.context() as patch,
         tempfile.TemporaryDirectory(dir="/dev/shm") as directory,
@@ -307,7 +307,10 @@ def test_nothing_is_pushed_to_who_is_to_drop_it_anyway(sides: Sides) -> None:
 
 
 def test_a_window_that_grows_meanwhile_is_exchanged_whole(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records accepted while others travel: the cell is equal but for what came after its window was through."""
+    """Records are accepted while others travel.
+
+    The cell is equal but for the records that came after their window had passed.
+    """
     monkeypatch.setattr(anti_entropy, "BATCH_MAX", SMALL_BATCH)
     ours, theirs, _ = sides
     ours.fill(dict.fromkeys(range(0, 40, 2), PENDING))
@@ -339,7 +342,7 @@ def test_what_was_reconciled_is_journaled(tmp_path: Path) -> None:
 
 
 def test_no_record_of_another_cell_is_taken_from_an_answer(sides: Sides) -> None:
-    """Whoever we ask about one cell has no say in the others, which may be open here."""
+    """A peer asked about one cell has no say in other cells, which may be open here."""
     ours, theirs, _ = sides
     foreign = Key(bytes([(CELL ^ 1) << 4]) + bytes(19))
     answer = theirs.anti_entropy.answer_reconcile
@@ -358,7 +361,7 @@ def test_no_record_of_another_cell_is_taken_from_an_answer(sides: Sides) -> None
 
 
 def test_a_peer_that_lacks_keys_is_sent_only_keys_it_was_told_of(sides: Sides) -> None:
-    """Else whoever shares one cell could have all that is in the others."""
+    """Otherwise a peer that shares one cell could get all records of the other cells."""
     ours, theirs, _ = sides
     foreign = Key(bytes([(CELL ^ 1) << 4]) + bytes(19))
     ours.fill({1: DONE, 2: DONE})
@@ -426,7 +429,7 @@ def test_an_answer_that_makes_no_progress_ends_the_exchange(sides: Sides) -> Non
     ],
 )
 def test_one_comparison_reads_no_more_than_its_windows_may_hold(sides: Sides, lasts: list[bytes | None]) -> None:
-    """What a peer can make another read with one message is bounded: the loop stands still meanwhile."""
+    """One message of a peer causes a bounded number of reads, because the event loop stands still meanwhile."""
     theirs = sides.theirs
     theirs.fill(dict.fromkeys(range(1000), PENDING))
     question = CompareDigests(CELL, None, [Window(last, 2**40, bytes(16)) for last in lasts])
@@ -462,7 +465,7 @@ def test_comparing_with_a_much_larger_cell_does_not_read_all_of_it(sides: Sides)
 
 @pytest.mark.parametrize("cell", [1 << BITS, (1 << 24) - 1])
 def test_a_cell_that_does_not_exist_is_the_askers_fault(sides: Sides, cell: int) -> None:
-    """The wire allows cells of up to 24 bits, whatever the job has."""
+    """The wire allows cells of up to 24 bits, for any job."""
     theirs = sides.theirs
     window = Window(None, 0, bytes(16))
     with pytest.raises(KadcrawlError):

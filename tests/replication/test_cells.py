@@ -1,4 +1,4 @@
-"""Cells: what a peer says it holds is what it holds, whatever happened; they are read and dropped in bounded steps."""
+"""Test that a peer holds exactly the cells it names, and reads and drops cells in bounded steps."""
 
 import asyncio
 import tempfile
@@ -39,13 +39,13 @@ def open_cells_store(directory: Path) -> Store:
 
 
 def scanned(store: Store) -> dict[Cell, CellDigest]:
-    """What a scan of the history says of the cells."""
+    """Return the cells by a scan of the history."""
     rows = store.journal._db.execute("SELECT key, state FROM history ORDER BY key")
     return {cell: digest_records(cell_rows) for cell, cell_rows in groupby(rows, lambda row: cell_of(row[0], BITS))}
 
 
 def rows_by_key(store: Store) -> dict[Key, tuple[object, ...]]:
-    """All a change of which must be told: state, tries, due time and depth."""
+    """Return the columns of each URL whose change must be sent: state, tries, due time and depth."""
     rows = store.journal._db.execute(
         "SELECT key, state, tries, due, depth FROM history LEFT JOIN frontier USING (key) ORDER BY key"
     )
@@ -175,7 +175,7 @@ def cells_store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def filled_store(cells_store: Store) -> Store:
-    """A store with URLs in every cell, some of them DONE; site 0 is DONE as a whole."""
+    """Give a store with URLs in every cell, several of them DONE. All of site 0 is DONE."""
     for site in SITES:
         for number in range(5):
             accept(cells_store, site, number)

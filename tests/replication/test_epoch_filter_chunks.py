@@ -1,4 +1,4 @@
-"""A slice in parts arrives whole or not at all, goes on after whatever fails, and whoever sends it costs little."""
+"""Test that an epoch filter in parts arrives whole or not at all, resumes after any failure, and costs little."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -120,7 +120,7 @@ def test_one_epoch_filter_comes_at_a_time_and_a_stalled_one_gives_way() -> None:
 
 
 class Backup:
-    """A peer that keeps parts; `upset` happens before each."""
+    """Simulate a peer that keeps parts. `upset` happens before each part."""
 
     def __init__(self) -> None:
         self.incoming = IncomingEpochFilter(PART)
@@ -160,7 +160,7 @@ def no_batch(keys: Sequence[Key], sites: Sequence[str]) -> Batch:
 
 
 def deliver_epochs(store: Store, backup: Backup) -> Replicator:
-    """Send the slice of a cell; return when all has been delivered."""
+    """Send the epoch filters of a cell. Return when all have been delivered."""
 
     async def play() -> Replicator:
         client: Any = backup

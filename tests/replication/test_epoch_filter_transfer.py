@@ -52,7 +52,7 @@ class FilterSide:
         self.asked: list[GetEpochFilters] = []
         self.parts: list[GetFilterPart] = []
         self.meanwhile: list[Callable[[], object]] = []
-        """What happens before each part is given."""
+        """The functions to call before each part is given."""
         self.put: list[int] = []
         """Grains that are to be sent to the other."""
         client: Any = self
@@ -103,7 +103,7 @@ class FilterSide:
         self.put.clear()
 
     def deliver(self) -> None:
-        """What the stream of copies does with what was put."""
+        """Deliver the queued epoch filters, as the replication stream does."""
         self.other.store.join_epoch_filters(
             CELL, encoded_filters(records(self.store, CELL, sorted(set(self.put))).records), adopt=True
         )
@@ -311,7 +311,7 @@ async def test_epoch_filters_beyond_one_exchange_wait_for_the_next(
 
 
 class Liar:
-    """A peer that answers what it likes."""
+    """Simulate a peer that answers anything."""
 
     def __init__(self, side: FilterSide, answer: Callable[[Any], Any]) -> None:
         self.asked = 0

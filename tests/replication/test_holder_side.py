@@ -1,4 +1,4 @@
-"""The side of who holds something: its owner hears of it until it answers; nothing goes before it says so."""
+"""Test the holder's side: the owner hears of each held cell until it answers, and no cell is dropped before that."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -35,7 +35,7 @@ ANCHOR = 8 << 156
 
 
 NEAREST, NEAR, ME, FAR = (contact(ANCHOR ^ distance) for distance in (1, 2, 4, 8))
-"""By how near they are to the cell."""
+"""The peers in the order of their distance to the cell."""
 
 
 class FakeCrawl:
@@ -156,7 +156,7 @@ def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: Hold
 
 
 def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: HolderBench) -> None:
-    """The other had come before the owner told us to keep the cell, so that its coming said nothing to us."""
+    """The nearer peer had come before the owner told this peer to keep the cell, so no join event named it."""
 
     async def scenario() -> None:
         bench.know(NEAREST, FAR)
@@ -172,7 +172,7 @@ def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: HolderBenc
 
 @pytest.mark.parametrize("records", [0, 3])
 def test_a_displaced_backup_says_so_until_the_owner_knows_it(bench: HolderBench, records: int) -> None:
-    """The owner may hear of the newcomer far later, and goes on saying that we keep the cell, and fills it."""
+    """The owner may hear of the newcomer far later, and until then tells this peer to keep the cell, and fills it."""
 
     async def scenario() -> None:
         bench.know(NEAREST)
@@ -325,7 +325,7 @@ def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: Hol
 
 
 def test_a_cell_given_up_with_open_requests_is_released_after_them(bench: HolderBench) -> None:
-    """As after having been away: it owns nothing then, and its requests are still on their way."""
+    """The peer has been away: it owns nothing then, and its requests are still on their way."""
 
     async def scenario() -> None:
         bench.know(NEAR)
@@ -386,7 +386,7 @@ def test_who_leaves_is_nobodys_rival(bench: HolderBench) -> None:
 
 
 def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench: HolderBench) -> None:
-    """A site whose pages are all done is in no record that moves; its delay would be forgotten with its owner."""
+    """A site whose pages are all done is in no record that moves, so its delay would be forgotten with its owner."""
 
     async def scenario() -> None:
         bench.know(NEAREST)
@@ -400,7 +400,7 @@ def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench:
 
 
 def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: HolderBench) -> None:
-    """After a partition there may be two owners for a moment, of whom one has us drop what the other counts on."""
+    """After a partition two owners may exist for a moment, and one may drop records that the other counts on."""
 
     async def scenario() -> None:
         bench.know(NEAR)
@@ -447,7 +447,7 @@ def test_a_second_claimant_hears_of_the_first(bench: HolderBench) -> None:
 
 
 def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: HolderBench) -> None:
-    """They were found or have claimed the cell a moment ago; nobody else may know that they hold it."""
+    """The holders were found or have claimed the cell a moment ago. Perhaps no other peer knows about them."""
 
     async def scenario() -> None:
         bench.fill()
@@ -494,7 +494,10 @@ def test_only_what_the_owner_has_seen_is_dropped(bench: HolderBench) -> None:
 
 
 def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: HolderBench) -> None:
-    """It was given away and taken back before the word came; its owner has to ask, so that it is released first."""
+    """The cell was given away and taken back before the message came.
+
+    The owner has to ask, so that the cell is released first.
+    """
 
     async def scenario() -> None:
         bench.know(NEAR)
@@ -533,7 +536,7 @@ def test_news_stop_the_forgetting(bench: HolderBench) -> None:
 
 
 def test_records_from_anybody_stop_the_forgetting(bench: HolderBench) -> None:
-    """They were acknowledged: who sent them counts on us."""
+    """The records were acknowledged, so their sender counts on this peer."""
 
     async def scenario() -> None:
         bench.know(NEAR)

@@ -45,11 +45,11 @@ def cell_key(number: int, cell: Cell = CELL) -> Key:
 
 
 class ReplicaClient:
-    """Other peers, who note what they are told and answer after a while, or not."""
+    """Simulate other peers that note the messages and answer after a while, or not."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Contact, Any]] = []
-        """What has arrived, in order."""
+        """The messages that have arrived, in order."""
         self.down: set[Contact] = set()
         self.takes_s = 0.01
         self.unlike: list[CellSummary] = []
@@ -79,7 +79,7 @@ class ReplicaClient:
 
 
 class StreamsBench:
-    """Copies of one peer that owns two cells, one backed up at A and B, one at A alone."""
+    """A replicator of one peer that owns two cells: the first has backups at A and B, the second at A alone."""
 
     def __init__(self, directory: Path) -> None:
         self.store = Store(directory, 0.0, lambda fds: None)
@@ -118,7 +118,7 @@ def streams_bench(tmp_path: Path) -> Iterator[StreamsBench]:
 
 
 def run_replicator(bench: StreamsBench, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Play a scenario in virtual time; at its end nothing may be running any more."""
+    """Play a scenario in virtual time. At its end no task may be running any more."""
 
     async def play() -> None:
         committer = asyncio.create_task(bench.store.journal.run())
@@ -381,7 +381,7 @@ def test_a_peer_that_comes_back_gets_what_changes_from_then_on(streams_bench: St
 
 
 def test_a_change_after_all_was_delivered_is_delivered_too(streams_bench: StreamsBench) -> None:
-    """At every instant around the end of a delivery: no change may be left behind."""
+    """The change comes at every instant around the end of a delivery, and no change may be left behind."""
 
     async def scenario() -> None:
         for number in range(40):
@@ -408,7 +408,7 @@ def test_clocks_of_sites_travel_with_the_changes_of_their_cell(streams_bench: St
 
 
 def test_notices_travel_only_after_all_changes(streams_bench: StreamsBench) -> None:
-    """What a peer holds is compared with what we hold: changes on their way would look like a difference."""
+    """The owner compares the cells of a backup with its own, and changes on their way would look like a difference."""
 
     async def scenario() -> None:
         streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)

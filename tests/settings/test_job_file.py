@@ -1,4 +1,7 @@
-"""A job file says a whole job, and each mistake in it is one sentence that names the place and what would do."""
+"""Test that a job file can state a whole job.
+
+Each mistake gives a sentence with its place and a remedy.
+"""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The bounds on what others can have a peer keep in memory, as they are in a crawl: tests that look at one lower it."""
+"""Test the real bounds on the memory that others can make a peer use. Other tests lower these bounds."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""Roles and records in a job file: what they say, which rule holds, and a clear sentence for each mistake."""
+"""Test roles and records in a job file: their values, which rule applies, and a clear sentence for each mistake."""
 
 from pathlib import Path
 from typing import Any

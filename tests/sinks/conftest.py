@@ -1,4 +1,4 @@
-"""A peer's directory as it grows, sinks of every kind over it, and what stands in them."""
+"""Fixtures of a growing peer's directory, and of sinks of every kind over the directory."""
 
 import os
 from collections import Counter
@@ -30,7 +30,7 @@ def mongo(tmp_path: Path) -> Iterator[MongoServer]:
 
 @pytest.fixture(params=["sqlite", "jsonl", "parquet", "mongodb"])
 def sink(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Read]:
-    """A sink of each kind: its name, and what reads it."""
+    """Give the name of a sink of each kind, and a function that reads the sink."""
     if request.param == "mongodb":
         uri = request.getfixturevalue("mongo").uri
         return uri, lambda: in_mongodb(uri)

@@ -1,4 +1,7 @@
-"""A sink that fails is tried again, longer and longer, and loses nothing; at the end it is not waited for for ever."""
+"""Test that a failing sink is tried again at growing intervals and loses nothing.
+
+The end of the crawl waits a bounded time for the sink.
+"""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A log is read by whole lines, in bounded batches, whatever stands at its end."""
+"""Test that a log is read by whole lines, in bounded batches, with any bytes at its end."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Names of sinks: what they say, what is wrong with those that say nothing, and that no password is ever shown."""
+"""Test the names of sinks: their meaning, the errors of wrong names, and that no password is ever shown."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Each kind of sink: whatever is repeated, broken off or named late, one document a key stands in it, none lacks."""
+"""Test that each kind of sink contains one document per key and misses none, after repeats, interruptions or late
+names."""
 
 import gc
 import sqlite3
@@ -21,7 +22,7 @@ Named = tuple[str, Read]
 
 
 async def exactly(read: Read, *directories: Directory) -> None:
-    """Fail unless exactly what these directories hold stands in the sink, once."""
+    """Fail unless the sink contains exactly the documents of these directories, each once."""
     found, counts = await read()
     for table in ("pages", "records"):
         assert {k: d for each in directories for k, d in each.expected[table].items()} == found[table]

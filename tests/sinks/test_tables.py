@@ -1,4 +1,4 @@
-"""What stands in which column of the sinks that have columns."""
+"""Test the columns of the sinks that have columns."""
 
 import msgspec
 import pytest

@@ -54,7 +54,7 @@ def warc_work(peer: Peer, target: str, kind: str = "warc") -> WarcWork:
 
 
 def files_at(target: str) -> dict[int, bytes]:
-    """Return what stands there, by number."""
+    """Return the contents of the files at the target, by number."""
     system, root = fsspec.core.url_to_fs(target)
     if not system.exists(root):
         return {}

@@ -19,7 +19,7 @@ from tests.support.sites.finished_crawl import CrawlToTheEnd
 pytestmark = [pytest.mark.sites, pytest.mark.timeout(600)]
 
 CRAWLER = "kadcrawl/"
-"""How its User-Agent begins; the truth is found on the same servers, by somebody else."""
+"""The beginning of the crawler's User-Agent. An independent crawl finds the truth on the same servers."""
 
 
 class Server(NamedTuple):
@@ -37,7 +37,10 @@ class Server(NamedTuple):
 
 @pytest.fixture
 def documentation() -> list[StoredSite]:
-    """The sites on disk; without them the test is skipped, unless KADCRAWL_REQUIRE_SITES says it must run."""
+    """Give the sites on disk.
+
+    Without sites the test is skipped, unless KADCRAWL_REQUIRE_SITES says that it must run.
+    """
     try:
         return sites()
     except SitesError as error:

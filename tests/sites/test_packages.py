@@ -1,4 +1,4 @@
-"""Packages are fetched once, appear whole or not at all, and what is amiss is said in one sentence."""
+"""Test that packages are fetched once, appear whole or not at all, and that each error is one sentence."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH of our own, so that apt-get and dpkg are what a test says."""
+    """Give a PATH of our own with the apt-get and dpkg of the test."""
     directory = tmp_path / "bin"
     directory.mkdir()
     for name in ("sh", "mkdir", "touch"):

@@ -1,4 +1,4 @@
-"""The static server serves a directory as any web server does, and tells what it was asked."""
+"""Test that the static server serves a directory as any web server does, and reports its requests."""
 
 import json
 import signal
@@ -57,7 +57,7 @@ def test_nothing_outside_the_root_is_served(root: Path, path: str) -> None:
 
 
 def test_files_are_kept_up_to_the_limit_and_read_again_beyond(root: Path) -> None:
-    """At the limit the page is kept; one byte less and it is not."""
+    """The page is kept at the limit. With one byte less it is not."""
     kept, read_again = StaticDirectory(root, len(PAGE)), StaticDirectory(root, len(PAGE) - 1)
     assert kept.reply("/").body == read_again.reply("/").body == PAGE
 

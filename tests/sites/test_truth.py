@@ -1,4 +1,4 @@
-"""The independent crawl reads links as browsers do; what it gets wrong, every test on real sites would believe."""
+"""Test that the independent crawl reads links as browsers do. Every test on real sites would repeat its errors."""
 
 import pytest
 

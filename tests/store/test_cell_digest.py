@@ -27,7 +27,7 @@ A, B = (url_key(SITE, f"http://a.example/{name}") for name in "ab")
     ],
 )
 def test_contributions_are_the_same_in_every_version(key: Key, state: int, expected: int) -> None:
-    """They are compared between peers."""
+    """Peers compare these values with each other."""
     assert f"{expected:032x}" == f"{contribution(key, state):032x}"
 
 

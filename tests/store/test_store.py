@@ -1,4 +1,4 @@
-"""The journal: what was acknowledged survives a crash, and what people read agrees with it."""
+"""Test the journal: acknowledged records survive a crash, and the log files agree with the journal."""
 
 import asyncio
 import errno
@@ -313,7 +313,7 @@ async def test_once_there_is_room_again_nothing_acknowledged_is_missing(tmp_path
 
 @pytest.fixture
 def full_disk(store: Store) -> Iterator[None]:
-    """A disk without room beyond what the WAL has already."""
+    """Simulate a disk without room beyond the present size of the WAL."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (Path(f"{store.journal.path}-wal").stat().st_size, limits[1]))
@@ -448,7 +448,7 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
 
 
 async def damaged(directory: Path, *statements: str) -> Store:
-    """Return the store of a directory once its file says something else than was written, or what opening it raises."""
+    """Open the store of a directory after these statements damaged its file, or raise the error of the opening."""
     store = opened(directory)
     for number in range(3):
         accept(store, number)

@@ -1,4 +1,4 @@
-"""Pages that are visited again: their rounds, how two histories of them merge, and what a crash leaves."""
+"""Test the rounds of pages that are visited again, the merge of two histories, and the state after a crash."""
 
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def test_to_be_done_in_the_first_round_is_no_news_of_a_later_one(store: Store) -
 @pytest.mark.parametrize("before", [None, 1, 2, 3, 4])
 @pytest.mark.parametrize("state", [2, 3, 4])
 def test_of_two_states_the_later_wins_whoever_brings_it(store: Store, before: int | None, state: int) -> None:
-    """The histories merge as sets do: in whatever order, the same comes out."""
+    """Histories merge as sets do: any order gives the same result."""
     if before is not None:
         entry = accept(store, 1)
         if before > PENDING:

@@ -52,7 +52,7 @@ def allocates(page: Page) -> dict[str, int]:
 
 
 def grows(page: Page, kept: list[bytearray] = []) -> dict[str, int]:  # noqa: B006 -- it is to leak
-    """Fill the memory over several pages; each page alone needs little."""
+    """Fill the memory over several pages. Each page alone needs little."""
     kept.append(bytearray(120 << 20))
     return {"pages": len(kept)}
 

@@ -1,4 +1,4 @@
-"""Work in turns: others go on in between, and of what takes long one at a time."""
+"""Test work in turns: other tasks run in between, and only one piece of long work runs at a time."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What comes alone goes at once; what comes in crowds goes together, and at the spacing."""
+"""Test that a single event passes at once, and that crowded events pass together at the interval."""
 
 from itertools import pairwise
 

@@ -62,7 +62,7 @@ def test_the_rate_is_of_what_is_fetched_meanwhile(
 
 
 def rows_in_states(*texts: str) -> list[PeerRow]:
-    """Return rows of peers whose states have these words; two peers refuse each of them."""
+    """Return rows of peers whose states have these words. Two peers refuse each of them."""
     states = {state_text(state, 2): state for state in PeerState}
     return [
         PeerRow(

@@ -66,5 +66,5 @@ def test_what_a_link_header_names(link: str, named: list[str]) -> None:
 
 @pytest.mark.parametrize("link", ["<", "<a>;", "<a>;b=", '<a>;b="', "<a>; ", "<a> ", ";", '<a>;"\\', '<a>;b="c"d'])
 def test_a_link_header_is_read_in_linear_time(link: str) -> None:
-    """The header has 65,536 bytes, the limit of a header; in quadratic time the test would take minutes."""
+    """The header has 65,536 bytes, the limit of a header. In quadratic time the test would take minutes."""
     assert [] == list(named_by_header(link * (65_536 // len(link)), "http://a.test/"))

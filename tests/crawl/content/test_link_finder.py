@@ -47,7 +47,7 @@ def found(
     told: Mapping[str, float] | None = None,
     known: tuple[str, ...] = (),
 ) -> FoundLinks:
-    """Return the links of a page; `told` are the dates that owners know, `known` the URLs.
+    """Return the links of a page. `told` are the dates that owners know, `known` the URLs.
 
     `body` is the body as sent, if it differs.
     """

@@ -1,4 +1,4 @@
-"""Test that a failing hook costs only the records of its page; the next page has its own."""
+"""Test that a failing hook costs only the records of its page. The next page has its own."""
 
 import asyncio
 import json

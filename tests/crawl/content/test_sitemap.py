@@ -250,7 +250,7 @@ def test_no_content_costs_more_than_it_may(content: str, monkeypatch: pytest.Mon
 
 
 def distinct(form: str, count: int) -> str:
-    """Return markup of this form in which a number differs; % stands for the value of an attribute."""
+    """Return markup of this form in which a number differs. % stands for the value of an attribute."""
     return "".join(form.replace("%", "''").format(number) for number in range(count))
 
 

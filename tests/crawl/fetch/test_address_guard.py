@@ -1,4 +1,4 @@
-"""Test that no request leaves for an address that is not public, in whatever form the address is written."""
+"""Test that no request leaves for an address that is not public, in any form of the address."""
 
 import errno
 import socket

@@ -1,4 +1,4 @@
-"""Test that one request ends in one `FetchResult` with at most one failure, whatever the server does."""
+"""Test that one request ends in one `FetchResult` with at most one failure, for any server."""
 
 import asyncio
 import gzip

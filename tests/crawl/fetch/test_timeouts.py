@@ -11,7 +11,7 @@ LIMITS = Limits(
 )
 
 Event = tuple[float, int]
-"""The time when a number of bytes of the body came; -1 stands for the head of the answer."""
+"""The time when a number of bytes of the body came. -1 stands for the head of the answer."""
 
 
 def test_what_it_pauses_for_does_not_count() -> None:

@@ -23,7 +23,7 @@ ME, OTHER, THIRD = (Contact(bytes([n]) * 20, f"10.0.0.{n}", 1) for n in (1, 2, 3
 
 @dataclass
 class ForwarderWorld:
-    """Simulate the owners, the link and the intake for the forwarder; each site has the name of its owner."""
+    """Simulate the owners, the link and the intake for the forwarder. Each site has the name of its owner."""
 
     owners: dict[str, Contact] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)

@@ -57,7 +57,7 @@ class IntakeWorld:
 
 @pytest.fixture(params=[True])
 def intake_world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[IntakeWorld]:
-    """Build the intake and its parts with all cells open; depth counts unless the test asks for `by_depth` False."""
+    """Build the intake and its parts with all cells open. Depth counts unless the test asks for `by_depth` False."""
     store = Store(tmp_path, 0.0)
     store.begin(1)
     frontier, partitioner, totals, activity = (

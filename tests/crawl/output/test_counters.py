@@ -1,4 +1,4 @@
-"""Test that the counters fit into one message, whatever servers answer, and add up."""
+"""Test that the counters fit into one message for any answers of servers, and add up."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Test that WARC files are whole, valid and found again after any interruption; warcio and fastwarc judge."""
+"""Test that WARC files are whole, valid and found again after any interruption. Warcio and fastwarc judge."""
 
 import errno
 import gzip

@@ -96,7 +96,10 @@ def test_what_the_job_leaves_out_by_now_does_not_come_back() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_sitemap_makes_a_page_due_within_the_shortest_period(seed: int) -> None:
-    """The page changes its ways, and the sitemaps say at any moment that the page changed now or at any time."""
+    """The page changes its ways, and the sitemaps call the page changed at any moment.
+
+    They say that the change was now, or at any time.
+    """
     random = Random(seed)
     rules = Recrawl(Job(recrawl_after_s=DAY_S, recrawl_adaptive=True, recrawl_least_s=LEAST_S))
     now, visits = NOW, [NOW]

@@ -47,7 +47,7 @@ class SchedulerBench:
         return Visit(key, "a.test", f"http://a.test/{number}", 0, due, 9.0, "", "", "", "", 0)
 
     def fetch(self, count: int) -> list[Key]:
-        """Finish a number of pages for good; return their keys."""
+        """Finish a number of pages for good. Return their keys."""
         keys = []
         for entry in self.store.window("a.test", count):
             self.store.finish(entry, b"{}\n", visit=self._visit(entry.key, None))

@@ -420,7 +420,7 @@ def test_cutting_a_rule_at_its_wildcard_makes_nothing_else_of_it() -> None:
 
 
 def test_wildcards_are_weighed_in_one_walk() -> None:
-    """With backtracking this test would not end."""
+    """The test would not end with backtracking."""
     rules = parse(b"user-agent: *\ndisallow: /" + b"*a" * (WILDCARDS_MAX - 1) + b"*b", "kadcrawl")
     assert rules.allowed("http://h/" + "a" * 8000)
     assert not rules.allowed("http://h/" + "a" * 8000 + "b")
@@ -459,7 +459,7 @@ def test_the_longest_pattern_decides_and_allow_wins_a_tie() -> None:
 
 
 def weighed_one_by_one(rules: Rules, path: str) -> bool:
-    """Return the verdict of the longest pattern that matches; the function tries every pattern."""
+    """Return the verdict of the longest pattern that matches. The function tries every pattern."""
     strongest = (0, True)
     for allow, pattern in rules.rules:
         ends = pattern.endswith("$")
@@ -476,7 +476,7 @@ def test_rules_sorted_say_what_each_of_them_tried_says(rules: list[tuple[bool, s
 
 
 def test_only_what_a_rule_begins_with_is_tried_with_it() -> None:
-    """Thus a URL costs about the same whatever the number of rules."""
+    """The cost of a URL is about the same for any number of rules."""
     many = Rules((*((False, f"/{n:05}/") for n in range(40_000)), (True, "/20000/a"), (True, "/20000/a/b*")))
     assert not many.allowed("http://h/20000/")
     assert many.allowed("http://h/20000/a/b")

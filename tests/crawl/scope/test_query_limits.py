@@ -1,4 +1,4 @@
-"""Test that a path gets its limit of URLs with a query, whatever else is counted."""
+"""Test that a path gets its limit of URLs with a query, with any other counts."""
 
 import pytest
 

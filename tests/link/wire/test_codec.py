@@ -1,4 +1,4 @@
-"""Bytes meant to cost more than they weigh: each is malformed, and what is built of it meanwhile is bounded."""
+"""Test bytes that would cost more than they weigh: each is malformed, and the memory for reading is bounded."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ TIMES_REASONS = 48
 which leaves 18 to 31; a collection of garbage may forget them at any time."""
 BESIDE = 64 * 1024
 JOB_BESIDE = 3 * MEGA
-"""What the lists of one job may cost beside, each with 10,000 texts of two letters."""
+"""The bytes that the lists of one job may cost besides, each with 10,000 texts of two letters."""
 ID = bytes(range(20))
 CONTACT = [ID, "10.0.0.1", 4160]
 
@@ -60,7 +60,7 @@ def packed(plain: object) -> bytes:
 
 
 def peak(data: bytes, kind: Any) -> int:
-    """Return how many bytes more than before are taken at a time while `data` is unpacked, as a message or not."""
+    """Return the peak of the bytes allocated while `data` is unpacked, as a message or not."""
     with pytest.raises(MalformedError):
         unpack(packed(["Nobody"]), kind, BYTES_MAX)  # What is made once is made.
     tracemalloc.start()
@@ -79,12 +79,12 @@ def many(value: bytes, count: int = MEGA) -> bytes:
 
 
 def in_lists(value: bytes) -> bytes:
-    """As much of `value` as passes where a list may have 10,000."""
+    """Return as many copies of `value` as pass where a list may have 10,000 elements."""
     return b"\xdc" + (100).to_bytes(2, "big") + (b"\xdc" + (ROWS_MAX).to_bytes(2, "big") + value * ROWS_MAX) * 100
 
 
 def tagged(tag: str, count: int, *fields: bytes) -> bytes:
-    """Return a message of so many values, of which these are given."""
+    """Return a message of this number of values that begins with these fields."""
     return bytes([0x90 + count]) + packed(tag) + b"".join(fields)
 
 
@@ -238,7 +238,7 @@ def test_patterns_that_take_long_to_read_together_are_malformed() -> None:
 
 
 def test_a_key_that_stands_twice_is_malformed() -> None:
-    """In each map there is; once it passes."""
+    """This holds for each map of the wire. A key that stands once passes."""
     row = PeerRow(
         Contact(ID, "h", 1), PeerState.IDLE, 1, 2, 3, PeerCounters(failed={"dns": 7}, left_out={"depth": 9}), 0, 0
     )
@@ -267,7 +267,7 @@ def test_a_key_that_stands_twice_is_malformed() -> None:
 
 
 def test_what_others_may_write_otherwise_is_read_all_the_same() -> None:
-    """A whole number where a broken one may stand, and fields left out that have defaults, are no repeats."""
+    """A whole number in place of a broken one, and omitted fields that have defaults, are no repeats."""
     plain = ["Answer", [1, bytes(16), 0, 0, 0], [[CONTACT, "idle", 0, 0, 0, [0, 0, 0, 0, 0, 0, 0, {"dns": 1}], 0, 0]]]
     assert unpack(packed(plain), SwarmStatus, BYTES_MAX).rows[0].counters == PeerCounters(failed={"dns": 1})
     (row,) = unpack(packed(plain), Reply, BYTES_MAX).rows

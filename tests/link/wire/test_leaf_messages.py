@@ -1,4 +1,4 @@
-"""What a leaf says and hears: it survives the wire, nothing larger does, and the fullest answer fits a message."""
+"""Test that the messages of a leaf survive the wire, that nothing larger does, and that the fullest answer fits."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The wire: what is sent comes back the same, and nothing else gets through."""
+"""Test that each message comes back from the wire unchanged, and that nothing else gets through."""
 
 import msgpack
 import msgspec
@@ -265,7 +265,7 @@ def test_counts_hold_at_the_limit_and_not_beyond() -> None:
 
 
 def test_the_longest_urls_that_move_at_once_fit_a_message() -> None:
-    """Each with a site of its own, which is the URL itself if so partitioned, and as much robots.txt as goes along."""
+    """Each URL has a site of its own, which is the URL itself by the partition `url`, and the largest robots.txt."""
     limits = Limits()
     url = "http://a/".ljust(limits.url_chars_max, "x")
     robots = [RobotsRecord("http://a", bytes(ROBOTS_BYTES_MAX), 0.0)] * (ROBOTS_BATCH_BYTES_MAX // ROBOTS_BYTES_MAX)

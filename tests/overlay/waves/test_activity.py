@@ -1,4 +1,4 @@
-"""What a peer thinks of the end of the crawl."""
+"""Test the belief of one peer about the end of the crawl."""
 
 from kadcrawl.overlay.waves.activity import Activity
 

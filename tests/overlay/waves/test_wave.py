@@ -19,7 +19,7 @@ from kadcrawl.overlay.waves.wave import Waves
 
 
 class WaveSwarm:
-    """Peers with exact tables of which each knows a few contacts per bucket; `dead` ones do not answer."""
+    """Simulate peers with exact tables that each know a few contacts per bucket. `dead` peers do not answer."""
 
     def __init__(self, peers: int, seed: int, known: int = 3) -> None:
         random = Random(seed)
@@ -109,7 +109,8 @@ def described(rows: list[PeerRow], question: Question) -> tuple[Tally, list[Peer
 
 
 async def test_rows_of_peers_that_left_take_the_place_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many somebody has made up, or a crawl of years has seen: a budget goes by the rows of the rest."""
+    """A liar may invent any number of such rows, and a crawl of years may have as many. The page budget needs the
+    other rows."""
     swarm = WaveSwarm(40, seed=5)
     here = [PeerRow(contact, PeerState.IDLE, 0, 0, 1, PeerCounters(), 0, 0) for contact in swarm.contacts]
     gone = [replace(row, contact=Contact(row.contact.id[::-1], "10.9.9.9", 1), state=PeerState.LEFT) for row in here]

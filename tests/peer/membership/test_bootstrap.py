@@ -25,7 +25,7 @@ def secrets(data: Path) -> dict[str, str]:
 
 
 async def secrets_left(data: Path, key: SwarmKey, *seeds: str, then: SwarmKey | None = None) -> dict[str, str]:
-    """Let a swarm begin in this directory, change its key, and end; return the secrets that are left."""
+    """Let a swarm begin in this directory, change its key, and end. Return the secrets that are left."""
     async with Peer(keyed_config(data, key), Job(seeds=seeds)) as peer:
         await peer.begin(paused=True)
         if then is not None:
@@ -53,7 +53,7 @@ async def test_a_directory_of_another_swarm_stays_that_swarms(
 
 
 async def test_who_is_told_to_join_itself_comes_back_by_those_it_knew(make_peer: MakePeer, tmp_path: Path) -> None:
-    """As where all of a swarm are started by one command that names one of them."""
+    """The case occurs where one command that names one of the peers starts all peers of a swarm."""
     first = await make_peer("one", key=KEY, seeds=(HERE,))
     data = tmp_path / "two"
     async with Peer(keyed_config(data)) as peer:
@@ -81,7 +81,7 @@ async def test_a_directory_stays_with_its_swarm_even_without_keys(make_peer: Mak
 async def test_who_was_away_while_the_key_was_changed_comes_back_by_the_new_one(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
-    """Whom it knew lets it in by that, and is the one it knew."""
+    """The known peer lets the newcomer in by the former key, and is the peer that the newcomer knew."""
     first = await make_peer("one", key=KEY, seeds=(HERE,))
     data = tmp_path / "two"
     async with Peer(keyed_config(data)) as peer:

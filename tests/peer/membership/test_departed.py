@@ -1,4 +1,7 @@
-"""What a peer did stays in the totals when it leaves, is counted once when it is back, and takes little room."""
+"""Test that the counters of a peer stay in the totals after it leaves.
+
+They count once when the peer returns, and take little room.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -86,7 +89,7 @@ def nearest_known(target: int, count: int) -> list[Contact]:
 
 
 class Others:
-    """They take farewells, but for those that leave as well."""
+    """Simulate peers that accept the statistics of a leaving peer, unless they leave as well."""
 
     def __init__(self, *leaving: int) -> None:
         self._leaving = leaving
@@ -165,7 +168,7 @@ async def test_totals_keep_departed_peers_and_count_returning_peers_once(make_pe
 
 
 async def test_who_leaves_as_well_takes_no_farewell(make_peer: MakePeer) -> None:
-    """It has said already what it kept in mind."""
+    """The leaving peer has already sent the statistics that it kept."""
     peer = await make_peer("a")
     farewell = LeaveStats(id_bytes(1), [departed(1, 5)])
     assert Ok() == await peer._handlers.answer(farewell)

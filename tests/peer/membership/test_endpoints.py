@@ -1,4 +1,4 @@
-"""Where a peer listens, and the first words of a newcomer, where packets are lost."""
+"""Test the addresses at which a peer listens, and the first messages of a newcomer where packets are lost."""
 
 import asyncio
 from collections.abc import Callable

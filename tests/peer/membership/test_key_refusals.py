@@ -1,4 +1,4 @@
-"""A peer that was not told of a change of keys finds out that the others do not let it in, and says so."""
+"""Test that a peer without news of a key change notices the refusals of the others, and says so."""
 
 import asyncio
 from pathlib import Path

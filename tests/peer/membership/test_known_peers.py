@@ -1,4 +1,4 @@
-"""Whom a peer knew, as journaled."""
+"""Test the known peers that a peer journals."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Under which ID a peer enters: its directory's, or of a few the one that splits the largest range it hears of."""
+"""Test the ID under which a peer enters: the ID of its directory, or of a few IDs the one for the largest range."""
 
 import asyncio
 from pathlib import Path
@@ -157,7 +157,7 @@ def test_what_is_missing_or_impossible_is_passed_over() -> None:
 
 
 class Alone:
-    """The overlay of a peer that is the only one."""
+    """The overlay of a peer that is alone."""
 
     def __init__(self, slow: bool = False) -> None:
         self.asked = self.most = self.under_way = 0

@@ -1,4 +1,4 @@
-"""What one peer takes the swarm to be told: the later order counts, in whatever order they come."""
+"""Test that the later order counts for a peer, in whatever sequence orders arrive."""
 
 from hypothesis import given, strategies as st
 

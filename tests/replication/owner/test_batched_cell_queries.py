@@ -1,4 +1,4 @@
-"""Questions about cells travel together, and who keeps silent is remembered, in bounded number."""
+"""Test that queries about cells travel together, and that a bounded number of silent peers is remembered."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -21,7 +21,7 @@ class TakeOverClient:
         self.asked: list[list[int]] = []
         self.down = False
         self.about: int | None = None
-        """The only cell it answers about, whatever was asked."""
+        """The only cell in the answer, for any query."""
 
     async def ask(self, to: Contact, message: TakeOver, expected: Any, deadline_s: float) -> TakeOverAnswer:
         await asyncio.sleep(0.01)

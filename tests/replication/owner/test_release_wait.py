@@ -1,4 +1,4 @@
-"""For how long a cell stays closed on the word of others."""
+"""Test how long a cell stays closed because of the statements of other peers."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ONE, OTHER = Cell(1), Cell(2)
 
 
 def waits(releases: ReleaseWait, cell: Cell, began: float, until: float) -> float:
-    """Wait a second at a time for as long as there is patience; return until when."""
+    """Wait in steps of one second while the cell stays closed. Return the time of the end."""
     now = began
     while now < until and releases.may_wait(cell, now, now):
         now += 1.0

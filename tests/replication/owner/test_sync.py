@@ -106,9 +106,9 @@ def test_a_cell_moves_only_when_its_requests_are_over(play: Play) -> None:
 
 @pytest.mark.parametrize("backups", ["before", "after"])
 def test_a_cell_that_waits_for_its_last_requests_is_copied_meanwhile(play: Play, backups: str) -> None:
-    """Who began the swarm took links when there was nobody to copy them to, and a request may take minutes.
+    """The first peer accepted links before any peer could take copies, and a request may take minutes.
 
-    Its backups come before its next owner, or after.
+    The backups of the cell come before its next owner, or after.
     """
 
     async def scenario(swarm: SyncSwarm) -> None:
@@ -163,7 +163,7 @@ def test_a_page_in_hand_when_its_cell_moves_is_left_to_whoever_has_it(play: Play
 
 @pytest.mark.parametrize("untold", [True, False])
 def test_sites_of_a_crawled_cell_without_clocks_are_left_alone(play: Play, untold: bool) -> None:
-    """Whatever others told: it may have asked since."""
+    """The answers of other peers do not matter: the owner may have asked the site since."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm.join(1)
@@ -190,7 +190,7 @@ def test_sites_of_a_crawled_cell_without_clocks_are_left_alone(play: Play, untol
 
 
 def test_a_peer_that_appears_during_a_takeover_is_heard_before_the_opening(play: Play) -> None:
-    """It may be crawling it."""
+    """The peer that appears may be crawling the cell."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 6)
@@ -230,7 +230,10 @@ def test_whoever_is_lost_is_not_waited_for_by_what_is_being_released(play: Play)
 
 
 def test_who_finds_that_another_still_crawls_its_cell_stops(play: Play) -> None:
-    """It came while nobody knew, e.g. as the one it was released for had gone: it waits until that one is through."""
+    """The other peer began while nobody knew, e.g. because the next owner at its release had gone.
+
+    The owner waits until the other peer has finished.
+    """
 
     async def scenario(swarm: SyncSwarm) -> None:
         old = await swarm.join(1)
@@ -369,7 +372,8 @@ def test_after_a_crash_each_site_is_left_alone_for_a_full_delay(play: Play) -> N
 
 @pytest.mark.parametrize("died", [False, True])
 def test_after_a_crash_a_site_nobody_knows_is_left_alone_as_well(play: Play, died: bool) -> None:
-    """The dead owner may have asked it before anybody else had a URL of it; if nobody died there is no need."""
+    """The dead owner may have asked the site before another peer had a URL of the site. If nobody died, no wait is
+    needed."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         for _ in range(3):
@@ -399,7 +403,7 @@ def test_a_chain_of_crashes_each_after_the_swarm_has_healed_loses_nothing(play: 
 
 
 def test_what_was_acknowledged_survives_any_two_that_die_then_and_there(play: Play) -> None:
-    """Links are offered all the time; two peers die at any moment, a third at the next one that is quiet."""
+    """Links are offered all the time. Two peers die at any moment, a third at the next quiet moment."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 6, urls=1)
@@ -420,7 +424,7 @@ def test_what_was_acknowledged_survives_any_two_that_die_then_and_there(play: Pl
 
 
 def test_a_backup_replaced_during_its_first_records_is_told_to_drop_them(play: Play) -> None:
-    """When it was asked it had nothing, so nobody else would ever say anything to it."""
+    """The backup had nothing when it was asked, so no other peer would ever tell it to drop the records."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         for _ in range(3):
@@ -480,7 +484,7 @@ def test_a_source_is_told_to_drop_only_when_the_backups_have_what_it_had(play: P
 @pytest.mark.parametrize("noticed", [True, False], ids=["noticed", "unnoticed"])
 @pytest.mark.parametrize("disk", ["same", "old", "none"])
 def test_a_peer_restarted_catches_up_before_it_crawls(play: Play, disk: str, noticed: bool) -> None:
-    """Whether the others have missed it or not."""
+    """The test runs with peers that noticed the absence, and with peers that did not."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
@@ -522,7 +526,7 @@ def test_a_peer_that_was_away_crawls_nothing_before_it_has_synced_again(play: Pl
 
 
 def test_a_returning_peer_without_answers_goes_on_alone_after_a_while(play: Play) -> None:
-    """It is more likely cut off than the last of all; and of its copies the others may have done much."""
+    """The peer is more likely cut off than the last of the swarm, and the others may have done much of its copies."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
@@ -549,7 +553,7 @@ def test_a_peer_that_was_away_and_alone_before_goes_on_at_once(play: Play) -> No
 
 
 def test_a_sync_begun_before_a_stall_opens_nothing_after_it(play: Play) -> None:
-    """What the others said before may not hold any more: they are asked again."""
+    """The earlier answers of the others may be out of date, so the peer asks again."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 4)
@@ -635,7 +639,7 @@ def test_the_owner_learns_of_a_page_finished_after_its_cell_was_dropped(play: Pl
 
 
 def test_a_copy_that_differs_is_found_by_the_repair(play: Play) -> None:
-    """However it came about: here a backup's records vanish, and another's know more."""
+    """The cause of the difference does not matter: here a backup loses records, and another backup knows more."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
@@ -758,7 +762,7 @@ def test_peers_that_come_and_go_at_once_for_a_while_end_whole(play: Play) -> Non
 
 
 def test_a_join_moves_what_the_newcomer_is_to_hold_and_little_else(play: Play) -> None:
-    """Records travel to the newcomer and to backups that lack them; a backup that has them all is sent none."""
+    """Records travel to the newcomer and to backups that lack them. A backup that has all of them receives none."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5, urls=60)
@@ -816,7 +820,7 @@ EMPTY_DIGEST = CellSummary(NOWHERE, 1, 1, bytes(16))
     ],
 )
 def test_a_cell_that_does_not_exist_harms_nobody(play: Play, message: Any) -> None:
-    """The wire allows 24 bits; the job has fewer. No peer may end, now or when its owner falls silent."""
+    """The wire allows 24 bits, the job fewer. No peer may end, now or when the owner of the cell falls silent."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)

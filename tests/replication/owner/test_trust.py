@@ -1,4 +1,4 @@
-"""Who says that a page is done, and is believed: not whoever has no business with its cell."""
+"""Test which peers are trusted to say that a page is done: no peer far from the cell."""
 
 import asyncio
 
@@ -110,7 +110,7 @@ def false_batches() -> list[Batch]:
 
 
 def test_nobody_believes_records_from_far(play: Play) -> None:
-    """Nor whoever is believed by the owner, and would pass them on."""
+    """The same holds for a peer that the owner trusts and that would pass the records on."""
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, PEERS)

@@ -1,4 +1,7 @@
-"""How much a peer has done on its word, and how many peers are remembered for cells."""
+"""Test the limit on the work that statements of a peer cause.
+
+Also tested is the limit on the number of peers remembered for cells.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The firstdiff map: a newcomer takes exactly what it is nearer to, and little else is looked at (P1 1.3.2)."""
+"""Test that a newcomer takes exactly the placements nearer to it, and that little else is read (P1 1.3.2)."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ from kadcrawl.replication.placement.placement import HOLDERS, OWNER, holders, pl
 
 BITS = 16
 ME = 0b1000 << 156
-"""Of the tables, whose IDs and places differ in the top four bits."""
+"""The peer of the tables, whose IDs and places differ in the top four bits."""
 
 
 def place_of_top(top: int) -> int:
@@ -27,7 +27,7 @@ def filled_map(me: int, placements: dict[Placement, int]) -> CellMap:
 
 
 def nearer_to(newcomer: int, me: int, placements: dict[Placement, int]) -> set[Placement]:
-    """By brute force: every placement is looked at."""
+    """Return the placements nearer to the newcomer by brute force."""
     return {placement for placement, at in placements.items() if newcomer ^ at < me ^ at}
 
 
@@ -123,9 +123,10 @@ def test_the_map_is_exact_after_any_changes(
 
 @pytest.mark.parametrize("stored", [1_000, 4_000])
 def test_examined_follows_what_moves_not_what_is_stored(stored: int) -> None:
-    """Places anywhere, the worst case: of the farther buckets half the places go, so at most twice what moves is read.
+    """Places are anywhere, the worst case.
 
-    One newcomer may have bad luck; the sum over many must not.
+    Of the farther buckets half the places go, so at most twice the moved placements are read. A single newcomer may
+    have bad luck, but the sum over many must not.
     """
     random = Random(stored)
     examined = moved = 0

@@ -1,4 +1,7 @@
-"""Which cells a peer holds, for whom, and what a coming or going peer changes about it."""
+"""Test the cells that a peer holds, and its role for each.
+
+Also tested are the changes by a joining or leaving peer.
+"""
 
 import pytest
 from hypothesis import strategies as st
@@ -131,7 +134,7 @@ def test_a_newcomer_at_the_place_of_a_backup_is_to_hold_its_copy(holdings: Holdi
 
 
 def test_a_backup_that_the_overlay_gets_to_know_takes_nothing_from_itself(holdings: Holdings) -> None:
-    """It was found by a lookup, and is heard of only now."""
+    """A lookup had found the backup, and the overlay hears of the backup only now."""
     holdings.own(CELL, 0.0)
     holdings.back_up_at(CELL, [A])
     assert [] == holdings.joined(A.number)[1]
@@ -153,7 +156,7 @@ def test_a_copy_whose_role_is_unknown_keeps_the_one_it_had(holdings: Holdings) -
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Whatever happens in whatever order, the indices say what a look at every cell would."""
+    """Check that the indices equal a scan of all cells, for any events in any order."""
 
     cells = st.integers(0, 5).map(Cell)
     peers = st.integers(1, 4).map(contact)

@@ -1,4 +1,4 @@
-"""Three distinct peers hold each cell, and that is what makes the loss of any two harmless."""
+"""Test that three distinct peers hold each cell, so that the loss of any two is harmless."""
 
 from itertools import combinations
 from random import Random
@@ -70,7 +70,7 @@ def test_holders_are_distinct_as_many_as_there_can_be_and_led_by_the_owner(peers
 def test_each_backup_is_the_nearest_to_its_key_of_those_not_chosen(
     peers: list[int], cell: Cell, random: Random
 ) -> None:
-    """In whatever order the swarm is listed: all peers choose alike."""
+    """All peers choose alike, for any order of the list of peers."""
     chosen = holders_in(peers, cell)
     random.shuffle(peers)
     assert chosen == holders_in(peers, cell)

@@ -383,6 +383,6 @@ def key_in_cell(cell: int, number: int) -> Key:
 
 
 def filter_bytes(store: Store) -> int:
-    """Return what all slices in memory take, of cells that have some."""
+    """Return the bytes of all epoch filters in memory."""
     assert store.expiring_filters is not None
     return sum(one.size_bytes for seen in store.expiring_filters._cells.values() for one in seen.epoch_filters)

@@ -1,4 +1,4 @@
-"""A cell's slices survive the wire to the byte; whatever else comes from there is refused before it costs anything."""
+"""Test that epoch filters survive the wire to the byte, and that other bytes are refused before they cost memory."""
 
 import tracemalloc
 from math import ceil

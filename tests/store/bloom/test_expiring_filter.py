@@ -1,4 +1,4 @@
-"""What was met lately is known, what was met long ago is forgotten, and nothing else is taken for either (P4)."""
+"""Test that recent keys are known and old keys forgotten, with no other errors than the design allows (P4)."""
 
 import math
 from itertools import combinations_with_replacement
@@ -22,7 +22,7 @@ engines = pytest.mark.parametrize("filters", list(ENGINES))
 
 
 def fetch_unseen(seen: ExpiringFilter, links: list[Key], now: float) -> set[Key]:
-    """Fetch what was not seen, as the paper's `request_seen` decides; return that."""
+    """Fetch the unseen keys, as the paper's `request_seen` decides. Return these keys."""
     fetched = set()
     for key in links:
         if not seen.contains(key, now):
@@ -258,7 +258,7 @@ def test_joins_associate_in_what_is_seen_and_for_how_long(filters: str) -> None:
 
 @engines
 def test_copies_of_one_history_stay_one_filter(filters: str) -> None:
-    """A backup has heard of the same keys in another order, and not yet of the last ones."""
+    """A backup has heard of the same keys in another order, and not yet of the last keys."""
     met = site_keys("history", 4_000)
     owner, backup = (ExpiringFilter(Period(epochs=1, error=1e-3, filters=filters)) for _ in range(2))
     for seen in (owner, backup):

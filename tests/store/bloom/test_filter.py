@@ -1,4 +1,4 @@
-"""Filters of both engines err as designed, are asked alike one by one and together, and need what they need."""
+"""Test that filters of both engines err as designed, answer alike singly and together, and need the stated memory."""
 
 import sys
 from math import exp

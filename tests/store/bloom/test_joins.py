@@ -1,4 +1,4 @@
-"""Holders come to have the same slices whatever each had, nothing that one knows is hidden, and errors stay bounded."""
+"""Test that holders converge to the same epoch filters from any state, hide no known key, and keep errors bounded."""
 
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ class Holder:
         return self.store.cells.get(CELL) == other.store.cells.get(CELL)
 
     async def sync(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """What `CatchUp` does with the slices, and then the stream of copies; `meanwhile` happens in between."""
+        """Exchange epoch filters as `CatchUp` and then the replication stream do. `meanwhile` happens in between."""
         for push in (False, True):
             for other in self.others:
                 if not self.is_like(other):
@@ -171,7 +171,7 @@ async def test_who_has_the_same_under_other_names_takes_the_owners(make_owner: M
 async def test_what_would_err_too_much_is_left_out_and_all_are_alike(
     make_owner: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Five strangers, each of whose filters is full, meet one by one."""
+    """Five peers that have not met, each with full filters, meet one by one."""
     period = Period(HOUR, 1, error=0.01)
     owner = make_owner(4, period)
     for number, holder in enumerate([owner, *owner.others]):
@@ -248,7 +248,7 @@ def test_what_is_added_after_a_join_leaves_it_fit_to_travel() -> None:
 
 
 def test_a_join_of_equal_shaped_filters_needs_little_extra_memory() -> None:
-    """Each of them is put in order by what stands for its bits, once, however many pairs there are."""
+    """A value for the bits of each filter sorts the filters once, however many pairs exist."""
     alone = [full(number, 20_000, 1e-2) for number in range(5)]
     one, other = EpochFilter(0, engine("pybloom"), 1e-2), EpochFilter(0, engine("pybloom"), 1e-2)
     for slice, parts in ((one, alone[:3]), (other, alone[3:])):

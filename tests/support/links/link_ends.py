@@ -22,7 +22,7 @@ Address = tuple[str, int]
 async def link(
     answer: Callable[[Hello], Message] | None = None, slow: Callable[[Hello], Awaitable[Message]] | None = None
 ) -> AsyncIterator[tuple[LinkServer, LinkClient, Address]]:
-    """Give both ends; `answer` answers Hello at once, `slow` slowly."""
+    """Give both ends. `answer` answers Hello at once, `slow` slowly."""
     server, client = LinkServer(BYTES_MAX), LinkClient(BYTES_MAX)
 
     async def handler(hello: Hello) -> Message:

@@ -12,7 +12,7 @@ import briskdb
 
 
 class MongoServer:
-    """Run the server as a context manager; `uri` names a database of its own."""
+    """Run the server as a context manager. `uri` names a database of its own."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -46,7 +46,7 @@ class Names(AbstractResolver):
 
 @dataclass
 class Listener:
-    """Count the connections to a port of this machine, whatever the address."""
+    """Count the connections to a port of this machine, at any address."""
 
     port: int = 0
     connections: int = 0

@@ -1,4 +1,7 @@
-"""A server that answers byte by byte from a row of a table, and for ever where the row says so."""
+"""A server that answers byte by byte from a row of a table.
+
+The answer has no end where the row says so.
+"""
 
 import asyncio
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ Target = tuple[str, int]
 
 
 def certificate(directory: Path, *names: str, days: float = 1) -> Path:
-    """Write a self-signed certificate for these names and addresses, and its key, into one file; return the file.
+    """Write a self-signed certificate for these names and addresses, and its key, into one file. Return the file.
 
     The certificate is valid from two days ago until this number of days from now. With -1 the certificate has expired.
     """

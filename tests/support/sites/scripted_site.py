@@ -84,7 +84,7 @@ class ScriptedSite:
             self._running.discard(task)
 
     async def _answer(self, steps: Sequence[Step], writer: asyncio.StreamWriter) -> bool:
-        """Take the steps; return whether to read another request."""
+        """Take the steps. Return whether to read another request."""
         for step in steps:
             if isinstance(step, bytes):
                 writer.write(step)

@@ -24,7 +24,7 @@ Tests run at the same time, and a port may pass from the peers of a test to the 
 """
 PIPE = asyncio.subprocess.PIPE
 STARTED: list[asyncio.subprocess.Process] = []
-"""The processes that the current test started; conftest.py ends the processes that a failed test leaves."""
+"""The processes that the current test started. Conftest.py ends the processes that a failed test leaves."""
 
 
 class Run:

@@ -73,7 +73,7 @@ class LenderBench:
         return Lent(True)
 
     async def report(self, borrower: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
-        """Report the `number`th loan; return the loans that go on."""
+        """Report the `number`th loan. Return the loans that go on."""
         one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s), [], [], False)
         return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(borrower, [one]))).active]
 

@@ -31,7 +31,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
 
 
 async def swarm(make_peer: MakePeer, names: str, **job: object) -> list[Peer]:
-    """Return a peer for each letter; the first peer began the swarm."""
+    """Return a peer for each letter. The first peer began the swarm."""
     first = await make_peer(names[0], **job)
     return [first, *[await make_peer(name, join=first) for name in names[1:]]]
 

@@ -10,7 +10,7 @@ from sim.loop import SimLoop
 
 @pytest.fixture
 def loop() -> Iterator[SimLoop]:
-    """Give a simulated world; an error in any of its tasks or callbacks fails the test."""
+    """Give a simulated world. An error in any of its tasks or callbacks fails the test."""
     errors: list[dict[str, object]] = []
     loop = SimLoop(1)
     loop.set_exception_handler(lambda _, context: errors.append(context))

@@ -217,7 +217,7 @@ class SyncSwarm:
         return peer
 
     async def kill(self, *peers: FakePeer) -> None:
-        """End peers as SIGKILL does, all at the same moment; the others notice in their own time."""
+        """End peers as SIGKILL does, all at the same moment. The others notice in their own time."""
         for peer in peers:
             del self.peers[peer.contact.id]
         for peer in peers:
@@ -239,7 +239,7 @@ class SyncSwarm:
         await self.kill(peer)
 
     async def freeze(self, peer: FakePeer) -> None:
-        """Stop a peer as seen by the others; its own state stays the same."""
+        """Stop a peer as seen by the others. Its own state stays the same."""
         peer.frozen = True
         for other in self.peers.values():
             self.loop.call_later(self.random.uniform(*DETECTED_S), self._miss, other, peer)
@@ -359,7 +359,7 @@ class SyncSwarm:
         ]
 
     def unsettled(self) -> str:
-        """Return the differences from a settled swarm when nothing happens any more; the text is empty if all is
+        """Return the differences from a settled swarm when nothing happens any more. The text is empty if all is
         well."""
         for cell in sorted({cell_of(one, BITS) for one in self.acknowledged}):
             expected = self.holders(cell)
