@@ -245,7 +245,7 @@ async def test_what_is_refused_by_default_is_explained(tmp_path: Path) -> None:
 
 
 async def test_what_is_refused_is_said_while_the_crawl_goes_on(tmp_path: Path) -> None:
-    """The refusal is printed once, whichever peer met it first.
+    """The refusal is printed once for all peers.
 
     A user who waits for the summary would otherwise wait in vain.
     """

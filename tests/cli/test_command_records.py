@@ -143,7 +143,7 @@ def test_rules_can_be_tried_on_a_saved_page(tmp_path: Path) -> None:
 
 
 def test_no_page_steers_the_terminal_of_who_tries_rules_on_it(tmp_path: Path) -> None:
-    """Records keep their values whatever a terminal makes of the characters. The printed text stays the same."""
+    """Records keep their values for any terminal. Characters that a person sees stay as they are."""
     page, job = tmp_path / "page.html", tmp_path / "job.toml"
     title = "a\x9b2J\u202ebc\u200b\U000e0041\x7f \u4e2d\U0001f600"
     page.write_text(f"<meta charset=utf-8><h1>{title}</h1>", encoding="utf-8")

@@ -62,7 +62,7 @@ class CrawlerWorld:
     page_feed: PageFeed = field(default_factory=PageFeed)
     requests: list[str] = field(default_factory=list)
     connected: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
-    """Functions to await, one by one, while a request waits for its connection."""
+    """Functions to await in turn while a request waits for its connection."""
     failures: list[FetchError] = field(default_factory=list)
     """The failures of the first requests."""
     may: bool = True

@@ -82,7 +82,7 @@ def test_a_pipe_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_key_in_place_of_a_file_is_not_repeated() -> None:
-    """The typed key is in the history of a shell, but should not be in a log of errors as well."""
+    """The typed key is in the history of a shell, and should not be in a log of errors."""
     for name in (OLD.text, f"./{OLD.text}", OLD.text.upper()):
         with pytest.raises(ConfigError, match="that is a key where the name of a file is wanted") as refusal:
             read_key(Path(name))
@@ -169,5 +169,5 @@ def test_a_new_key_is_random_in_all_its_bytes() -> None:
 
 
 def test_two_keys_are_good_for_an_hour_and_no_longer() -> None:
-    """README and SECURITY.md name the hour. A peer left out stays able to talk for that long."""
+    """README and SECURITY.md name the hour. A peer that is to be left out stays in the swarm for that long."""
     assert 3600.0 == OVERLAP_S

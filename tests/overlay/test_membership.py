@@ -172,7 +172,10 @@ def test_evicted_peers_are_kept_for_the_way_back_but_not_all() -> None:
 
 
 def test_a_silent_non_member_near_us_is_retried_soon_and_then_rarely() -> None:
-    """The non-member may have come while this peer was cut off, and the peers that named it will not do so again."""
+    """The non-member may have come while this peer was cut off.
+
+    The peers that named the non-member will not do so again.
+    """
     record = Record(unreached_max=2)
     peers = record.membership
     peers.heard(contact(8), 0)

@@ -1,4 +1,4 @@
-"""Test a directory whose journal opens but contains wrong values: the error says so, and what to do."""
+"""Test the error and the advice for a directory whose journal opens but contains wrong values."""
 
 import sqlite3
 from contextlib import closing

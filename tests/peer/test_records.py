@@ -1,6 +1,6 @@
 """Test roles and records of a whole crawl: which links are followed, and which records each page gives once.
 
-Also tested is which peer's job may extract them.
+Also tested is the permission that the hooks of a job need.
 """
 
 import asyncio

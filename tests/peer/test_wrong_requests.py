@@ -93,7 +93,7 @@ async def test_who_names_itself_nowhere_again_and_again_is_banned(make_peer: Mak
 async def test_what_an_honest_peer_may_be_refused_gets_nobody_banned(
     make_peer: MakePeer, tmp_path: Path, question: Message
 ) -> None:
-    """A peer whose table is out of date takes itself for an owner, and a peer of another release asks for news."""
+    """A peer with an old table takes itself for an owner. A peer of another release asks to hear of the mismatch."""
     peer = await make_peer("one", key=KEY)
     for _ in range(REPEATS):
         with suppress(RemoteError):

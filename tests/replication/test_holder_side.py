@@ -400,7 +400,10 @@ def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench:
 
 
 def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: HolderBench) -> None:
-    """After a partition two owners may exist for a moment, and one may drop records that the other counts on."""
+    """Two owners may exist for a moment after a partition.
+
+    The first may have this peer drop records that the second counts on.
+    """
 
     async def scenario() -> None:
         bench.know(NEAR)

@@ -408,7 +408,7 @@ def test_clocks_of_sites_travel_with_the_changes_of_their_cell(streams_bench: St
 
 
 def test_notices_travel_only_after_all_changes(streams_bench: StreamsBench) -> None:
-    """The owner compares the cells of a backup with its own, and changes on their way would look like a difference."""
+    """The owner compares the cells of a backup with its own cells. Changes on the way would look like a difference."""
 
     async def scenario() -> None:
         streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)

@@ -849,7 +849,7 @@ def test_all_of_a_loan_done_leaves_nothing_behind(make_frontier: Make, frontier_
 
 
 def take_and_finish_all(frontier: Frontier, store: Store, now: float) -> list[FrontierEntry]:
-    """Take and finish all entries, one after the other."""
+    """Take and finish all entries in turn."""
     found = []
     while (entry := frontier.next(now)) is not None:
         found.append(entry)
@@ -945,7 +945,7 @@ def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make_frontier:
 def test_sites_that_answer_use_all_requests_there_may_be(
     make_frontier: Make, frontier_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests reserved for first connections serve first connections once there are enough of them."""
+    """Sites that answer get the requests reserved for first connections, once there are as many such sites."""
     monkeypatch.undo()
     frontier = make_frontier(delay_s=0.0, fetches_max=64, site_connections_max=8)
     feed = Feed(frontier_store, frontier)

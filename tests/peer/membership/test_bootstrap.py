@@ -81,7 +81,7 @@ async def test_a_directory_stays_with_its_swarm_even_without_keys(make_peer: Mak
 async def test_who_was_away_while_the_key_was_changed_comes_back_by_the_new_one(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
-    """The known peer lets the newcomer in by the former key, and is the peer that the newcomer knew."""
+    """The known peer lets the returning peer in by the new key, and is the same peer as before."""
     first = await make_peer("one", key=KEY, seeds=(HERE,))
     data = tmp_path / "two"
     async with Peer(keyed_config(data)) as peer:

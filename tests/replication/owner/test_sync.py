@@ -526,7 +526,10 @@ def test_a_peer_that_was_away_crawls_nothing_before_it_has_synced_again(play: Pl
 
 
 def test_a_returning_peer_without_answers_goes_on_alone_after_a_while(play: Play) -> None:
-    """The peer is more likely cut off than the last of the swarm, and the others may have done much of its copies."""
+    """The peer is more likely cut off than the last of the swarm.
+
+    The others may have done much of the work in its copies.
+    """
 
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)

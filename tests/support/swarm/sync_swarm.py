@@ -442,7 +442,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
 
 
 async def swarm_of(swarm: SyncSwarm, peers: int, urls: int = 3) -> None:
-    """Let a number of peers join, one after the other, and accept URLs of every cell."""
+    """Let a number of peers join in turn, and accept URLs of every cell."""
     for _ in range(peers):
         await swarm.join()
         await asyncio.sleep(0.5)
