@@ -9,7 +9,7 @@ a lost peer lack a copy then, and their next sync finds another backup. The stre
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.keys import Cell, Key
@@ -21,6 +21,7 @@ from kadcrawl.link.wire.messages import (
     Contact,
     KeepEpochFilters,
     KeptFilterPart,
+    Message,
     ReplicaAssigned,
     Replicate,
     Replicated,
@@ -45,6 +46,8 @@ QUEUE_MAX = 50_000
 """Changes waiting for one peer. With more the peer counts as lost, and a comparison finds the records it lacks."""
 
 log = logging.getLogger(__name__)
+
+Expected = TypeVar("Expected", bound=Message)
 
 MakeBatch = Callable[[Sequence[Key], Sequence[str]], Batch]
 """(keys, sites) -> the batch of their records as they are now."""
@@ -232,7 +235,7 @@ class Replicator:
                 for listener in self._events.copy_differs:
                     listener(stream.contact, Cell(unlike.cell))
 
-    async def _ask(self, stream: ReplicationStream, message: Any, expected: Any) -> Any:
+    async def _ask(self, stream: ReplicationStream, message: Message, expected: type[Expected]) -> Expected | None:
         """Return the answer of the stream's peer. None, after a pause, if there is none."""
         contact = stream.contact
         try:
