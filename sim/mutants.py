@@ -237,7 +237,7 @@ def holders_keep_silent(_: Any) -> Any:
 @mutant("kadcrawl.replication.placement.holdings:Holdings.joined")
 def newcomers_not_told(_: Any) -> Any:
     """No peer reports to a newcomer the cells that it owns now."""
-    return lambda self, newcomer: []
+    return lambda self, newcomer: ([], [])
 
 
 # --- copies and sync -------------------------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """Planted bugs: every seam exists, every mutant is removed again, and the judges find them."""
 
+from inspect import signature
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from kadcrawl.replication.placement.holdings import Holdings
 from sim.campaign import Hunt, hunt
 from sim.mutants import MUTANTS, QUICK, planted
 from sim.trial import Size
@@ -26,6 +28,29 @@ def test_a_mutant_replaces_what_stands_at_its_seam_and_no_longer(name: str) -> N
     with planted(name):
         assert at_seam(name) is not before
     assert at_seam(name) is before
+
+
+def parameters(method: Any) -> tuple[list[str], set[str], bool]:
+    """Return names of the positional and the keyword-only parameters, and whether any others are taken."""
+    function: Any = method.fget if isinstance(method, property) else method
+    found = signature(function).parameters.values()
+    positional = [one.name for one in found if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty]
+    variadic = any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in found)
+    return positional, {one.name for one in found if one.kind is one.KEYWORD_ONLY}, variadic
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_takes_the_arguments_of_what_it_replaces(name: str) -> None:
+    original, keywords, _ = parameters(at_seam(name))
+    with planted(name):
+        planted_names, planted_keywords, variadic = parameters(at_seam(name))
+    assert variadic or (len(original), keywords) == (len(planted_names), planted_keywords)
+
+
+def test_without_word_to_newcomers_no_cell_is_theirs() -> None:
+    with planted("newcomers_not_told"):
+        ours, our_backups = Holdings.joined(cast(Any, None), 1)
+    assert [] == ours == our_backups
 
 
 def test_no_mutant_plants_nothing() -> None:
