@@ -83,7 +83,7 @@ class PeerCallbacks:
     accept_here: AcceptHere
     """Accepts links of cells that this peer owns."""
     seeds_fingerprint: Callable[[], int]
-    """Returns the fingerprint of the seeds that the scope knows (peer/swarm_state.py)."""
+    """Returns the fingerprint of the seeds that the scope knows (peer/swarm/swarm_state.py)."""
     scope_is_final: Callable[[], bool] = lambda: True
     """Returns whether no seeds are known to be on their way here."""
     copying: Callable[[], int] = lambda: 0

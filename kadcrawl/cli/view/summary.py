@@ -105,7 +105,7 @@ def reasons(failed: Mapping[str, int]) -> str:
 
 def advice(failed: Mapping[str, int]) -> Iterator[str]:
     """Yield advice about failed URLs."""
-    if "address_refused" in failed:  # `crawl.fetched.Failure`, which commands do without.
+    if "address_refused" in failed:  # `FetchError.ADDRESS_REFUSED`; commands do not import the crawl.
         yield (
             "kadcrawl: address_refused means an address that is neither public nor allowed; if it is yours, begin "
             "anew, in another directory, with --allow-network"

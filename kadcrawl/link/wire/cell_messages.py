@@ -1,5 +1,5 @@
 """Messages about cells: replication to backups, and the move of cells to new owners (replication/owner/sync.py,
-replication/holder.py).
+replication/holder_side.py).
 
 A *cell* is the unit of ownership. Its *records* are the state of its URLs. A *holder* has records of a cell, its
 *owner* crawls it. A job that keeps no keys of finished URLs keeps *epoch filters*: the fingerprints of the keys

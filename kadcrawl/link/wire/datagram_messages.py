@@ -20,7 +20,7 @@ class Ping(Message, frozen=True):
     sender: IdBytes
     load: Small
     state_fingerprint: Fingerprint = 0
-    """Fingerprint of the sender's swarm state (peer/swarm_state.py), or 0 if it does not know the state yet."""
+    """Fingerprint of the sender's swarm state (peer/swarm/swarm_state.py), or 0 if it does not know the state yet."""
 
 
 class Pong(Message, frozen=True):

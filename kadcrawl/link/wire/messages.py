@@ -151,8 +151,8 @@ class Offer(Message, frozen=True):
 
     links: Annotated[list[Link], Meta(max_length=BATCH_MAX)]
     seeds_fingerprint: Fingerprint = 0
-    """Fingerprint of the sender's seeds (peer/swarm_state.py): a link out of scope by other seeds may be in scope by
-    these.
+    """Fingerprint of the sender's seeds (peer/swarm/swarm_state.py): a link out of scope by other seeds may be in scope
+    by these.
     """
 
 

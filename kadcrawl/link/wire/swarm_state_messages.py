@@ -19,7 +19,7 @@ class GetSwarmState(Message, frozen=True):
 
 
 class GotSwarmState(Message, frozen=True):
-    """The answer to GetSwarmState: the sender's swarm state (peer/swarm_state.py)."""
+    """The answer to GetSwarmState: the sender's swarm state (peer/swarm/swarm_state.py)."""
 
     stamp: Count
     """Stamp of the last order to pause or to resume: milliseconds since 1970, or 0 without any order."""
