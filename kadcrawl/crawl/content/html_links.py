@@ -294,7 +294,7 @@ def _tags(body: bytes, encoding: str) -> CooperativeWork[list[bytes]]:
 
 def _looked_through(body: bytes) -> bytes:
     """Return as much of the markup of a page as we look at."""
-    if body.count(b"<") <= MARKUP_MAX:
+    if len(body) <= MARKUP_MAX or body.count(b"<") <= MARKUP_MAX:
         return body
     return body[: next(islice(re.finditer(b"<", body), MARKUP_MAX, None)).start()]
 

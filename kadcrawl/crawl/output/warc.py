@@ -151,13 +151,13 @@ class WarcWriter:
         """
         if result.status is None:
             raise ValueError("there is no answer to archive")
-        response, request, payload_digest = self._records(result, original)
+        date = _warc_date(result.started_at)
+        response, request, payload_digest = self._records(result, original, date)
         length = len(response) + len(request)
         if self._pending_bytes >= PENDING_BYTES_MAX:
             self._write_out()
         if self.position[1] + length > self._bytes_max and self._pages:
             self._roll()
-        date = _warc_date(result.started_at)
         place = WarcPlace(self._file_name, self.position[1], len(response), payload_digest, date)
         self._append(response)
         self._append(request)
@@ -255,13 +255,13 @@ class WarcWriter:
             block,
         )
 
-    def _records(self, result: FetchResult, original: Original | None) -> tuple[bytes, bytes, str]:
+    def _records(self, result: FetchResult, original: Original | None, date: str) -> tuple[bytes, bytes, str]:
         """Return the response record, the request record, each a gzip member, and the payload digest."""
         head = _response_head(result)
         body = b"" if original else result.body
         payload_digest = original.payload_digest if original else digest_of(body)
         response_id = self._record_id()
-        common = f"WARC-Date: {_warc_date(result.started_at)}\r\nWARC-Target-URI: {result.url}\r\n"
+        common = f"WARC-Date: {date}\r\nWARC-Target-URI: {result.url}\r\n"
         if result.address:
             common += f"WARC-IP-Address: {result.address}\r\n"
         cut = _WARC_TRUNCATED.get(result.error) if result.error is not None else None
