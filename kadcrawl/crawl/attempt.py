@@ -86,6 +86,7 @@ class Attempt:
         "_memory_slots",
         "_outcome",
         "_parts",
+        "_seq",
         "_source",
     )
 
@@ -96,13 +97,15 @@ class Attempt:
         self._source = context.source
         self._hooks = context.hooks
         self._entry = entry
+        self._seq = entry.seq
+        """The number under which the entry was taken. The latest version of the entry may have another number."""
         self._memory_slots = MemorySlots()
         self._has_slot = True
         self._has_budget = False
         self._due = 0.0
         """Wall-clock second of the next try, if the entry is postponed."""
         self._outcome: AttemptOutcome | None = None
-        context.work.begin(entry.seq)
+        context.work.begin(self._seq)
 
     async def run(self) -> None:
         """Take the entry as far as possible now. Raises StorageError."""
@@ -135,7 +138,7 @@ class Attempt:
         if outcome is AttemptOutcome.FINISHED:
             return
         self._leave_slot()
-        self._context.work.give_back(self._entry.seq)
+        self._context.work.give_back(self._seq)
         now = self._parts.clock.now()
         if outcome is AttemptOutcome.POSTPONED:
             self._source.frontier.postpone(self._entry, self._due, now)
@@ -149,7 +152,7 @@ class Attempt:
             now = self._parts.clock.now()
             self._source.frontier.release(self._entry, now, now)
             self._end_slot()
-        if self._entry.seq in self._context.work.taken:
+        if self._seq in self._context.work.taken:
             self._finish_unfetched("internal_error")
 
     # --- the steps -----------------------------------------------------------------------------------------------
@@ -255,7 +258,7 @@ class Attempt:
 
     def _end_slot(self) -> None:
         self._has_slot = False
-        self._context.work.end_request(self._entry.seq)
+        self._context.work.end_request(self._seq)
 
     def _leave_slot(self) -> None:
         """Free the slot, if no request was made in it."""
@@ -301,7 +304,7 @@ class Attempt:
     ) -> AttemptOutcome:
         """Journal the entry as DONE with its lines. `number` counts the visits before this visit."""
         parts, source, entry = self._parts, self._source, self._entry
-        self._context.work.give_back(entry.seq)
+        self._context.work.give_back(self._seq)
         if parts.rounds is not None:
             is_first = parts.rounds.finish(entry, line, records, visit, number)
         else:

@@ -38,6 +38,7 @@ from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING, Store
 from kadcrawl.system.clock import Clock
 
@@ -143,7 +144,7 @@ class CrawlerWorld:
 
 
 @asynccontextmanager
-async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[CrawlerWorld]:
+async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = False) -> AsyncIterator[CrawlerWorld]:
     clock, activity, totals, random = Clock(asyncio.get_running_loop()), Activity(), Counters(), Random(1)
     activity.armed = True
     store = Store(tmp_path, LIMITS.commit_spacing_s)
@@ -161,7 +162,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[Crawle
         is_open=frontier.is_open, accept_here=cast(Any, None),
     )  # fmt: skip
     parts = CrawlDependencies(
-        by_depth=False,
+        by_depth=by_depth,
         delay_s=delay_s,
         retries=1,
         limits=LIMITS,
@@ -219,6 +220,31 @@ async def test_an_entry_whose_cell_closed_in_waiting_returns_without_a_request(
         world.crawler.wake()
         await world.until(lambda: world.state(PAGE) == DONE)
         assert [PAGE] == world.requests
+
+
+async def test_an_entry_that_was_journaled_anew_leaves_its_slot_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawling(tmp_path, by_depth=True) as world:
+        world.know_robots(PAGE)
+        first = Frontier.next
+        taken: list[FrontierEntry] = []
+
+        def next_then_journal_anew(frontier: Frontier, now: float) -> Any:
+            entry = first(frontier, now)
+            if entry is not None and not taken:
+                taken.append(entry)
+                world.store.forget(entry.key)
+                world.store.accept(entry.key, entry.site, entry.url, entry.depth + 1, entry.hops)
+            return entry
+
+        monkeypatch.setattr(Frontier, "next", next_then_journal_anew)
+        world.open(PAGE)
+        world.take(PAGE)
+        await world.until(lambda: world.state(PAGE) == DONE)
+        async with asyncio.timeout(10):
+            await world.crawler.drained(1.0)
+        assert (world.crawler.in_flight, world.crawler.is_taken(taken[0])) == (0, False)
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["robots.txt", "page"])
