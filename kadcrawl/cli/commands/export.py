@@ -14,7 +14,7 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, UNDELIVERED, told
-from kadcrawl.cli.options import sink_option
+from kadcrawl.cli.options import DIRECTORIES, sink_option
 from kadcrawl.errors import ConfigError
 
 LOGS_DEEP = ("pages.jsonl", "*/pages.jsonl")
@@ -25,13 +25,7 @@ before."""
 
 
 @cloup.command()
-@cloup.argument(
-    "directories",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR...",
-)
+@DIRECTORIES
 @sink_option("--to", "Where they go", required=True)
 @told
 def export(directories: tuple[Path, ...], sinks: tuple[str, ...]) -> int:

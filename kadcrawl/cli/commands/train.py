@@ -9,16 +9,11 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.options import DIRECTORIES
 
 
 @cloup.command()
-@cloup.argument(
-    "directories",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR...",
-)
+@DIRECTORIES
 @cloup.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
