@@ -10,7 +10,7 @@ from kadcrawl.cli import main
 from kadcrawl.cli.local import child_main, child_process
 from kadcrawl.overlay import OverlaySettings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.swarm.impatient import peer; peer()"
 SETTINGS = OverlaySettings(
     heartbeat_s=1.0,
