@@ -24,7 +24,7 @@ class Private(NamedTuple):
 
     library: str
     name: str
-    """``module:Class.attribute``; the constructor of the class may set the attribute."""
+    """``module:Class.attribute``. The constructor of the class may set the attribute."""
     used_in: str
     parameters: tuple[str, ...] | None = None
     """The parameters of the calls here, without `self`. None if it is not called, or takes any parameters."""

@@ -1,4 +1,4 @@
-"""Test which peers are rejected whatever their certificate says, and which peers are not trusted when dialed."""
+"""Test which peers are rejected despite their certificate, and which peers are not trusted when dialed."""
 
 import asyncio
 import ssl
@@ -28,7 +28,7 @@ TLS_1_2 = ssl.TLSVersion.TLSv1_2
 
 
 def of_another_kind(place: Path) -> ssl.SSLContext:
-    """Return a context that dials with a certificate by the authority of the swarm for a key that is no peer's."""
+    """Return a context that dials with the swarm's certificate for a key that belongs to no peer."""
     authority = Ed25519PrivateKey.from_private_bytes(KEYRING.key.derive(b"authority"))
     private = ec.generate_private_key(ec.SECP256R1())
     certificate = certificates._certificate("x", private.public_key(), authority, serial=7, signs=False)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this 
 
 
 def sampled_after(*rates: float) -> list[int]:
-    """Return the sampling rate (one in how many) after each second with this number of non-members looked at."""
+    """Return the sampling divisor after each second with this number of non-members looked at."""
     flood, strangers, found = FloodSampler(), 0.0, []
     flood.sample(0, 0.0)
     for second, rate in enumerate(rates, 1):

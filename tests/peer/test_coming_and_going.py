@@ -219,7 +219,7 @@ async def test_two_that_leave_at_once_lose_nothing(make_peer: MakePeer) -> None:
 async def test_the_last_but_one_hands_over_what_only_it_knows(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The goodbye of a leaving peer leaves the other peer alone, which is to ask the leaving peer all the same."""
+    """The goodbye of a leaving peer leaves the other peer alone, and the other still asks it."""
     first = await make_peer("a")
     first.obey(first.state_gossip.say("pause"))
     second = await make_peer("b", join=first)

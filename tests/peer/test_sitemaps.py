@@ -145,8 +145,7 @@ async def test_depth_counts_by_way_of_sitemaps(make_peer: MakePeer) -> None:
 
 
 def shop_page(request: web.BaseRequest) -> web.StreamResponse:
-    """Answer with a page that names its URL without the query as canonical, and links to an item in several sort
-    orders."""
+    """Answer with a page whose canonical URL has no query, and that links to an item in several sort orders."""
     number = int(request.path[1:] or 0)
     onward = "".join(f'<a href="/{number + 1}?sort={sort}">x</a>' for sort in "abc") if number < 3 else ""
     text = f'<link rel=canonical href="{request.path}">{onward}<a href="{request.path}?sort=z">z</a>'

@@ -156,7 +156,7 @@ def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: Hold
 
 
 def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: HolderBench) -> None:
-    """The nearer peer had come before the owner told this peer to keep the cell, so no join event named it."""
+    """The nearer peer had come before this peer was told to keep the cell, so no join event named it."""
 
     async def scenario() -> None:
         bench.know(NEAREST, FAR)
@@ -172,7 +172,7 @@ def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: HolderBenc
 
 @pytest.mark.parametrize("records", [0, 3])
 def test_a_displaced_backup_says_so_until_the_owner_knows_it(bench: HolderBench, records: int) -> None:
-    """The owner may hear of the newcomer far later, and until then tells this peer to keep the cell, and fills it."""
+    """Until the owner hears of the newcomer, it tells this peer to keep the cell, and fills it."""
 
     async def scenario() -> None:
         bench.know(NEAREST)
@@ -386,7 +386,7 @@ def test_who_leaves_is_nobodys_rival(bench: HolderBench) -> None:
 
 
 def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench: HolderBench) -> None:
-    """A site whose pages are all done is in no record that moves, so its delay would be forgotten with its owner."""
+    """A site with done pages only is in no record that moves, so its delay would be forgotten."""
 
     async def scenario() -> None:
         bench.know(NEAREST)

@@ -20,7 +20,7 @@ PERIOD_S = 30.0
 PEERS = 5
 LIVE_S = 240.0
 LATE_S = 20.0
-"""How much later than due a page may be: found dead, its owner is missed, another has caught up, and left it alone."""
+"""The most seconds by which a page is late: its owner is missed, another catches up, and leaves the site alone."""
 
 
 async def _live_with_visits(machines: Machines) -> None:

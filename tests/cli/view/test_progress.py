@@ -39,7 +39,7 @@ def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
 def test_the_rate_is_of_what_is_fetched_meanwhile(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pages that a newcomer or a returned peer fetched earlier do not count, and a peer that left takes none away."""
+    """Earlier pages of a newcomer or a returned peer do not count, and a departed peer takes none away."""
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     shown = Progress("start")

@@ -150,7 +150,7 @@ def test_an_encoding_that_cannot_be_read_is_a_fault_of_the_sitemap(encoding: str
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
 def test_python_is_asked_for_no_encoding_it_cannot_know(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python keeps each unknown name of an encoding, of up to a megabyte, and looks for a module of that name."""
+    """Python keeps each unknown name of an encoding, up to a megabyte, and looks for such a module."""
     asked: list[str] = []
 
     def note(name: str) -> codecs.CodecInfo | None:

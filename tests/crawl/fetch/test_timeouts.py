@@ -66,8 +66,7 @@ def test_verdict(events: list[Event], at: float, expected: FetchError | None) ->
 @pytest.mark.parametrize("every_s", [0.5, 7.0, 19.0, 30.0])
 @pytest.mark.parametrize("count", [1, 300, 4_000, 100_000])
 def test_looking_only_when_told_misses_no_verdict(head_at: float, every_s: float, count: int) -> None:
-    """The comparison is with a deadline that looks all the time, at a server that sends `count` bytes every
-    `every_s` seconds."""
+    """The reference looks all the time at a server that sends `count` bytes every `every_s` seconds."""
     watched, timed = ResponseDeadline(LIMITS, 0.0), ResponseDeadline(LIMITS, 0.0)
     look_at, seen_at, told_at, now = timed.look_again_at(0.0), None, None, 0.0
     while told_at is None or seen_at is None:

@@ -51,8 +51,7 @@ def no_files() -> Iterator[None]:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "name.example"])
 async def test_a_machine_out_of_files_has_no_socket(host: str, loopback_fetcher: Fetcher) -> None:
-    """The socket may be for the address, for an address beside a forbidden address, or for the query to the
-    resolver."""
+    """The socket is for the address, for an address beside a forbidden address, or for the resolver."""
     with no_files():
         fetched = await loopback_fetcher.fetch(f"http://{host}:1/")
     assert (fetched.error, fetched.status, fetched.passing) == (FetchError.NO_SOCKET, None, False)

@@ -267,7 +267,7 @@ def test_a_key_that_stands_twice_is_malformed() -> None:
 
 
 def test_what_others_may_write_otherwise_is_read_all_the_same() -> None:
-    """A whole number in place of a broken one, and omitted fields that have defaults, are no repeats."""
+    """A whole number in place of a fraction, and omitted fields with defaults, are no repeats."""
     plain = ["Answer", [1, bytes(16), 0, 0, 0], [[CONTACT, "idle", 0, 0, 0, [0, 0, 0, 0, 0, 0, 0, {"dns": 1}], 0, 0]]]
     assert unpack(packed(plain), SwarmStatus, BYTES_MAX).rows[0].counters == PeerCounters(failed={"dns": 1})
     (row,) = unpack(packed(plain), Reply, BYTES_MAX).rows

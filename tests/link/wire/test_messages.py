@@ -265,7 +265,7 @@ def test_counts_hold_at_the_limit_and_not_beyond() -> None:
 
 
 def test_the_longest_urls_that_move_at_once_fit_a_message() -> None:
-    """Each URL has a site of its own, which is the URL itself by the partition `url`, and the largest robots.txt."""
+    """Each URL is its own site, by the partition `url`, and has the largest robots.txt."""
     limits = Limits()
     url = "http://a/".ljust(limits.url_chars_max, "x")
     robots = [RobotsRecord("http://a", bytes(ROBOTS_BYTES_MAX), 0.0)] * (ROBOTS_BATCH_BYTES_MAX // ROBOTS_BYTES_MAX)

@@ -1,4 +1,4 @@
-"""Test that the later order counts for a peer, in whatever sequence orders arrive."""
+"""Test that the later order counts for a peer, in any sequence of arrival."""
 
 from hypothesis import given, strategies as st
 

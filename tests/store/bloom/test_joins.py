@@ -171,7 +171,7 @@ async def test_who_has_the_same_under_other_names_takes_the_owners(make_owner: M
 async def test_what_would_err_too_much_is_left_out_and_all_are_alike(
     make_owner: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Five peers that have not met, each with full filters, meet one by one."""
+    """Five peers that have not met, each with full filters, meet in turn."""
     period = Period(HOUR, 1, error=0.01)
     owner = make_owner(4, period)
     for number, holder in enumerate([owner, *owner.others]):
