@@ -54,13 +54,12 @@ class CellCrawl:
 
     def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         """Return the clocks of the cell's sites, or None if more than `most` or all on a full delay."""
-        now = self._clock.now()
-        if self._frontier.is_held(cell, now):
-            return None
-        clocks = self._frontier.clocks(cell, now, most)
-        if clocks is None:
-            return None
-        return [site_record(*clock) for clock in clocks]
+        return None if self._frontier.is_held(cell, self._clock.now()) else self.known_clocks(cell, most)
+
+    def known_clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
+        """Return the clocks that this peer knows, or None if more than `most`. The cell may be on a full delay."""
+        clocks = self._frontier.clocks(cell, self._clock.now(), most)
+        return None if clocks is None else [site_record(*clock) for clock in clocks]
 
     def in_hand(self, cell: Cell) -> list[bytes]:
         """Return the keys of pages that are fetched here and not finished."""

@@ -25,7 +25,10 @@ class Crawl(Protocol):
         """Return whether requests are in flight, or pages are about to be finished."""
 
     def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
-        """Return the clocks of the cell's sites, or None if the sites are more than `most`."""
+        """Return the clocks of the cell's sites, or None if more than `most` or all on a full delay."""
+
+    def known_clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
+        """Return the clocks that this peer knows, or None if more than `most`. The cell may be on a full delay."""
 
     def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
         """Leave these sites alone for as long as their clocks say."""

@@ -210,8 +210,9 @@ class HolderSide:
             self._crawl.close(cell)
             if self._crawl.is_busy(cell):  # Given up while this peer was away, with requests under way.
                 return CellState(held, None, others, releasing=True, released=False, sites=[])
-            # Backups know the clocks too, and a leaving peer knows them best.
-            sites = self._crawl.clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
+            # Backups know the clocks too, and a leaving peer knows them best. A former owner tells its own requests,
+            # even if it opened the cell on a full delay: the present owner may not have heard of them.
+            sites = self._crawl.known_clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
             in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
             return CellState(held, None, others, releasing=False, released=False, sites=sites, in_progress=in_hand)
         if owned.open:
