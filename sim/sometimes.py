@@ -12,12 +12,12 @@ from kadcrawl.keys import Cell, Key
 from .judges import Fetch, Parting
 
 AWKWARD: Mapping[str, str] = {
-    "kill_during_sync": "one that catches up with a cell, or of whom it is asked, was killed",
+    "kill_during_sync": "a peer was killed that was syncing a cell, or that was asked for the cell",
     "kill_owner_and_backup": "the owner of a cell with work and one of its backups were killed together",
-    "kill_between_journal_and_copy": "a peer was killed with a record on its disk that no other had yet",
+    "kill_between_journal_and_copy": "a peer was killed with a record on its disk that no other peer had yet",
     "two_joins_into_one_range": "two newcomers became holders of one cell at the same time",
     "crawl_on_both_sides": "both sides of a partition crawled on",
-    "old_disk_after_move": "a peer came back on its disk after another had crawled what had been its own",
+    "old_disk_after_move": "a peer came back on its disk after another peer had crawled its cells",
 }
 """Name -> description of the moment."""
 

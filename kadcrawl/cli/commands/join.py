@@ -80,7 +80,7 @@ def join(
         if listen is not None:
             raise ConfigError("a leaf listens on nothing: leave out --listen")
         if machine.network is not None or machine.powers:
-            raise ConfigError("nobody predicts how long a leaf takes: leave out --network and --power")
+            raise ConfigError("no peer predicts how long a leaf takes: leave out --network and --power")
         return run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap, rekeyed=rekeyed)))
 
     async def enter(peer: "Peer") -> None:
