@@ -56,6 +56,11 @@ class CellCrawl:
         """Return the clocks of the cell's sites, or None if more than `most` or all on a full delay."""
         return None if self._frontier.is_held(cell, self._clock.now()) else self.known_clocks(cell, most)
 
+    def was_crawled_lately(self, cell: Cell) -> bool:
+        """Return whether the cell was closed here so recently that its sites may still have to wait."""
+        closed_at = self._closed_at.get(cell)
+        return closed_at is not None and self._frontier.is_recent(closed_at, self._clock.now())
+
     def known_clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         """Return the clocks that this peer knows, or None if more than `most`. The cell may be on a full delay."""
         clocks = self._frontier.clocks(cell, self._clock.now(), most)

@@ -27,6 +27,9 @@ class Crawl(Protocol):
     def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         """Return the clocks of the cell's sites, or None if more than `most` or all on a full delay."""
 
+    def was_crawled_lately(self, cell: Cell) -> bool:
+        """Return whether the cell was closed here so recently that its sites may still have to wait."""
+
     def known_clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         """Return the clocks that this peer knows, or None if more than `most`. The cell may be on a full delay."""
 

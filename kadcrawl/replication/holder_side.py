@@ -212,9 +212,18 @@ class HolderSide:
                 return CellState(held, None, others, releasing=True, released=False, sites=[])
             # Backups know the clocks too, and a leaving peer knows them best. A former owner tells its own requests,
             # even if it opened the cell on a full delay: the present owner may not have heard of them.
-            sites = self._crawl.known_clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
-            in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
-            return CellState(held, None, others, releasing=False, released=False, sites=sites, in_progress=in_hand)
+            was_crawled = self._crawl.was_crawled_lately(cell)
+            sites = self._crawl.known_clocks(cell, min(room, BATCH_MAX if was_crawled else BACKUP_CLOCKS_MAX))
+            return CellState(
+                held,
+                None,
+                others,
+                releasing=False,
+                released=False,
+                sites=sites or [],
+                in_progress=self._crawl.in_hand(cell)[:BATCH_MAX],
+                clocks_incomplete=was_crawled and sites is None,
+            )
         if owned.open:
             owned.set_closing()
             self._closing[cell] = None

@@ -44,6 +44,7 @@ class FakeCrawl:
         self.busy = False
         self.told: list[SiteRecord] | None = []
         self.known: list[SiteRecord] | None = []
+        self.crawled_lately = False
         self.unfinished: list[bytes] = []
 
     def open(self, cell: Cell, *, hold: bool) -> None:
@@ -57,6 +58,9 @@ class FakeCrawl:
 
     def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         return self.told
+
+    def was_crawled_lately(self, cell: Cell) -> bool:
+        return self.crawled_lately
 
     def known_clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         return self.known
@@ -399,6 +403,17 @@ def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench:
         bench.crawl.told, bench.crawl.known = None, [SiteRecord("a.example", 3.0, 8.0)]
         answer = bench.asked_by(NEAREST)
         assert (False, bench.crawl.known) == (answer.released, answer.sites)
+
+    run_with_holder_side(bench, scenario)
+
+
+@pytest.mark.parametrize("crawled_lately", [False, True])
+def test_only_a_former_owner_says_that_it_cannot_tell_its_clocks(bench: HolderBench, crawled_lately: bool) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.crawl.known, bench.crawl.crawled_lately = None, crawled_lately
+        answer = bench.asked_by(NEAREST)
+        assert (False, [], crawled_lately) == (answer.released, answer.sites, answer.clocks_incomplete)
 
     run_with_holder_side(bench, scenario)
 

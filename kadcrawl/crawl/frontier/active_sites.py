@@ -113,7 +113,11 @@ class ActiveSites:
         `clocks` lacks the sites of the cell that had no work here since.
         """
         held_at = self._held.get(cell)
-        return held_at is not None and now < held_at + self._delay_max_s
+        return held_at is not None and self.is_recent(held_at, now)
+
+    def is_recent(self, instant: float, now: float) -> bool:
+        """Return whether a site that was asked at `instant` may still have to wait."""
+        return now < instant + self._delay_max_s
 
     # --- clocks --------------------------------------------------------------------------------------------------
 
