@@ -171,7 +171,7 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
     given = {
         KEYS[name.replace("_", "-")].field: value
         for name, value in options.items()
-        if name != "job_file" and _is_given(name)
+        if name != "job_file" and is_given(name)
     }
     journaled = _journaled_job(directory)
     try:
@@ -228,7 +228,8 @@ def needs_contact(seeds: Sequence[str]) -> bool:
     return not all(_is_loopback(host_of(url)) for url in seeds)
 
 
-def _is_given(option: str) -> bool:
+def is_given(option: str) -> bool:
+    """Return whether the option of the running command has its value from the user, not by default."""
     return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
 
 

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import click
-from click.core import ParameterSource
-
-from kadcrawl.cli.options import shown
+from kadcrawl.cli.options import is_given, shown
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import Message
 from kadcrawl.members.swarm_key import SwarmKey
@@ -56,12 +53,12 @@ class Asked:
 
 def targets(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
     """Return who is asked by these options. Raises ConfigError if the directory was named and knows nobody."""
-    if _is_said("peer"):
+    if is_given("peer"):
         return Asked([peer], None, key)
     found = [address for directory in directories(data) if (address := address_of(directory)) is not None]
     if found:
         return Asked(found, data, key)
-    if not _is_said("data"):
+    if not is_given("data"):
         return Asked([peer], None, key)
     if not data.exists():
         why = f"there is no {data}: --data names the directory of a peer on this machine, or of a crawl"
@@ -84,7 +81,3 @@ def address_of(directory: Path) -> tuple[str, int] | None:
         return host.strip("[]"), int(port)
     except (OSError, ValueError):
         return None
-
-
-def _is_said(option: str) -> bool:
-    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.settings.limits import require
 
 Role = Literal["next_link", "detail_request"]
 
@@ -80,13 +81,13 @@ class RecordRule:
 
     def __post_init__(self) -> None:
         check_pattern(self.pattern)
-        _require(len(self.name) <= NAME_CHARS_MAX, f"name must have at most {NAME_CHARS_MAX} characters")
-        _require(bool(self.fields) != bool(self.hook), "a rule has either fields or a hook")
-        _require(not (self.hook and self.each), "each goes with fields; a hook returns a list for several records")
-        _require(len(self.fields) <= FIELDS_MAX, f"a rule has at most {FIELDS_MAX} fields")
-        _require(len({field.name for field in self.fields}) == len(self.fields), "a field has one selector")
+        require(len(self.name) <= NAME_CHARS_MAX, f"name must have at most {NAME_CHARS_MAX} characters")
+        require(bool(self.fields) != bool(self.hook), "a rule has either fields or a hook")
+        require(not (self.hook and self.each), "each goes with fields; a hook returns a list for several records")
+        require(len(self.fields) <= FIELDS_MAX, f"a rule has at most {FIELDS_MAX} fields")
+        require(len({field.name for field in self.fields}) == len(self.fields), "a field has one selector")
         for field in self.fields:
-            _require(0 < len(field.name) <= NAME_CHARS_MAX, f"a field's name has 1 to {NAME_CHARS_MAX} characters")
+            require(0 < len(field.name) <= NAME_CHARS_MAX, f"a field's name has 1 to {NAME_CHARS_MAX} characters")
             check_selector(field.name, field.selector)
         if self.each:
             check_selector("each", self.each)
@@ -106,10 +107,10 @@ class RecordRule:
 
 def check_rules(roles: Sequence[RoleRule], records: Sequence[RecordRule]) -> None:
     """Raise ConfigError if these are too many for one job."""
-    _require(len(roles) <= RULES_MAX, f"a job has at most {RULES_MAX} roles")
-    _require(len(records) <= RULES_MAX, f"a job has at most {RULES_MAX} records")
+    require(len(roles) <= RULES_MAX, f"a job has at most {RULES_MAX} roles")
+    require(len(records) <= RULES_MAX, f"a job has at most {RULES_MAX} records")
     chars = sum(len(rule.pattern) for rule in roles) + sum(rule.chars for rule in records)
-    _require(chars <= RULES_CHARS_MAX, f"the roles and records of a job have at most {RULES_CHARS_MAX} characters")
+    require(chars <= RULES_CHARS_MAX, f"the roles and records of a job have at most {RULES_CHARS_MAX} characters")
 
 
 def check_selector(what: str, selector: str) -> None:
@@ -173,14 +174,9 @@ def _first(patterns: Sequence[re.Pattern[str]], url: str) -> int | None:
 
 def check_pattern(pattern: str) -> None:
     """Raise ConfigError unless this is a regular expression of a length that takes no time to read."""
-    _require(0 < len(pattern) <= PATTERN_CHARS_MAX, f"a pattern must have 1 to {PATTERN_CHARS_MAX} characters")
-    _require("\b" not in pattern, "\\b in double quotes is a backspace; in 'single quotes' it is the edge of a word")
+    require(0 < len(pattern) <= PATTERN_CHARS_MAX, f"a pattern must have 1 to {PATTERN_CHARS_MAX} characters")
+    require("\b" not in pattern, "\\b in double quotes is a backspace; in 'single quotes' it is the edge of a word")
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:  # A count is too large, or the nesting is too deep.
         raise ConfigError(f"pattern {pattern!r:.60} is not a regular expression: {error}") from None
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ConfigError(otherwise)
