@@ -385,3 +385,8 @@ class _ErrorRecords(logging.Handler):
 @lru_cache(maxsize=1)
 def _http_date(second: int) -> str:
     return formatdate(second, usegmt=True)
+
+
+def memory_directory() -> str | None:
+    """Return a directory in memory, or None if the machine has none."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -27,7 +27,7 @@ from kadcrawl.settings.limits import Limits
 from .ambush import STEP_S, Ambushes
 from .judges import Facts, cut_short, duplicates, judge, parted
 from .loop import SimLoop, world
-from .machines import WEB_NETWORKS, Machines
+from .machines import WEB_NETWORKS, Machines, memory_directory
 from .mutants import planted
 from .network import Conditions
 from .observer import Observer
@@ -184,7 +184,9 @@ def run_scene(
 ) -> tuple[TrialOutcome, Facts]:
     """Run one trial of any web and job, and return its outcome and facts. Parameters are as of `run`."""
     with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kadcrawl-sim-", dir=_memory())))
+        directory = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="kadcrawl-sim-", dir=memory_directory()))
+        )
         stack.enter_context(planted(mutant))
         loop = stack.enter_context(world(plan.seed))
         return _lived(loop, plan, scene, directory, say, watch)
@@ -420,8 +422,3 @@ class Trial:
     def _tell(self, what: str) -> None:
         if self._say is not None:
             self._say(f"{self._loop.time():9.3f}  {what}")
-
-
-def _memory() -> str | None:
-    """Return a directory in memory, or None if the machine has none."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -14,7 +14,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 
 from ..loop import SimLoop, world
-from ..machines import Machine, Machines
+from ..machines import Machine, Machines, memory_directory
 from ..synthetic_web import SyntheticResponse
 from ..trial import WEB_ADDRESS
 from ..web_server import WebServer
@@ -119,7 +119,10 @@ def simulated(
     seed: int, web: AddressedWeb, *, job: Job, limits: Limits | None = None, work_area: int | None = None
 ) -> Iterator[Swarm]:
     """Yield a swarm that has not begun. It is switched off at the end."""
-    with tempfile.TemporaryDirectory(prefix="kadcrawl-papers-", dir=_memory()) as directory, world(seed) as loop:
+    with (
+        tempfile.TemporaryDirectory(prefix="kadcrawl-papers-", dir=memory_directory()) as directory,
+        world(seed) as loop,
+    ):
         machines = Machines(
             loop,
             web,
@@ -133,8 +136,3 @@ def simulated(
             yield Swarm(loop, machines, WebServer(web))
         loop.set_exception_handler(lambda *_: None)  # What they leave open is no fault of theirs.
         loop.network.hosts.clear()
-
-
-def _memory() -> str | None:
-    """Return a directory in memory, or None if the machine has none."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None

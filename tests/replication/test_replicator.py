@@ -105,6 +105,12 @@ class StreamsBench:
         self.made.append(list(keys))
         return Batch(list(keys), [], [SiteRecord(site, 0.0, 1.0) for site in sites], [])
 
+    def lose_unreachable_peers(self) -> list[Contact]:
+        """Give every unreachable peer up, as the overlay does. Return the list that these peers are added to."""
+        dead: list[Contact] = []
+        self.events.peer_unreachable += [dead.append, lambda contact: self.replicator.lost(contact.id)]
+        return dead
+
     def change(self, *numbers: int, cell: Cell = CELL) -> None:
         for number in numbers:
             self.replicator.changed(cell, cell_key(number, cell))
@@ -344,14 +350,9 @@ def test_a_cancelled_waiter_harms_nobody(streams_bench: StreamsBench) -> None:
 @pytest.mark.parametrize("live", [True, False], ids=["live", "unknown to the overlay"])
 def test_a_silent_peer_counts_as_dead_only_if_the_overlay_lost_it(streams_bench: StreamsBench, live: bool) -> None:
     """Nobody will ever say that such a peer is lost: its stream must not stay, or the crawl never ends."""
-    dead = []
-
-    def on_dead(contact: Contact) -> None:
-        dead.append(contact)
-        streams_bench.replicator.lost(contact.id)
+    dead = streams_bench.lose_unreachable_peers()
 
     async def scenario() -> None:
-        streams_bench.events.peer_unreachable.append(on_dead)
         streams_bench.client.down.add(A)
         if not live:
             streams_bench.overlay.live.discard(A.id)
@@ -499,14 +500,9 @@ def test_a_peer_that_does_not_keep_up_counts_as_lost(
     streams_bench: StreamsBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicator, "QUEUE_MAX", 10)
-    dead = []
-
-    def on_dead(contact: Contact) -> None:
-        dead.append(contact)
-        streams_bench.replicator.lost(contact.id)
+    dead = streams_bench.lose_unreachable_peers()
 
     async def scenario() -> None:
-        streams_bench.events.peer_unreachable.append(on_dead)
         streams_bench.client.down |= {A, B}
         streams_bench.change(*range(10), cell=OTHER)
         delivered = asyncio.create_task(streams_bench.replicator.delivered(A))
@@ -523,14 +519,9 @@ def test_the_clocks_waiting_for_one_peer_are_bounded(
     streams_bench: StreamsBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicator, "QUEUE_MAX", 10)
-    dead = []
-
-    def on_dead(contact: Contact) -> None:
-        dead.append(contact)
-        streams_bench.replicator.lost(contact.id)
+    dead = streams_bench.lose_unreachable_peers()
 
     async def scenario() -> None:
-        streams_bench.events.peer_unreachable.append(on_dead)
         streams_bench.client.down |= {A, B}
         for number in range(11):
             streams_bench.replicator.site_changed(OTHER, f"s{number}.example")
