@@ -17,7 +17,7 @@ setup: $(STAMP) ## Make .venv with kadcrawl and everything the other commands ne
 $(STAMP): setup.cfg setup.py pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kadcrawl needs Python 3.11 or newer; try: make setup PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check,papers,dist]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check,docs,papers,dist]'
 	touch $(STAMP)
 
 demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the end, and judge every request
@@ -102,6 +102,12 @@ $(VENV)/.installed-fuzz: $(STAMP)
 		|| { echo "there may be no wheel of atheris for this Python; try: make fuzz PYTHON=python3.11 VENV=.venv-fuzz"; exit 1; }
 	touch $@
 
+## Document
+
+docs: $(STAMP) ## Write the generated pages anew and build the documentation in site/, with every link checked
+	$(BIN)/python -m scripts.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 ## Release
 
 dist: $(STAMP) ## Build sdist and wheel, and try the wheel in bare environments (two minutes)
@@ -109,7 +115,7 @@ dist: $(STAMP) ## Build sdist and wheel, and try the wheel in bare environments 
 
 clean: ## Remove what the other commands made
 	rm -rf .venv .venv-newer .venv-fuzz .venv-bench .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* \
-		demo-data bench-data papers build dist *.egg-info
+		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers dist clean
+.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers docs dist clean

@@ -1,0 +1,14 @@
+"""The list of generated pages: each a path below the repository and the text that belongs there."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+Generator = Callable[[Path], Mapping[str, str]]
+"""A function from the repository's root to pages, each a path relative to the root and its whole text."""
+
+GENERATORS: tuple[Generator, ...] = ()
+
+
+def generated_pages(root: Path) -> dict[str, str]:
+    """Return all generated pages."""
+    return {page: text for generate in GENERATORS for page, text in generate(root).items()}
