@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts.house.imports import imported_names, module_circles, unknown_rooms, upward
+from scripts.house.rooms import FLOORS
 from scripts.house.source import PACKAGE, read
 from scripts.house.tested import folders_without_theory, untested
 from scripts.house.waiting import clocks_read, marks_of_a_conversation
@@ -63,6 +64,26 @@ def test_imports_go_down() -> None:
 
 def test_every_room_has_a_floor() -> None:
     assert [] == [str(finding) for finding in unknown_rooms(SOURCES)]
+
+
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_the_floors_are_drawn_as_they_are(document: str) -> None:
+    drawing = re.search(r"```text\n(cli\n.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    assert drawing is not None
+    # A wide gap separates a room from the words about it.
+    drawn = [tuple(re.split(r" {8,}", line)[0].split()) for line in drawing[1].splitlines()]
+    assert list(FLOORS[1:]) == drawn
+
+
+def test_the_picture_of_the_floors_has_every_room() -> None:
+    picture = (ROOT / "docs" / "assets" / "architecture.svg").read_text()
+    assert [room for floor in FLOORS[1:] for room in floor] == re.findall(r'class="name">(\w+)<', picture)
+
+
+def test_architecture_links_to_code_that_is_there() -> None:
+    linked = re.findall(r"\]\(([^)#:]+\.py)\)", (ROOT / "ARCHITECTURE.md").read_text())
+    assert len(linked) > 40
+    assert [] == [path for path in linked if not (ROOT / path).exists()]
 
 
 def test_there_are_no_circles() -> None:
