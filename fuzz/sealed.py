@@ -36,7 +36,7 @@ class SealedStory:
         self.received = 0
         self.member = Sealing(other, (KEY,), 0)
         self.forged = False
-        """True after a forged first contact. The member's own first contacts may be dropped then (see the threat model)."""
+        """True after a forged first contact. The member's own may be dropped then (see the threat model)."""
         self.sealing = Sealing(me, (KEY,), 0)
         self.me = me.id
         assert self.sealing.open(self.member.seal(b"", None) or b"") is not None

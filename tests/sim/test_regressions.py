@@ -1,6 +1,7 @@
 """Every bug the simulator found keeps the plan that showed it: the same faults, on the same web, end clean now.
 
-docs/explanation/simulator-findings.md describes each bug. `python -m sim replay tests/sim/plans/NAME.json --trace` tells the story.
+docs/explanation/simulator-findings.md describes each bug, and `python -m sim replay tests/sim/plans/NAME.json --trace`
+tells its story.
 """
 
 import re

@@ -82,7 +82,7 @@ def test_each_backup_is_the_nearest_to_its_key_of_those_not_chosen(
 
 
 def test_plain_double_hashing_loses_what_distinct_backups_keep() -> None:
-    """The figures of replication/placement/placement.py and DESIGN.md, over many swarms of 8: one more hash alone is
+    """The figures of replication/placement/placement.py, over many swarms of 8: one more hash alone is
     not one more peer."""
     random = Random(1)
     swarms, cells_each = 300, 60
