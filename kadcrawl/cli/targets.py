@@ -71,7 +71,12 @@ def targets(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
 
 def directories(data: Path) -> list[Path]:
     """Return the directories of peers: this one, or those of a crawl."""
-    return [data, *sorted(path for path in data.glob("peer-*") if path.is_dir())]
+    return [data, *peer_directories(data)]
+
+
+def peer_directories(data: Path) -> list[Path]:
+    """Return the directories of the peers of a crawl, also of those set aside."""
+    return sorted(path for path in data.glob("peer-*") if path.is_dir())
 
 
 def address_of(directory: Path) -> tuple[str, int] | None:

@@ -240,7 +240,7 @@ async def test_what_is_refused_by_default_is_explained(tmp_path: Path) -> None:
         run = await kadcrawl("crawl", site.url(), "--data", str(tmp_path), "--delay", "0", "--contact", "a@b.example")
     assert run.code == 1, run
     assert "address_refused 1" in run.out
-    assert "--allow-network" in run.err
+    assert "--allow-network" in run.out
     assert not site.requests
 
 

@@ -166,7 +166,7 @@ async def test_a_peer_that_fetches_nothing_says_why(tmp_path: Path) -> None:
     )
     assert run.code == 0, run
     assert "0 pages fetched by this peer, 1 failed (address_refused 1), 0 URLs left on it" in run.out
-    assert "--allow-network" in run.err
+    assert "--allow-network" in run.out
 
 
 async def test_who_joins_a_private_crawl_without_its_networks_hears_so_at_once(tmp_path: Path) -> None:

@@ -20,10 +20,19 @@ from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm, peers_of
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
 from kadcrawl.cli.options import ALLOW_NETWORK, DATA, make_job, make_sinks, networks_of
 from kadcrawl.cli.run import run
+from kadcrawl.cli.targets import peer_directories
+from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
 from kadcrawl.cli.view.progress import Progress
-from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons, unfinished_summary
+from kadcrawl.cli.view.summary import (
+    LINES_COMPARED_MAX,
+    Summary,
+    ended_by_budget,
+    limits_met,
+    reasons,
+    unfinished_summary,
+)
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.job import Job
+from kadcrawl.settings.durations import roughly
 
 LOCAL_SWARM = option_group(
     "Swarm on this machine",
@@ -93,7 +102,7 @@ def crawl(
         swarm, result = run(_crawl(plan, progress))
     if summary is not None:
         summary.write_text(json.dumps(result.as_json(), indent=2) + "\n")
-    _say_result(result, data, job, interrupted=swarm.interrupted)
+    _say_result(result, plan, options["job_file"], interrupted=swarm.interrupted)
     # What a peer could not deliver before it ended, or died with.
     whole = not plan.machine.sinks or deliver(data, plan.machine.sinks)
     return _exit_code(result, interrupted=swarm.interrupted, whole=whole)
@@ -104,8 +113,9 @@ async def _crawl(plan: CrawlPlan, progress: Progress) -> tuple[LocalSwarm, Summa
     return swarm, await swarm.run()
 
 
-def _say_result(result: Summary, data: Path, job: Job, *, interrupted: bool) -> None:
-    """Print the last lines of a crawl: its figures, why it is not whole, which limits it met, and advice."""
+def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, interrupted: bool) -> None:
+    """Print the last lines of a crawl: its figures, why it is not whole, limits, failures, results, advice."""
+    data, job = plan.data, plan.job
     failed = sum(result.urls_failed.values())
     why = f": {reasons(result.urls_failed)}" if failed else ""
     at_least = "at least " if result.urls_done > LINES_COMPARED_MAX else ""
@@ -115,11 +125,22 @@ def _say_result(result: Summary, data: Path, job: Job, *, interrupted: bool) -> 
         f"{result.urls_done} of {result.urls_found} URLs done ({failed} failed{why}),"
         f" {at_least}{result.duplicates} fetched twice, {result.seconds:.1f} s; below {data}/"
     )
+    if result.seconds >= LONG_RUN_S:
+        click.echo(f"this run took {roughly(result.seconds)}")
     endings = () if interrupted else unfinished_summary(result, job)
     for sentence in (*endings, *limits_met(result.links_left_out)):
         click.echo(sentence)
-    for sentence in advice(result.urls_failed):
-        click.echo(sentence, err=True)
+    end = CrawlEnd(
+        data=data,
+        peers=peer_directories(data),
+        failed=result.urls_failed,
+        examples=result.failed_examples,
+        has_sinks=bool(plan.machine.sinks),
+        job_file=job_file,
+        pages_max=job.max_pages if ended_by_budget(result, job) and not interrupted else None,
+    )
+    for line in last_lines(end):
+        click.echo(line)
 
 
 def _exit_code(result: Summary, *, interrupted: bool, whole: bool) -> int:

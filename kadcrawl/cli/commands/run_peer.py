@@ -17,9 +17,11 @@ from kadcrawl.cli.commands.export import say_shortfalls
 from kadcrawl.cli.exits import DONE, INTERRUPTED, UNDELIVERED
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
+from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.join_hint import how_to_join
+from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
 from kadcrawl.cli.view.progress import Progress
-from kadcrawl.cli.view.summary import advice, reasons
+from kadcrawl.cli.view.summary import reasons
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.leaf.leaf import Leaf
@@ -149,8 +151,16 @@ async def _live(peer_run: PeerRun[Kind]) -> int:
         click.echo(
             f"{counters.pages} pages fetched by this peer{failed}, {peer.remaining} URLs left on it; {config.data}/"
         )
-        for sentence in advice(counters.failed):
-            click.echo(sentence, err=True)
+        examples = by_counted_reason(examples_at_the_ends([config.data])) if counters.failed else {}
+        end = CrawlEnd(
+            data=config.data,
+            peers=[config.data],
+            failed=counters.failed,
+            examples=examples,
+            has_sinks=bool(config.sinks),
+        )
+        for line in last_lines(end):
+            click.echo(line)
     lacking = peer.deliveries.shortfalls
     say_shortfalls(lacking, config.data)
     return INTERRUPTED if interrupts.first.is_set() else UNDELIVERED if lacking else DONE

@@ -19,6 +19,7 @@ import msgspec
 from kadcrawl.cli.local.child_process import Child
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
+from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
 from kadcrawl.errors import StartError
@@ -236,14 +237,15 @@ class LocalSwarm:
                 if child.row is not None and (counters := counters_of(child.directory)) is not None:
                     child.row = msgspec.structs.replace(child.row, counters=counters)
         summary = add_up([child.row for child in self._children if child.row is not None], seconds, self._plan.job)
+        directories = [*(child.directory for child in self._children), *self._set_aside]
         if summary.urls_done > LINES_COMPARED_MAX:
-            return summary
-        logs = PageLogs([*(child.directory for child in self._children), *self._set_aside])
+            return replace(summary, failed_examples=by_counted_reason(examples_at_the_ends(directories)))
+        logs = PageLogs(directories)
         left_behind = 0
         if dead and self._plan.job.max_pages is None and not self.interrupted:
             left_behind = logs.lacking(url for child in dead for url in pending_urls(child.directory))
         # A peer counts what it finished twice itself, but not what two peers finished.
-        return replace(summary, duplicates=logs.repeats, left_behind=left_behind)
+        return replace(summary, duplicates=logs.repeats, left_behind=left_behind, failed_examples=logs.failed_examples)
 
     async def _watch(self) -> None:
         """Show the reports of the peers."""

@@ -1,24 +1,22 @@
 """The figures of a whole crawl, added up from its peers, for --summary and the last lines.
 
-Tests: tests/cli/view/test_status.py, tests/cli/test_parts.py
+Tests: tests/cli/view/test_status.py, tests/cli/view/test_last_lines.py, tests/cli/test_parts.py
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from kadcrawl.cli.view.failed_examples import PAGE_LOG, by_counted_reason
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.settings.job import Job
 
 LINES_COMPARED_MAX = 1_000_000
 """Lines of page logs in which repeats are looked for: about 100 MB of memory and a second or two."""
-
-
-PAGE_LOG = "pages.jsonl"
 
 _OPTIONS = {
     "depth": " (--max-depth)",
@@ -36,6 +34,7 @@ class _Logged(msgspec.Struct):
 
     url: str
     visit: int = 0
+    failed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,8 @@ class Summary:
     seconds: float
     """Seconds of this run."""
     peers: list[dict[str, Any]]
+    failed_examples: dict[str, str] = field(default_factory=dict)
+    """The last failed URL of each reason, as far as the page logs were read."""
 
     def as_json(self) -> dict[str, Any]:
         figures = asdict(self)
@@ -103,23 +104,23 @@ def reasons(failed: Mapping[str, int]) -> str:
     return ", ".join(f"{reason} {count}" for reason, count in sorted(failed.items()))
 
 
-def advice(failed: Mapping[str, int]) -> Iterator[str]:
-    """Yield advice about failed URLs."""
-    if "address_refused" in failed:  # `FetchError.ADDRESS_REFUSED`; commands do not import the crawl.
-        yield (
-            "kadcrawl: address_refused means an address that is neither public nor allowed; if it is yours, begin "
-            "anew, in another directory, with --allow-network"
-        )
-
-
 def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:
     """Yield the reasons for which an ended crawl left URLs unfinished."""
-    lacking = summary.urls_found - summary.urls_done - summary.left_behind
-    if lacking > 0 and job.max_pages is not None and summary.pages >= job.max_pages:
+    lacking = _lacking(summary)
+    if ended_by_budget(summary, job):
         yield f"--max-pages {job.max_pages} ended it"
     elif lacking > 0 and job.max_pages is None:
         urls = f"{lacking} URL" + ("s" if lacking != 1 else "")
         yield f"{urls} found here went to peers that joined from elsewhere: their directories have the pages"
+
+
+def ended_by_budget(summary: Summary, job: Job) -> bool:
+    """Return whether the budget of pages left URLs unfinished."""
+    return _lacking(summary) > 0 and job.max_pages is not None and summary.pages >= job.max_pages
+
+
+def _lacking(summary: Summary) -> int:
+    return summary.urls_found - summary.urls_done - summary.left_behind
 
 
 def next_due_s(rows: Iterable[PeerRow]) -> float | None:
@@ -152,6 +153,8 @@ class PageLogs:
         self._lines = 0
         # 64 bits each: among a million URLs, two agree by chance in one of ten million crawls.
         self._seen: set[int] = set()
+        self._examples: dict[str, str] = {}
+        """The last failed URL of each exact reason."""
         for directory in directories:
             if (directory / PAGE_LOG).exists():
                 with (directory / PAGE_LOG).open("rb") as log:
@@ -160,11 +163,18 @@ class PageLogs:
                             self._lines += 1
                             logged = msgspec.json.decode(line, type=_Logged)
                             self._seen.add(hash((logged.url, logged.visit)))
+                            if logged.failed is not None:
+                                self._examples[logged.failed] = logged.url
 
     @property
     def repeats(self) -> int:
         """The number of lines about another visit to a URL that had a line before."""
         return self._lines - len(self._seen)
+
+    @property
+    def failed_examples(self) -> dict[str, str]:
+        """A failed URL of each reason, by the names of the counters."""
+        return by_counted_reason(self._examples)
 
     def lacking(self, urls: Iterable[str]) -> int:
         """Return how many different URLs among these have no line."""

@@ -11,6 +11,7 @@ from aiohttp import web
 from kadcrawl.cli.local import child_process, supervisor
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
 from kadcrawl.cli.view.progress import Progress
+from kadcrawl.cli.view.summary import LINES_COMPARED_MAX
 from kadcrawl.settings.job import Job
 from tests.support.sites.web import Web, html
 from tests.support.swarm import impatient
@@ -53,3 +54,25 @@ async def test_a_peer_stopped_at_the_end_does_not_hold_up_the_command(
         assert 0 == summary.left_behind
         assert f"{stopped.name} has not noticed the end of the crawl within 2 s; killing it" in said
         assert stopped.dead
+
+
+@pytest.mark.parametrize("lines_max", [0, LINES_COMPARED_MAX])
+async def test_a_summary_has_examples_of_failures_however_large_the_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_max: int
+) -> None:
+    monkeypatch.setattr(supervisor, "LINES_COMPARED_MAX", lines_max)
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/gone", "/teapot")
+        site.pages["/gone"] = lambda request: web.Response(status=410)
+        site.pages["/teapot"] = lambda request: web.Response(status=499)
+        plan = CrawlPlan(
+            seeds=[site.url()],
+            job=Job(delay_s=0.0),
+            peers=2,
+            data=tmp_path,
+            allow_networks=("127.0.0.0/8",),
+        )
+        with Progress("crawl") as progress:
+            summary = await LocalSwarm(plan, progress).run()
+    assert {"http_410": 1, "http_4xx": 1} == summary.urls_failed
+    assert {"http_410": site.url("/gone"), "http_4xx": site.url("/teapot")} == summary.failed_examples

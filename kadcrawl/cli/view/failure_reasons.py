@@ -1,0 +1,71 @@
+"""The reasons of failed URLs in plain words, each with advice where a person can do something.
+
+The names are those of `FetchError`, of answers with a status from 400 up, and of pages that the crawl leaves out.
+
+Tests: tests/cli/view/test_last_lines.py
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The meaning of one reason, and what to do. Both are parts of a sentence."""
+
+    meaning: str
+    advice: str = ""
+    unreached: bool = False
+    """The cause may be this machine or its network, so `kadcrawl doctor URL` can find it."""
+
+    def __str__(self) -> str:
+        return f"{self.meaning}; {self.advice}" if self.advice else self.meaning
+
+
+_BY_NAME: Final = {
+    "address_refused": Reason(
+        "the host is at an address that is neither public nor allowed",
+        "if it is yours, begin anew, in another directory, with --allow-network",
+    ),
+    "bad_encoding": Reason("the body is not in the encoding that its header names"),
+    "bad_redirect": Reason("the page redirects to something that is no URL"),
+    "bad_sitemap": Reason("the sitemap cannot be read to its end"),
+    "bad_url": Reason("no request can be made of this URL"),
+    "body_too_large": Reason("the body is larger than the limit"),
+    "connect": Reason("the host refuses connections, or cannot be reached in time", unreached=True),
+    "disconnected": Reason("the site closed the connection before it answered"),
+    "dns": Reason("the host's name has no address, or no name server answers", unreached=True),
+    "headers_too_large": Reason("the headers are larger than the limit"),
+    "idle": Reason("the site stopped in the middle of its answer"),
+    "inflated_too_large": Reason("the page is larger than the limit after decompression"),
+    "internal_error": Reason("kadcrawl has a fault that this page shows", "peer.log has the details: please report it"),
+    "kept_waiting": Reason("the site closed the connection while this machine was busy", "use a smaller --fetches"),
+    "killed_peer": Reason("the page crashed two peers, so nobody asks for it any more", "please report it"),
+    "protocol": Reason("the answer is not valid HTTP"),
+    "redirect_limit": Reason("the URL redirects too often"),
+    "robots": Reason("robots.txt forbids it"),
+    "robots_unreachable": Reason("the robots.txt cannot be read, so the site is left alone"),
+    "timeout": Reason("the answer was not complete in time", unreached=True),
+    "tls": Reason("the certificate is not valid, or TLS failed", unreached=True),
+    "too_slow": Reason("the answer came too slowly"),
+    "truncated": Reason("the connection closed in the middle of the answer"),
+    "http_401": Reason("the site wants a login"),
+    "http_403": Reason("the site refuses access"),
+    "http_404": Reason("there is no such page"),
+    "http_410": Reason("the page is gone"),
+    "http_429": Reason("the site asks for fewer requests", "use a larger --delay"),
+    "http_451": Reason("the page is withheld for legal reasons"),
+}
+_CLIENT: Final = Reason("the site does not accept the request")
+_SERVER: Final = Reason("the site has an error")
+_ODD: Final = Reason("the site answered with an unknown status")
+_UNKNOWN: Final = Reason("pages.jsonl has the details")
+
+
+def explained(name: str) -> Reason:
+    """Return the meaning of a reason by its name, also of a name that this release does not have."""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if name.startswith("http_"):
+        return _CLIENT if name[5:6] == "4" else _SERVER if name[5:6] == "5" else _ODD
+    return _UNKNOWN

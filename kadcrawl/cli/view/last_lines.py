@@ -1,0 +1,100 @@
+"""The last lines of a crawl, or of a peer: why URLs failed, where the results are, what to type next.
+
+They stand below the figures. A part that has nothing to say is left out.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kadcrawl.cli.view.failure_reasons import explained
+from kadcrawl.cli.view.result_files import ResultFiles, place, result_files, shown_size
+from kadcrawl.system.printable import printable
+
+REASONS_SHOWN_MAX = 5
+LONG_RUN_S = 120.0
+"""Seconds from which a run is also told in minutes and hours."""
+EXPORT_TO = "sqlite:results.db"
+"""The sink of the example: Python reads and writes it without an extra."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlEnd:
+    """The facts about an ended crawl, or an ended peer, that the last lines are made of."""
+
+    data: Path
+    """The directory that the command was given."""
+    peers: Sequence[Path]
+    """The directories of its peers: `data` itself, or those below it."""
+    failed: Mapping[str, int]
+    examples: Mapping[str, str]
+    """A failed URL of each reason, as far as the page logs have one."""
+    has_sinks: bool = False
+    job_file: Path | None = None
+    pages_max: int | None = None
+    """The --max-pages that ended the crawl, or None."""
+
+
+def last_lines(end: CrawlEnd) -> Iterator[str]:
+    """Yield the lines below the figures."""
+    files = [*result_files(end.data, end.peers)]
+    yield from failure_lines(end.failed, end.examples)
+    yield from _file_lines(files)
+    yield from _next_lines(end, has_results=bool(files))
+
+
+def failure_lines(failed: Mapping[str, int], examples: Mapping[str, str]) -> Iterator[str]:
+    """Yield the most frequent reasons with their counts, in plain words, each with an example URL."""
+    ranked = sorted(failed.items(), key=lambda item: (-item[1], item[0]))
+    shown, others = ranked[:REASONS_SHOWN_MAX], ranked[REASONS_SHOWN_MAX:]
+    if not shown:
+        return
+    yield "failed URLs:"
+    width = len(str(shown[0][1]))
+    for reason, count in shown:
+        example = f": {printable(examples[reason])}" if reason in examples else ""
+        yield f"  {count:{width}} {printable(reason)} ({explained(reason)}){example}"
+    if others:
+        reasons = f"{len(others)} other reason" + ("s" if len(others) > 1 else "")
+        yield f"  {sum(count for _, count in others):{width}} for {reasons}"
+
+
+def _file_lines(files: Sequence[ResultFiles]) -> Iterator[str]:
+    if not files:
+        return
+    yield "results:"
+    width = max(len(kind.place) for kind in files)
+    for kind in files:
+        number = f"{kind.files} files, " if kind.files > 1 else ""
+        yield f"  {kind.place:{width}}  {number}{shown_size(kind.bytes)}: {kind.holds}"
+
+
+def _next_lines(end: CrawlEnd, *, has_results: bool) -> Iterator[str]:
+    """Yield commands to type next, each with its purpose."""
+    commands = [*_commands(end, has_results=has_results)]
+    if not commands:
+        return
+    yield "next:"
+    width = max(len(command) for command, _ in commands)
+    for command, purpose in commands:
+        yield f"  {command:{width}}  {purpose}"
+
+
+def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
+    """Yield pairs of a command and its purpose."""
+    data = printable(shlex.quote(str(end.data)))
+    if end.pages_max is not None:
+        yield f"the same command with --max-pages {2 * end.pages_max}", "fetches as many pages again"
+    if end.failed and has_results:
+        yield f"""grep -h '"failed":' {place(end.data, end.peers, "pages.jsonl")}""", "shows every failure"
+    unreached = [reason for reason in end.failed if explained(reason).unreached and reason in end.examples]
+    if unreached:
+        worst = max(unreached, key=lambda reason: end.failed[reason])
+        url = printable(shlex.quote(end.examples[worst]))
+        yield f"kadcrawl doctor {url}", "tries that site from this machine"
+    if end.job_file is not None:
+        file = printable(shlex.quote(str(end.job_file)))
+        yield f"kadcrawl check {file} URL", "says why a URL is in the crawl, or is not"
+    if has_results and not end.has_sinks:
+        yield f"kadcrawl export {data} --to {EXPORT_TO}", "brings the results into a database"

@@ -1,0 +1,87 @@
+"""The last lines of the commands: true after one run and after several, and their commands do as they say."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+from aiohttp import web
+
+from tests.support.sites.web import Web, html
+from tests.support.swarm.command import LOOPBACK, crawl, kadcrawl
+
+
+def site_with_failures(site: Web) -> None:
+    site.pages["/"] = lambda request: html("/1", "/2", "/3", "/ok")
+    site.pages["/ok"] = lambda request: html()
+    site.fallback = lambda request: web.Response(status=404)
+
+
+def commands(out: str) -> list[str]:
+    """Return the commands below `next:`."""
+    _, _, below = out.partition("next:\n")
+    return [re.split(r" {2,}", line.strip())[0] for line in below.splitlines()]
+
+
+async def test_the_last_lines_of_a_crawl_say_what_failed_and_their_commands_work(tmp_path: Path) -> None:
+    data = tmp_path / "my data"
+    async with Web() as site:
+        site_with_failures(site)
+        run = await kadcrawl(*crawl(data, site.url(), peers=2))
+    assert run.code == 0, run
+    first, *rest = run.out.splitlines()
+    assert re.fullmatch(
+        r"5 pages, [0-9.]+ MB, 5 of 5 URLs done \(3 failed: http_404 3\), 0 fetched twice, [0-9.]+ s; below .*", first
+    )
+    assert re.fullmatch(rf"  3 http_404 \(there is no such page\): {re.escape(site.url())}[123]", rest[1])
+    assert len(rest) < 15
+    grep, export = commands(run.out)
+    process = await asyncio.create_subprocess_shell(grep, stdout=asyncio.subprocess.PIPE)
+    out, _ = await process.communicate()
+    assert {site.url(f"/{n}") for n in (1, 2, 3)} == {json.loads(line)["url"] for line in out.splitlines()}
+    assert export == f"kadcrawl export '{data}' --to sqlite:results.db"
+    exported = await kadcrawl("export", str(data), "--to", f"sqlite:{tmp_path}/results.db")
+    assert exported.code == 0, exported
+
+
+async def test_the_last_lines_of_a_resumed_crawl_have_the_examples_of_earlier_runs(tmp_path: Path) -> None:
+    async with Web() as site:
+        site_with_failures(site)
+        command = crawl(tmp_path / "data", site.url())
+        assert (await kadcrawl(*command)).code == 0
+        run = await kadcrawl(*command, "--summary", str(tmp_path / "summary.json"))
+    assert run.code == 0, run
+    assert f"  3 http_404 (there is no such page): {site.url()}" in run.out
+    examples = json.loads((tmp_path / "summary.json").read_text())["failed_examples"]
+    assert ["http_404"] == list(examples)
+    assert examples["http_404"] in {site.url(f"/{n}") for n in (1, 2, 3)}
+
+
+async def test_an_exhausted_budget_of_pages_goes_on_as_the_last_lines_say(tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: html(f"/{int(request.path[1:] or 0) + 1}")
+        command = crawl(tmp_path / "data", site.url())
+        run = await kadcrawl(*command, "--max-pages", "3")
+        assert run.code == 0, run
+        assert "--max-pages 3 ended it" in run.out
+        (again,) = [line for line in commands(run.out) if "--max-pages" in line]
+        assert again == "the same command with --max-pages 6"
+        assert (await kadcrawl(*command, *again.split()[-2:])).code == 0
+        assert 6 == len(site.fetched)
+
+
+async def test_the_last_lines_of_a_single_peer_say_the_same(tmp_path: Path) -> None:
+    async with Web() as site:
+        site_with_failures(site)
+        run = await kadcrawl(
+            *("start", site.url(), "--delay", "0", *LOOPBACK, "--exit-when-done"),
+            *("--listen", "127.0.0.1:0", "--data", str(tmp_path / "one")),
+        )
+    assert run.code == 0, run
+    first, *rest = run.out.splitlines()
+    assert first.startswith("5 pages fetched by this peer, 3 failed (http_404 3), 0 URLs left on it; ")
+    assert rest[1].startswith(f"  3 http_404 (there is no such page): {site.url()}")
+    assert [
+        f"grep -h '\"failed\":' {tmp_path}/one/pages.jsonl",
+        f"kadcrawl export {tmp_path}/one --to sqlite:results.db",
+    ] == commands(run.out)

@@ -1,0 +1,160 @@
+"""The last lines of a crawl: why URLs failed, with an example each, where the results are, and what to type next."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
+from kadcrawl.cli.view.failure_reasons import explained
+from kadcrawl.cli.view.last_lines import REASONS_SHOWN_MAX, CrawlEnd, failure_lines, last_lines
+from kadcrawl.cli.view.result_files import shown_size
+from kadcrawl.cli.view.summary import PageLogs
+from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
+from kadcrawl.crawl.fetch.result import FetchError
+from kadcrawl.crawl.output.counters import COUNTED_ALONE
+
+NEVER_COUNTED = {
+    FetchError.NO_SOCKET,
+    FetchError.NOT_SENT,
+    FetchError.NO_PROXY,
+    FetchError.VERIFYING,
+    FetchError.PROXY,
+    FetchError.UNSURE,
+}
+OF_THE_CRAWL = (
+    "robots",
+    "robots_unreachable",
+    KILLED_PEER,
+    "internal_error",
+    "bad_sitemap",
+    "bad_redirect",
+    "redirect_limit",
+)
+LINES_MAX = 15
+
+
+def written(directory: Path, *failed: tuple[str, str | None]) -> Path:
+    """Write a page log of these (URL, reason) pairs, and return its directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = [{"url": url} | ({"failed": reason} if reason else {}) for url, reason in failed]
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    (directory / "pages.jsonl").write_text(text)
+    return directory
+
+
+@pytest.mark.parametrize(
+    "name", [*sorted(set(FetchError) - NEVER_COUNTED), *OF_THE_CRAWL, *sorted(COUNTED_ALONE), "http_4xx"]
+)
+def test_every_reason_has_a_sentence_of_its_own(name: str) -> None:
+    assert "pages.jsonl has the details" not in str(explained(name))
+
+
+def test_a_reason_of_another_release_is_no_error() -> None:
+    assert "pages.jsonl has the details" == str(explained("from_the_future"))
+
+
+@pytest.mark.parametrize(("name", "says"), [("http_5xx", "the site has an error"), ("http_odd", "unknown status")])
+def test_statuses_that_are_counted_together_are_explained(name: str, says: str) -> None:
+    assert says in str(explained(name))
+
+
+def test_the_most_frequent_reasons_come_first_with_an_example_each_and_the_others_are_counted() -> None:
+    failed = {"dns": 7, "http_404": 120, "tls": 1, "robots": 3, "connect": 2, "idle": 1, "timeout": 1}
+    lines = list(failure_lines(failed, {"http_404": "http://a/x", "dns": "http://b/"}))
+    assert [
+        "failed URLs:",
+        "  120 http_404 (there is no such page): http://a/x",
+        "    7 dns (the host's name has no address, or no name server answers): http://b/",
+        "    3 robots (robots.txt forbids it)",
+        "    2 connect (the host refuses connections, or cannot be reached in time)",
+        "    1 idle (the site stopped in the middle of its answer)",
+        "    2 for 2 other reasons",
+    ] == lines
+
+
+def test_nothing_is_said_of_what_is_not_there(tmp_path: Path) -> None:
+    assert [] == list(last_lines(CrawlEnd(data=tmp_path, peers=[tmp_path], failed={}, examples={})))
+
+
+def test_an_example_steers_no_terminal() -> None:
+    (_, line) = failure_lines({"dns": 1}, {"dns": "http://a/\x1b[2J\n"})
+    assert line.isprintable()
+    assert line.endswith("http://a/?[2J?")
+
+
+def test_the_last_lines_name_the_results_and_commands_that_can_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = Path("a b")
+    peers = [data / "peer-1", data / "peer-2"]
+    for peer in peers:
+        written(peer, ("http://a/", "dns"))
+        (peer / "warc").mkdir()
+        (peer / "warc" / "x-00001.warc.gz").write_bytes(b"0" * 600_000)
+    end = CrawlEnd(
+        data=data,
+        peers=peers,
+        failed={"dns": 2},
+        examples={"dns": "http://a/'"},
+        job_file=Path("kadcrawl.toml"),
+        pages_max=10,
+    )
+    assert [
+        "failed URLs:",
+        "  2 dns (the host's name has no address, or no name server answers): http://a/'",
+        "results:",
+        "  'a b'/peer-*/pages.jsonl     2 files, 70 bytes: one line per URL",
+        "  'a b'/peer-*/warc/*.warc.gz  2 files, 1.2 MB: requests and responses",
+        "next:",
+        "  the same command with --max-pages 20          fetches as many pages again",
+        "  grep -h '\"failed\":' 'a b'/peer-*/pages.jsonl  shows every failure",
+        "  kadcrawl doctor 'http://a/'\"'\"''              tries that site from this machine",
+        "  kadcrawl check kadcrawl.toml URL              says why a URL is in the crawl, or is not",
+        "  kadcrawl export 'a b' --to sqlite:results.db  brings the results into a database",
+    ] == list(last_lines(end))
+
+
+def test_results_that_went_to_a_sink_need_no_export(tmp_path: Path) -> None:
+    peer = written(tmp_path, ("http://a/", None))
+    end = CrawlEnd(data=peer, peers=[peer], failed={}, examples={}, has_sinks=True)
+    assert not any("next" in line or "export" in line for line in last_lines(end))
+
+
+def test_the_last_lines_are_few(tmp_path: Path) -> None:
+    peer = written(tmp_path, ("http://a/", "dns"))
+    (peer / "records.jsonl").write_text("{}\n")
+    failed = {f"http_{status}": 1 for status in range(400, 430)}
+    end = CrawlEnd(data=peer, peers=[peer], failed=failed, examples={}, job_file=Path("a"))
+    assert 6 < len(list(last_lines(end))) <= LINES_MAX
+    assert REASONS_SHOWN_MAX == sum(" http_4" in line for line in last_lines(end))
+
+
+def test_the_page_logs_give_an_example_of_each_reason_under_the_counted_name(tmp_path: Path) -> None:
+    one = written(tmp_path / "1", ("http://a/1", "http_418"), ("http://a/2", None), ("http://a/3", "http_477"))
+    two = written(tmp_path / "2", ("http://b/1", "dns"), ("http://b/2", "dns"))
+    expected = {"http_418": "http://a/1", "http_4xx": "http://a/3", "dns": "http://b/2"}
+    assert expected == PageLogs([one, two]).failed_examples
+    assert expected == by_counted_reason(examples_at_the_ends([one, two]))
+
+
+def test_only_the_ends_of_large_logs_are_read(tmp_path: Path) -> None:
+    first = ("http://a/first", "dns")
+    peer = written(tmp_path, first, *[(f"http://a/{number}", None) for number in range(1000)], ("http://a/z", "tls"))
+    assert {"tls": "http://a/z"} == examples_at_the_ends([peer], 1000)
+    assert {"tls": "http://a/z", "dns": first[0]} == examples_at_the_ends([peer], 1_000_000)
+
+
+def test_unreadable_lines_and_missing_logs_cost_no_example(tmp_path: Path) -> None:
+    peer = written(tmp_path / "1", ("http://a/", "dns"))
+    with (peer / "pages.jsonl").open("ab") as log:
+        log.write(b'{"url":7,"failed":"tls"}\n{"url":"\xff","failed":"tls"}\n{"url":"http://a/cut","failed":"idle"}')
+    assert {"dns": "http://a/"} == examples_at_the_ends([tmp_path / "missing", peer])
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 bytes"), (99, "99 bytes"), (100, "0.1 kB"), (1.5e6, "1.5 MB"), (2e9, "2.0 GB")]
+)
+def test_a_size_is_shown_in_a_unit_that_a_person_reads(count: float, text: str) -> None:
+    assert text == shown_size(int(count))
