@@ -9,6 +9,7 @@ Tests: tests/cli/test_command.py
 import cloup
 
 from kadcrawl.cli.commands.check import check
+from kadcrawl.cli.commands.completion import completion
 from kadcrawl.cli.commands.control import add, leave, pause, resume, status, stop
 from kadcrawl.cli.commands.crawl import crawl
 from kadcrawl.cli.commands.export import export
@@ -50,3 +51,4 @@ main.section("Crawl", crawl, start, join)
 main.section("Look and steer", status, add, pause, resume, leave, stop)
 main.section("Before and after a crawl", check, export, train)
 main.section("Keys", keygen, rekey)
+main.section("Shell", completion)
