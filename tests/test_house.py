@@ -23,7 +23,8 @@ CODE = [*SOURCES, *read(ROOT, ["sim", "scripts", "fuzz"])]
 
 CONVERSATIONS = {
     "cli": "ask exits run",
-    "cli.commands": "control crawl export join rekey run_peer start",
+    "cli.commands": "control crawl doctor export join rekey run_peer start",
+    "cli.doctor": "checkup directory_probes helper_probes network_probes",
     "cli.local": "child_main child_process salvage supervisor",
     "cli.view": "progress saved_page",
     "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch",

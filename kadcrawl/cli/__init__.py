@@ -2,8 +2,9 @@
 
 `app` lists the commands, and `commands` has a file for each. `options`, `job_options` and `keys` are the options that
 commands share, `exits` the exit codes. `local` runs a whole swarm as processes on this machine, for `kadcrawl crawl`.
-`view` is all that a person sees: progress, tables, summaries. `targets` finds the running peer that a command asks, and
-`ask` asks it. `run` has the event loop, its signals and the log.
+`doctor` checks a machine and its network, for `kadcrawl doctor`. `view` is all that a person sees: progress, tables,
+summaries. `targets` finds the running peer that a command asks, and `ask` asks it. `run` has the event loop, its
+signals and the log.
 """
 
 import os

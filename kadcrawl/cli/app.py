@@ -12,6 +12,7 @@ from kadcrawl.cli.commands.check import check
 from kadcrawl.cli.commands.completion import completion
 from kadcrawl.cli.commands.control import add, leave, pause, resume, status, stop
 from kadcrawl.cli.commands.crawl import crawl
+from kadcrawl.cli.commands.doctor import doctor
 from kadcrawl.cli.commands.export import export
 from kadcrawl.cli.commands.join import join
 from kadcrawl.cli.commands.rekey import rekey
@@ -49,6 +50,6 @@ def main() -> None:
 
 main.section("Crawl", crawl, start, join)
 main.section("Look and steer", status, add, pause, resume, leave, stop)
-main.section("Before and after a crawl", check, export, train)
+main.section("Before and after a crawl", check, doctor, export, train)
 main.section("Keys", keygen, rekey)
 main.section("Shell", completion)

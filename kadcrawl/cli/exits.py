@@ -15,7 +15,7 @@ import click
 
 from kadcrawl.errors import KadcrawlError
 
-DONE, NOTHING_FETCHED, MISTAKE, LEFT_BEHIND, UNDELIVERED, INTERRUPTED = 0, 1, 2, 3, 4, 11
+DONE, NOTHING_FETCHED, MISTAKE, LEFT_BEHIND, UNDELIVERED, PROBLEMS, INTERRUPTED = 0, 1, 2, 3, 4, 5, 11
 
 
 def told(command: Callable[..., int]) -> Callable[..., None]:

@@ -29,6 +29,10 @@ log = logging.getLogger(__name__)
 
 REFUSED_PREFIX = "does not let us in"
 """The first words of an error if the other end does not accept our key."""
+NO_KEY = (
+    "it goes by none, as a peer that was begun with --insecure does, which others join with --insecure, or it is no "
+    "peer"
+)
 ANOTHER_KEY = "it goes by another swarm's key, or its swarm's was changed (kadcrawl rekey), or it is no peer"
 
 Expected = TypeVar("Expected", bound=Message)
@@ -198,10 +202,7 @@ class LinkClient:
 def _other(refused: aiohttp.ClientConnectorError | None) -> str:
     """Return the likely reason why the other end refused us."""
     if refused is not None and "WRONG_VERSION_NUMBER" in str(refused.os_error):
-        return (
-            "it goes by none, as a peer that was begun with --insecure does, which others join with --insecure, or it "
-            "is no peer"
-        )
+        return NO_KEY
     return ANOTHER_KEY
 
 

@@ -8,8 +8,7 @@ import os
 from pathlib import Path
 
 from kadcrawl.errors import StartError
-
-LOCK = "lock"
+from kadcrawl.system.file_names import LOCK
 
 
 class Directory:

@@ -227,7 +227,11 @@ async def test_a_directory_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["crawl", "check", "start", "join", "train", "status", "add", "pause", "resume", "leave", "stop"]
+    "command",
+    [
+        *("crawl", "check", "doctor", "start", "join", "export", "train"),
+        *("status", "add", "pause", "resume", "leave", "stop", "completion"),
+    ],
 )
 async def test_every_command_explains_itself(command: str) -> None:
     run = await kadcrawl(command, "--help")

@@ -44,7 +44,7 @@ async def test_the_last_lines_of_a_crawl_say_what_failed_and_their_commands_work
     assert exported.code == 0, exported
 
 
-async def test_the_last_lines_of_a_resumed_crawl_have_the_examples_of_earlier_runs(tmp_path: Path) -> None:
+async def test_a_resumed_crawl_has_the_examples_of_earlier_runs(tmp_path: Path) -> None:
     async with Web() as site:
         site_with_failures(site)
         command = crawl(tmp_path / "data", site.url())

@@ -1,4 +1,4 @@
-"""The reasons of failed URLs in plain words, each with advice where a person can do something.
+"""The reasons of failed URLs in plain words, with advice where a person can help.
 
 The names are those of `FetchError`, of answers with a status from 400 up, and of pages that the crawl leaves out.
 
@@ -11,7 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The meaning of one reason, and what to do. Both are parts of a sentence."""
+    """The meaning of a reason, and advice. Both are parts of a sentence."""
 
     meaning: str
     advice: str = ""

@@ -1,4 +1,4 @@
-"""The last lines of a crawl, or of a peer: why URLs failed, where the results are, what to type next.
+"""The last lines of a crawl or of a peer: reasons of failures, places of results, and the next commands.
 
 They stand below the figures. A part that has nothing to say is left out.
 """
@@ -29,7 +29,7 @@ class CrawlEnd:
     """The directories of its peers: `data` itself, or those below it."""
     failed: Mapping[str, int]
     examples: Mapping[str, str]
-    """A failed URL of each reason, as far as the page logs have one."""
+    """Failed URLs by their reason. A reason may have none."""
     has_sinks: bool = False
     job_file: Path | None = None
     pages_max: int | None = None

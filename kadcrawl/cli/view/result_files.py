@@ -15,7 +15,7 @@ KINDS = (
     ("records.jsonl", "the records"),
     ("warc/*.warc.gz", "requests and responses"),
 )
-"""Patterns below a peer's directory, and what the files hold."""
+"""Patterns below a peer's directory, with the contents of the files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Terminal:
 
 
 @contextmanager
-def opened(name: str, home: Path) -> Iterator[Terminal]:
+def shell_on_a_terminal(name: str, home: Path) -> Iterator[Terminal]:
     """Open a shell on a terminal, with the completion of kadcrawl."""
     program = shell(name)
     ours, its = pty.openpty()
@@ -107,7 +107,7 @@ def opened(name: str, home: Path) -> Iterator[Terminal]:
 @pytest.mark.parametrize("name", ["bash", "zsh"])
 def test_the_tab_key_completes_commands_options_choices_and_files(name: str, tmp_path: Path) -> None:
     (tmp_path / "kadcrawl.toml").touch()
-    with opened(name, tmp_path) as terminal:
+    with shell_on_a_terminal(name, tmp_path) as terminal:
         for before, after in COMPLETED:
             terminal.type(before)
             terminal.wait_for(before)

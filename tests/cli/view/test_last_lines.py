@@ -1,4 +1,4 @@
-"""The last lines of a crawl: why URLs failed, with an example each, where the results are, and what to type next."""
+"""The last lines of a crawl name the reasons of failures with examples, the results, and the next commands."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ OF_THE_CRAWL = (
 LINES_MAX = 15
 
 
-def written(directory: Path, *failed: tuple[str, str | None]) -> Path:
+def page_log(directory: Path, *failed: tuple[str, str | None]) -> Path:
     """Write a page log of these (URL, reason) pairs, and return its directory."""
     directory.mkdir(parents=True, exist_ok=True)
     lines = [{"url": url} | ({"failed": reason} if reason else {}) for url, reason in failed]
@@ -59,7 +59,7 @@ def test_statuses_that_are_counted_together_are_explained(name: str, says: str) 
     assert says in str(explained(name))
 
 
-def test_the_most_frequent_reasons_come_first_with_an_example_each_and_the_others_are_counted() -> None:
+def test_the_most_frequent_reasons_come_first_with_an_example_each() -> None:
     failed = {"dns": 7, "http_404": 120, "tls": 1, "robots": 3, "connect": 2, "idle": 1, "timeout": 1}
     lines = list(failure_lines(failed, {"http_404": "http://a/x", "dns": "http://b/"}))
     assert [
@@ -90,7 +90,7 @@ def test_the_last_lines_name_the_results_and_commands_that_can_be_pasted(
     data = Path("a b")
     peers = [data / "peer-1", data / "peer-2"]
     for peer in peers:
-        written(peer, ("http://a/", "dns"))
+        page_log(peer, ("http://a/", "dns"))
         (peer / "warc").mkdir()
         (peer / "warc" / "x-00001.warc.gz").write_bytes(b"0" * 600_000)
     end = CrawlEnd(
@@ -117,13 +117,13 @@ def test_the_last_lines_name_the_results_and_commands_that_can_be_pasted(
 
 
 def test_results_that_went_to_a_sink_need_no_export(tmp_path: Path) -> None:
-    peer = written(tmp_path, ("http://a/", None))
+    peer = page_log(tmp_path, ("http://a/", None))
     end = CrawlEnd(data=peer, peers=[peer], failed={}, examples={}, has_sinks=True)
     assert not any("next" in line or "export" in line for line in last_lines(end))
 
 
 def test_the_last_lines_are_few(tmp_path: Path) -> None:
-    peer = written(tmp_path, ("http://a/", "dns"))
+    peer = page_log(tmp_path, ("http://a/", "dns"))
     (peer / "records.jsonl").write_text("{}\n")
     failed = {f"http_{status}": 1 for status in range(400, 430)}
     end = CrawlEnd(data=peer, peers=[peer], failed=failed, examples={}, job_file=Path("a"))
@@ -131,9 +131,9 @@ def test_the_last_lines_are_few(tmp_path: Path) -> None:
     assert REASONS_SHOWN_MAX == sum(" http_4" in line for line in last_lines(end))
 
 
-def test_the_page_logs_give_an_example_of_each_reason_under_the_counted_name(tmp_path: Path) -> None:
-    one = written(tmp_path / "1", ("http://a/1", "http_418"), ("http://a/2", None), ("http://a/3", "http_477"))
-    two = written(tmp_path / "2", ("http://b/1", "dns"), ("http://b/2", "dns"))
+def test_page_logs_give_an_example_of_each_reason_by_its_counted_name(tmp_path: Path) -> None:
+    one = page_log(tmp_path / "1", ("http://a/1", "http_418"), ("http://a/2", None), ("http://a/3", "http_477"))
+    two = page_log(tmp_path / "2", ("http://b/1", "dns"), ("http://b/2", "dns"))
     expected = {"http_418": "http://a/1", "http_4xx": "http://a/3", "dns": "http://b/2"}
     assert expected == PageLogs([one, two]).failed_examples
     assert expected == by_counted_reason(examples_at_the_ends([one, two]))
@@ -141,13 +141,13 @@ def test_the_page_logs_give_an_example_of_each_reason_under_the_counted_name(tmp
 
 def test_only_the_ends_of_large_logs_are_read(tmp_path: Path) -> None:
     first = ("http://a/first", "dns")
-    peer = written(tmp_path, first, *[(f"http://a/{number}", None) for number in range(1000)], ("http://a/z", "tls"))
+    peer = page_log(tmp_path, first, *[(f"http://a/{number}", None) for number in range(1000)], ("http://a/z", "tls"))
     assert {"tls": "http://a/z"} == examples_at_the_ends([peer], 1000)
     assert {"tls": "http://a/z", "dns": first[0]} == examples_at_the_ends([peer], 1_000_000)
 
 
 def test_unreadable_lines_and_missing_logs_cost_no_example(tmp_path: Path) -> None:
-    peer = written(tmp_path / "1", ("http://a/", "dns"))
+    peer = page_log(tmp_path / "1", ("http://a/", "dns"))
     with (peer / "pages.jsonl").open("ab") as log:
         log.write(b'{"url":7,"failed":"tls"}\n{"url":"\xff","failed":"tls"}\n{"url":"http://a/cut","failed":"idle"}')
     assert {"dns": "http://a/"} == examples_at_the_ends([tmp_path / "missing", peer])
