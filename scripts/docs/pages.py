@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from scripts.docs import cli, exit_codes
+
 Generator = Callable[[Path], Mapping[str, str]]
 """A function from the repository's root to pages, each a path relative to the root and its whole text."""
 
-GENERATORS: tuple[Generator, ...] = ()
+GENERATORS: tuple[Generator, ...] = (cli.generate, exit_codes.generate)
 
 
 def generated_pages(root: Path) -> dict[str, str]:
