@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 HANDSHAKES_MAX = 100
+"""Limit on the connections that are in their handshake at a time. A new connection then ends
+the oldest handshake of the source that has most."""
 HANDSHAKE_S = 5.0
 BACKLOG = 128
 RETRY_S = 0.5

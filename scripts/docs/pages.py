@@ -3,12 +3,17 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts.docs import cli, exit_codes
+from scripts.docs import cli, exit_codes, limits, settings
 
 Generator = Callable[[Path], Mapping[str, str]]
 """A function from the repository's root to pages, each a path relative to the root and its whole text."""
 
-GENERATORS: tuple[Generator, ...] = (cli.generate, exit_codes.generate)
+GENERATORS: tuple[Generator, ...] = (
+    cli.generate,
+    exit_codes.generate,
+    limits.generate,
+    settings.generate,
+)
 
 
 def generated_pages(root: Path) -> dict[str, str]:

@@ -32,6 +32,7 @@ from kadcrawl.link.wire.basics import (
 VALIDATOR_CHARS_MAX = 256
 """Characters of an entity tag or a date by which a server recognizes a version."""
 DIGEST_CHARS_MAX = 64
+"""Characters of the digest of a page's body."""
 COMPARED_MAX = 64
 """Windows in one CompareDigests: reading them takes either side some 30 ms."""
 EPOCH_FILTER_BYTES_MAX = 4 * 1024 * 1024
@@ -45,6 +46,7 @@ EPOCH_FILTERS_MAX = 1_000
 (store/bloom/expiring_filter.py).
 """
 EPOCH_FILTER_KEYS_MAX = 2**40
+"""Keys that the label of one epoch filter may claim."""
 
 
 class CellSummary(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

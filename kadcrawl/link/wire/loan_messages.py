@@ -22,10 +22,12 @@ CONNECTIONS_MAX = 1000
 
 LoanId = Annotated[bytes, Meta(min_length=8, max_length=8)]
 LEVEL_MAX = 1e6
+"""Largest load level in heavy blocks, above and below zero."""
 Level = Annotated[float, Meta(ge=-LEVEL_MAX, le=LEVEL_MAX)]
 URL_S_MIN, URL_S_MAX = 1e-6, 1e5
 """Seconds per URL: no peer is quicker, and a slower peer is as good as idle."""
 BUSY_S_MAX = 1e9
+"""Seconds of borrowed work: 30 years, far above any honest backlog."""
 
 
 class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
