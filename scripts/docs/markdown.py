@@ -10,7 +10,7 @@ _WORDS = re.compile(
     r"--[a-z]+(?:-[a-z]+)*"  # options
     r"|KADCRAWL_[A-Z_]+"
     r"|https?://[^\s,;)'\"]*[\w/*]"
-    r"|[a-z]+(?:_[a-z0-9]+)+(?![\w/.])"  # names with an underscore, as in code
+    r"|[a-z]+(?:_[a-z0-9]+)+(?![\w/]|\.\w)"  # names with an underscore, as in code
     r"|\[\[[a-z]+\]\]"
     r"|[\w.-]+\.(?:jsonl|toml|former|key|html|xml|txt|db|sqlite|json)(?:\.gz)?\b"
     r")"

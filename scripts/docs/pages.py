@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts.docs import cli, exit_codes, limits, settings
+from scripts.docs import cli, exit_codes, limits, schemas, settings
 
 Generator = Callable[[Path], Mapping[str, str]]
 """A function from the repository's root to pages, each a path relative to the root and its whole text."""
@@ -12,6 +12,7 @@ GENERATORS: tuple[Generator, ...] = (
     cli.generate,
     exit_codes.generate,
     limits.generate,
+    schemas.generate,
     settings.generate,
 )
 
