@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts.docs import cli, environment, exit_codes, limits, log_events, schemas, settings
+from scripts.docs import cli, environment, exit_codes, limits, log_events, schemas, settings, wire
 
 Generator = Callable[[Path], Mapping[str, str]]
 """A function from the repository's root to pages, each a path relative to the root and its whole text."""
@@ -16,6 +16,7 @@ GENERATORS: tuple[Generator, ...] = (
     log_events.generate,
     schemas.generate,
     settings.generate,
+    wire.generate,
 )
 
 

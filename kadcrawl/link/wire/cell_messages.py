@@ -382,7 +382,10 @@ class KeptFilterPart(Message, frozen=True):
 
 
 class AssignReplica(Message, frozen=True):
-    """The owner asks a peer to keep a copy of cells under placement key `role`, or to drop it."""
+    """The owner asks a peer to keep a copy of cells under placement key `role`, or to drop it.
+
+    Answered by ReplicaAssigned. A repeat changes nothing.
+    """
 
     owner: Contact
     role: Annotated[int, Meta(ge=0, le=2)]

@@ -100,9 +100,9 @@ class LoanReport(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class RenewLease(Message, frozen=True):
-    """A borrower reports the progress of the loans from one lender. The answer, LeaseRenewed, renews the lease.
+    """A borrower reports the progress of the loans from one lender.
 
-    A repeat changes nothing, and renews the lease again.
+    Answered by LeaseRenewed, which renews the lease. A repeat changes nothing, and renews the lease again.
     """
 
     borrower: Contact
