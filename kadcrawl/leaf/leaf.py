@@ -40,7 +40,11 @@ log = logging.getLogger(__name__)
 
 
 class Leaf(PeerBase):
-    """One leaf. All methods belong to the loop it was entered on."""
+    """One leaf: a peer that owns nothing and listens on nothing, as an async context manager.
+
+    All methods belong to the event loop on which the context was entered. Entering raises StartError if the leaf cannot
+    start here, and ConfigError for a sink that is not valid.
+    """
 
     def __init__(self, config: Config, environment: Environment | None = None) -> None:
         """Take the configuration, whose listening address a leaf ignores. `environment` is for simulations."""
@@ -95,15 +99,18 @@ class Leaf(PeerBase):
 
     @property
     def begun(self) -> bool:
+        """True if the leaf has joined a swarm."""
         return self._work is not None
 
     @property
     def work(self) -> LeafCrawl:
+        """The crawl of this leaf."""
         assert self._work is not None, "the leaf has not begun: call join"
         return self._work
 
     @property
     def job(self) -> Job:
+        """The swarm's job with all seeds this leaf knows."""
         return self.work.job
 
     @property

@@ -99,8 +99,8 @@ def _framing() -> str:
             "### Connections",
             f"A peer that has a request dials the other peer, and keeps the connection: a WebSocket at the path "
             f"`{LINK_PATH}`. In a swarm with a key it goes over TLS 1.3, in which both sides prove to be members. Only "
-            f"the dialer asks. A binary frame is a number of {NUMBER_BYTES} bytes, big-endian, and a message. The reply "
-            "has the number of its request, "
+            f"the dialer asks. A binary frame is a number of {NUMBER_BYTES} bytes, big-endian, and a message. The "
+            "reply has the number of its request, "
             f"and replies come in any order. A reply of the number alone means that the request was malformed. A frame "
             f"has at most {message}.",
             "### Datagrams",
