@@ -40,11 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class Leaf(PeerBase):
-    """One leaf: a peer that owns nothing and listens on nothing, as an async context manager.
-
-    All methods belong to the event loop on which the context was entered. Entering raises StartError if the leaf cannot
-    start here, and ConfigError for a sink that is not valid.
-    """
+    """One leaf. All methods belong to the loop it was entered on."""
 
     def __init__(self, config: Config, environment: Environment | None = None) -> None:
         """Take the configuration, whose listening address a leaf ignores. `environment` is for simulations."""

@@ -28,7 +28,7 @@ SOURCES_MAX = 1_000
 
 LOG_INTERVAL_S = 10.0
 REASONS_MAX = 100
-"""Limit on the reasons of which each is logged by itself."""
+"""Limit on the reasons with log lines of their own."""
 OTHER_REASON = "another reason"
 """The name of all reasons beyond `REASONS_MAX`."""
 

@@ -56,12 +56,7 @@ log = logging.getLogger(__name__)
 
 
 class Peer(PeerBase):
-    """One full peer: an async context manager that opens the peer's directory and network ends, and closes them.
-
-    All methods belong to the event loop on which the context was entered. Entering raises StartError if the peer cannot
-    start here, and ConfigError for a sink that is not valid. Leaving commits everything, and raises StorageError if
-    the disk failed.
-    """
+    """One full peer. All methods belong to the loop it was entered on."""
 
     def __init__(self, config: Config, job: Job | None = None, environment: Environment | None = None) -> None:
         """Make a peer. The first peer of a swarm takes `job`, and a peer that joins takes the swarm's job.
@@ -167,10 +162,7 @@ class Peer(PeerBase):
         self._wave_answers.obey(order)
 
     def change_key(self, key: SwarmKey) -> None:
-        """Use another key of the swarm, and for an hour the former key as well.
-
-        Raises StartError if the key cannot be kept in the directory, and ConfigError if the swarm has no key.
-        """
+        """Use another key of the swarm. The former key stays valid for an hour. Raises StartError, ConfigError."""
         change_key(self.runtime, key)
 
     # --- state -----------------------------------------------------------------------------------------------------

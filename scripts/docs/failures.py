@@ -38,7 +38,9 @@ FAILURES = {
     "path_repeats": "The path repeats itself more often than --max-path-repeats.",
     "query_parameters": "The query has more parameters than --max-parameters.",
 }
-"""The reasons from `scope` on are for URLs that another peer sent, or that an earlier run with another job found."""
+"""The meaning of each reason.
+
+The reasons from `scope` on are for URLs of other peers, or of an earlier run with another job."""
 
 LEFT_OUT = {
     "length": "Links to URLs longer than url_chars_max.",

@@ -63,7 +63,7 @@ class Constant(NamedTuple):
     name: str
     value: float
     text: str
-    """Its docstring."""
+    """Docstring of the constant."""
 
     @property
     def room(self) -> str:

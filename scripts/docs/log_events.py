@@ -41,7 +41,7 @@ class LogEvent(NamedTuple):
 
 def log_events(root: Path) -> list[LogEvent]:
     """Return the events of all calls of loggers in the package."""
-    found = []
+    found: list[LogEvent] = []
     for path in sorted((root / "kadcrawl").rglob("*.py")):
         found += _of_file(path.relative_to(root).as_posix(), ast.parse(path.read_text(encoding="utf-8")))
     return found

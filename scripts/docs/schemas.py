@@ -33,7 +33,7 @@ COUNTS: Mapping[str, Any] = {"additionalProperties": {"type": "integer", "minimu
 
 @dataclass(frozen=True)
 class FieldNotes:
-    """What the type of a field does not say."""
+    """Facts about a field beside its type."""
 
     example: Any
     absent: str = ""

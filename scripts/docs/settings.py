@@ -10,7 +10,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kadcrawl.cli.app import main
@@ -94,13 +94,13 @@ NEEDS = {
 WHOLE = """\
 ```toml title="kadcrawl.toml"
 seeds = ["https://example.org/docs/", "https://example.org/list/"]
-exclude = ['/old/']              # in single quotes a backslash is nothing special
+exclude = ['/old/']              # single quotes keep a backslash
 max-site-pages = 500
 contact = "you@example.org"
 sinks = ["sqlite:results.db"]    # of this machine alone
 
 [[roles]]
-pattern = '/item/[0-9]+'         # of several rules the first found in a URL counts
+pattern = '/item/[0-9]+'         # the first rule found in a URL counts
 role = "detail_request"          # holds content: its links are not followed
 
 [[roles]]
@@ -275,7 +275,7 @@ def _keys(root: Path) -> Iterator[str]:
             rows.append(
                 [
                     f'<a id="{key}"></a>{code(key)}',
-                    prose(takes if key not in DURATIONS else "a length of time"),
+                    prose(takes.partition(", such as")[0] if key not in DURATIONS else "a length of time"),
                     _default_in_file(field),
                     f"{prose(_in_toml(texts[field].partition(chr(10) * 2)[0]), root)} [More](configuration.md#{field})",
                     code(EXAMPLES[key]),
@@ -298,7 +298,7 @@ def _default_in_file(field: str) -> str:
     return code(f'"{value}"' if isinstance(value, str) else f"{value:g}")
 
 
-def _rule_table(root: Path, kind: type, keys: dict[str, type], examples: dict[str, str]) -> str:
+def _rule_table(root: Path, kind: type, keys: Mapping[str, type], examples: dict[str, str]) -> str:
     texts = field_docstrings(root, kind)
     words = {str: "text", bool: "true or false", dict: "table"}
     rows = [[code(key), words[keys[key]], paragraphs(_in_toml(texts[key]), root), code(examples[key])] for key in keys]

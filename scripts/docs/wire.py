@@ -59,7 +59,7 @@ def structs() -> dict[type[Struct], str]:
 def reply_to(kind: type[Struct]) -> str | None:
     """Return the name of the reply to a request, or None if its docstring names none."""
     if kind in REPLY_TO:
-        return REPLY_TO[kind].__name__  # type: ignore[index]
+        return REPLY_TO[kind].__name__
     found = _ANSWERED.search(kind.__doc__ or "")
     return None if found is None else found[1]
 
@@ -193,7 +193,7 @@ def _range(kind: inspect.IntType | inspect.FloatType) -> str:
     most = kind.le if kind.le is not None else None if kind.lt is None else kind.lt - 1
     if most is None:
         return "" if least is None else f", {_number(least)} or more"
-    low = f"above {_number(least)}" if kind.gt is not None else f"from {_number(least or 0)}"
+    low = f"above {_number(kind.gt)}" if kind.gt is not None else f"from {_number(least or 0)}"
     return f" {low} to {_number(most)}"
 
 

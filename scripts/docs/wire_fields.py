@@ -134,4 +134,4 @@ FIELDS = {
     "Rekey.key": "The new key.",
     "GotSwarmState.seeds": "Seeds of the job.",
 }
-"""Texts by field, or by `Message.field` where one message means something else."""
+"""Texts by field, or by `Message.field` where the meaning differs in a message."""

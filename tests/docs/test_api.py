@@ -1,4 +1,4 @@
-"""The page of the Python API names what is exported, and what it names is there and has a docstring."""
+"""The page of the Python API has all exported names, and each name on the page has a docstring."""
 
 import inspect
 import re
@@ -29,7 +29,7 @@ def members(name: str) -> list[str]:
     return re.findall(r"^        - (\w+)$", SECTIONS[name], re.MULTILINE)
 
 
-def named() -> Iterator[tuple[str, str]]:
+def members_on_page() -> Iterator[tuple[str, str]]:
     for name in SECTIONS:
         for member in members(name):
             yield name, member
@@ -43,7 +43,7 @@ def test_every_exported_name_is_on_the_page() -> None:
     assert {f"sim.{name}" for name in sim.__all__} == {name for name in SECTIONS if name.startswith("sim")}
 
 
-@pytest.mark.parametrize(("name", "member"), list(named()))
+@pytest.mark.parametrize(("name", "member"), list(members_on_page()))
 def test_every_member_on_the_page_is_there_and_has_a_docstring(name: str, member: str) -> None:
     package, _, kind = name.rpartition(".")
     if member != "config":  # It is set by the constructor.

@@ -20,7 +20,7 @@ def test_every_option_of_a_command_has_a_row(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))
-def test_the_help_of_a_command_explains_no_exit_code_that_it_does_not_return(command: str) -> None:
+def test_a_help_explains_only_exit_codes_that_its_command_returns(command: str) -> None:
     numbers = {codes()[name] for name in codes_by_command(ROOT)[command]}
     assert set() == exit_texts(main.commands[command]).keys() - numbers
 

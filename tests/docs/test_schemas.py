@@ -228,7 +228,7 @@ def test_every_reason_of_a_failure_is_explained() -> None:
 
 
 def test_every_limit_that_leaves_links_out_is_explained() -> None:
-    found = set(LIMITS)
+    found: set[str] = set(LIMITS)
     for path in (ROOT / "kadcrawl/crawl").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Subscript) and "left_out" in ast.unparse(node.value):

@@ -12,8 +12,6 @@ from scripts.docs.wire_fields import FIELDS
 ROOT = Path(__file__).parents[2]
 TEXT = generate(ROOT)[PAGE]
 FIELDS_OF = {kind: [field.name for field in inspect.type_info(kind).fields] for kind in structs()}  # type: ignore[attr-defined]
-WITHOUT_REPEAT = {"Survey", "Census"}
-"""Questions of a wave, whose docstring says what their repeat means."""
 
 
 @pytest.mark.parametrize("kind", [*REQUESTS, *REPLIES, *KINDS], ids=lambda kind: kind.__name__)
