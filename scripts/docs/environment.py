@@ -79,6 +79,11 @@ OF_DEVELOPMENT = (
         "Tests that need these sites fail without them. Otherwise they are skipped.",
     ),
     Variable(
+        "KADCRAWL_REQUIRE_SHELLS",
+        "1",
+        "The tests of the shells' completion fail without these shells. Otherwise they are skipped.",
+    ),
+    Variable(
         "KADCRAWL_MONGODB",
         "a MongoDB connection string",
         "The tests of the MongoDB sink use this server. Without it they start BriskDB.",

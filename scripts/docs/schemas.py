@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from kadcrawl.cli.view.failure_reasons import explained
 from kadcrawl.cli.view.status import PeerFigures, SwarmFigures
 from kadcrawl.cli.view.summary import PeerSummary, Summary
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
@@ -29,6 +30,12 @@ PEER = "^[0-9a-f]{16}$"
 URL = "^https?://"
 AT_LEAST_0: Mapping[str, Any] = {"minimum": 0}
 COUNTS: Mapping[str, Any] = {"additionalProperties": {"type": "integer", "minimum": 0}}
+
+
+def _advice(reason: str) -> str:
+    """Return what a person can do about a failure, as the last lines of a crawl say it, as a sentence."""
+    text = explained(reason).advice
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 @dataclass(frozen=True)
@@ -86,9 +93,7 @@ PAGES = Format(
             "fetched_at": FieldNotes(_TIME, form={"pattern": TIME}),
             "ms": FieldNotes(84, form=AT_LEAST_0),
             "peer": FieldNotes(_PEER, form={"pattern": PEER}),
-            "warc": FieldNotes(
-                "warc/crawl-20261121100000000-00000-a1b2c3d4.warc.gz", "without a response", {"pattern": "^warc/"}
-            ),
+            "warc": FieldNotes("warc/crawl-00001.warc.gz", "without a response", {"pattern": "^warc/"}),
             "offset": FieldNotes(4096, "without a response", AT_LEAST_0),
             "visit": FieldNotes(2, "at the first visit", {"minimum": 1}),
             "unchanged": FieldNotes(
@@ -129,7 +134,7 @@ PAGES = Format(
             "fetched_at": _TIME,
             "ms": 84,
             "peer": _PEER,
-            "warc": "warc/crawl-20261121100000000-00000-a1b2c3d4.warc.gz",
+            "warc": "warc/crawl-00001.warc.gz",
             "offset": 4096,
             "role": "detail_request",
             "records": 1,
@@ -152,7 +157,10 @@ PAGES = Format(
     (
         "## Reasons of failures",
         "The field `failed` has one of these reasons. [Summary](summary.md) and [status](status.md) count them.",
-        table(["reason", "meaning"], [[code(name), prose(text)] for name, text in FAILURES.items()]),
+        table(
+            ["reason", "meaning", "what to do"],
+            [[code(name), prose(text), prose(_advice(name))] for name, text in FAILURES.items()],
+        ),
     ),
 )
 

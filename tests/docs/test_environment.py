@@ -11,8 +11,10 @@ OWN = {each.name for each in (*OF_COMMAND, *OF_DEVELOPMENT)}
 
 
 def test_every_variable_that_the_code_reads_is_described() -> None:
-    libraries = {each.name for each in OF_LIBRARIES}
-    assert {} == {name: trees for name, trees in READ.items() if name not in OWN | libraries}
+    known = OWN | {each.name for each in OF_LIBRARIES}
+    # Tests may also read and set variables of the system, such as PATH.
+    told = {name: trees for name, trees in READ.items() if trees != {"tests"} or name.startswith("KADCRAWL_")}
+    assert {} == {name: trees for name, trees in told.items() if name not in known}
 
 
 def test_every_described_variable_is_read_where_the_page_says() -> None:

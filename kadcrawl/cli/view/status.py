@@ -14,7 +14,6 @@ from kadcrawl.link.wire.peer_state import GONE, MACHINE_PAUSES, PeerState, state
 from kadcrawl.settings.durations import roughly
 from kadcrawl.store.bloom.expiring_filter import Period
 
-
 _OF_A_RUN = {"seconds", "peers", "failed_examples"}
 """Fields of a summary that the status lacks, or has in another form."""
 
