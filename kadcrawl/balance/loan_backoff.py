@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 BACKOFF_FIRST_S = 2.0
 """The first bar in seconds, long enough for the owner of a site to begin a page."""
 BACKOFF_MOST_S = 600.0
+"""The longest bar in seconds."""
 BACKOFF_KEPT_MAX = 1_000
 """Sites and borrowers that are remembered."""
 

@@ -22,9 +22,11 @@ from kadcrawl.errors import ConfigError
 INPUTS = 6
 HIDDEN = 13
 HIDDEN_MAX = 1000
+"""Limit on the hidden units of a network that is read from a file."""
 WEIGHT_DECAY = 1e-4
 """Weight of the squared weights in the minimized sum, against learning noise by heart."""
 TRAINING_ROUNDS_MAX = 5000
+"""Limit on the rounds of one training."""
 TOLERANCE = 1e-8
 BATCHES_LEAST = 20
 """Least batches to train from. A network of fewer batches does not hold elsewhere."""

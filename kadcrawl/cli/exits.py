@@ -15,7 +15,34 @@ import click
 
 from kadcrawl.errors import KadcrawlError
 
-DONE, NOTHING_FETCHED, MISTAKE, LEFT_BEHIND, UNDELIVERED, PROBLEMS, INTERRUPTED = 0, 1, 2, 3, 4, 5, 11
+DONE = 0
+"""The command did its work.
+
+Nothing is to be done."""
+NOTHING_FETCHED = 1
+"""The crawl ended, and no server answered any request.
+
+The last line of the crawl names the reasons, and `pages.jsonl` has the reason of each URL."""
+MISTAKE = 2
+"""The command could not do its work as asked.
+
+The message says why, and what to change."""
+LEFT_BEHIND = 3
+"""The crawl ended without URLs that only crashed peers knew.
+
+Run the same command again: it goes on with these URLs."""
+UNDELIVERED = 4
+"""A sink lacks results. All results are in the directory of the peer.
+
+Run the same command again, or `kadcrawl export`, once the sink works."""
+PROBLEMS = 5
+"""The check of this machine found a problem.
+
+The report names each problem, and what to do."""
+INTERRUPTED = 11
+"""Ctrl-C ended the command, or SIGTERM ended a command that runs peers.
+
+Run the same command again: a crawl goes on where it stopped. A peer that was asked to leave goes on leaving."""
 
 
 def told(command: Callable[..., int]) -> Callable[..., None]:

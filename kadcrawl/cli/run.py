@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LOG = "peer.log"
 LOG_BYTES_MAX = 10_000_000
+"""Size at which a log is closed and the next begins."""
 LOGS_KEPT = 3
 """Full logs kept beside the one being written."""
 GARBAGE_THRESHOLD = 20_000

@@ -19,6 +19,7 @@ from kadcrawl.settings.config import Config
 
 CHECK_S = 1.0
 WAIT_S_MAX = 60.0
+"""Longest wait before a peer with a full disk tries to start again."""
 LEAST_ROOM_BYTES = 1024 * 1024
 """Free bytes needed before a peer is started again, if the configuration has no reserve."""
 

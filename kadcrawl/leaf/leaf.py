@@ -95,15 +95,18 @@ class Leaf(PeerBase):
 
     @property
     def begun(self) -> bool:
+        """True if the leaf has joined a swarm."""
         return self._work is not None
 
     @property
     def work(self) -> LeafCrawl:
+        """The crawl of this leaf."""
         assert self._work is not None, "the leaf has not begun: call join"
         return self._work
 
     @property
     def job(self) -> Job:
+        """The swarm's job with all seeds this leaf knows."""
         return self.work.job
 
     @property

@@ -18,6 +18,7 @@ FAILURES_MAX = 5
 """Failures in a row after which a peer counts as never asked, about 15 s after its last answer."""
 BACK_OFF_FIRST_S = 0.5
 BACK_OFF_MOST_S = 30.0
+"""Longest wait before a silent peer is asked again, in seconds."""
 
 Address = tuple[str, int]
 

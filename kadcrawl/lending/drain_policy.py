@@ -42,6 +42,7 @@ The lender first waits for the last contact's answer, and then for the connectio
 ASKERS_MAX = 1_000
 """Askers whose backlogs are remembered for their offers."""
 PENDING_MOST = 1_000_000
+"""Limit on the pending URLs in a backlog, as the wire has it."""
 
 log = logging.getLogger(__name__)
 

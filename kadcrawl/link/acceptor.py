@@ -15,6 +15,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 HANDSHAKES_MAX = 100
+"""Limit on the connections in their handshake at a time.
+
+A new connection then ends the oldest handshake of the busiest source."""
 HANDSHAKE_S = 5.0
 BACKLOG = 128
 RETRY_S = 0.5

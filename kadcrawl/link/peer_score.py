@@ -20,6 +20,7 @@ MISBEHAVIORS_MAX = 60.0
 HALF_LIFE_S = 60.0
 BAN_S = 60.0
 BAN_S_MAX = 3600.0
+"""Longest ban. A ban soon after another is twice as long."""
 BAN_REMEMBERED_S = 3600.0
 """Time after a ban within which the next ban is longer."""
 SOURCES_MAX = 1_000
@@ -27,6 +28,7 @@ SOURCES_MAX = 1_000
 
 LOG_INTERVAL_S = 10.0
 REASONS_MAX = 100
+"""Limit on the reasons with log lines of their own."""
 OTHER_REASON = "another reason"
 """The name of all reasons beyond `REASONS_MAX`."""
 

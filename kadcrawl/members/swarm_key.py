@@ -63,6 +63,7 @@ class SwarmKey:
 
     @property
     def text(self) -> str:
+        """The key as 64 hexadecimal digits, which must never be shown."""
         return self._secret.hex()
 
     def derive(self, purpose: bytes, length: int = 32) -> bytes:

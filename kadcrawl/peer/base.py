@@ -39,6 +39,7 @@ class PeerBase:
 
     def __init__(self, config: Config, environment: Environment | None) -> None:
         self.config = config
+        """The configuration of this peer."""
         self.environment = environment or Environment()
         self._random = self.environment.random or Random(os.urandom(32))
         self._resources: Resources | None = None
@@ -72,7 +73,6 @@ class PeerBase:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         """Commit and close. Call `finish` or `leave` before, to hand anything over. Raises StorageError.
-        StorageError.
 
         Unless the context ends by an exception, the sinks get time for the outputs they lack.
         """

@@ -162,7 +162,7 @@ class Peer(PeerBase):
         self._wave_answers.obey(order)
 
     def change_key(self, key: SwarmKey) -> None:
-        """Use another key of the swarm (see `commands.change_key`). Raises StartError and ConfigError."""
+        """Use another key of the swarm. The former key stays valid for an hour. Raises StartError, ConfigError."""
         change_key(self.runtime, key)
 
     # --- state -----------------------------------------------------------------------------------------------------

@@ -161,7 +161,8 @@ class Job:
     filters: Filters = "pybloom"
     """Package of the Bloom filters: `pybloom`, or `rbloom` with the extra ``kadcrawl[fast-history]``."""
     proxies: tuple[str, ...] = field(default=(), repr=False)
-    """URLs of proxies through which all peers fetch, with their credentials, at most 1,000 (proxy_list.py)."""
+    """URLs of proxies through which all peers fetch, with their credentials, at most 1,000
+    (settings/proxy_list.py)."""
     proxies_from: str | None = field(default=None, repr=False)
     """Canonical URL of a list of proxies, in place of `proxies`. It may contain secrets.
 
@@ -175,7 +176,8 @@ class Job:
 
     At most 200 characters of printable ASCII."""
     roles: tuple[RoleRule, ...] = ()
-    """Rules that say which URLs lead on and which hold content. The first matching rule counts (page_rules.py)."""
+    """Rules that say which URLs lead on and which hold content. The first matching rule counts
+    (settings/page_rules.py)."""
     records: tuple[RecordRule, ...] = ()
     """Rules that extract records from pages into records.jsonl. The first rule that matches the URL counts."""
 

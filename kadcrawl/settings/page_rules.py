@@ -39,7 +39,9 @@ class RoleRule:
     """A rule that gives a role to all URLs in which `pattern` is found."""
 
     pattern: str
+    """Regular expression that is searched in the canonical URL, 1 to 1,000 characters."""
     role: Role
+    """`next_link` for a page that leads on, `detail_request` for a page that holds content."""
     follow: bool | None = None
     """True to follow the links of such pages. None to follow them unless the role is `detail_request`.
 
@@ -71,13 +73,20 @@ class RecordRule:
     """A rule that extracts records from pages in whose URL `pattern` is found."""
 
     pattern: str
+    """Regular expression that is searched in the canonical URL, 1 to 1,000 characters."""
     name: str = ""
-    """Name of the rule in its records, by default the pattern."""
+    """Name of the rule in its records, at most 100 characters. By default the pattern."""
     fields: tuple[Field, ...] = ()
+    """The fields of a record, at most 100, each a name and a selector.
+
+    A selector is ``css:`` or ``xpath:`` and an expression, as in Scrapy. It gives the first match, or null. A selector
+    in a list gives a list of all matches. Fields are for HTML, and a page on which they find nothing has no record."""
     each: str = ""
     """Selector of the elements that are one record each. Empty if the page is one record."""
     hook: str = ""
-    """Function that extracts the records, as ``module:function``, in place of `fields`."""
+    """Function that extracts the records, as ``module:function``, in place of `fields`.
+
+    It is called with a `Page`, and returns a dict, a list of dicts, or None."""
 
     def __post_init__(self) -> None:
         check_pattern(self.pattern)

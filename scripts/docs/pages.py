@@ -3,10 +3,21 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from scripts.docs import cli, environment, exit_codes, limits, log_events, schemas, settings, wire
+
 Generator = Callable[[Path], Mapping[str, str]]
 """A function from the repository's root to pages, each a path relative to the root and its whole text."""
 
-GENERATORS: tuple[Generator, ...] = ()
+GENERATORS: tuple[Generator, ...] = (
+    cli.generate,
+    environment.generate,
+    exit_codes.generate,
+    limits.generate,
+    log_events.generate,
+    schemas.generate,
+    settings.generate,
+    wire.generate,
+)
 
 
 def generated_pages(root: Path) -> dict[str, str]:

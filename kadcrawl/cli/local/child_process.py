@@ -32,6 +32,7 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.job import Job
 
 RESTARTS_MAX = 3
+"""Limit on the restarts of one peer within `RESTARTS_OVER_S`."""
 RESTARTS_OVER_S = 3600.0
 """A peer that dies more often within this time has a reason that starting it again does not cure."""
 PROGRAM = "from kadcrawl.cli.local.child_main import main; main()"

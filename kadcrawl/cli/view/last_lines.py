@@ -13,6 +13,7 @@ from kadcrawl.cli.view.result_files import ResultFiles, place, result_files, sho
 from kadcrawl.system.printable import printable
 
 REASONS_SHOWN_MAX = 5
+"""Limit on the reasons of failures in the last lines of a crawl: the most frequent."""
 LONG_RUN_S = 120.0
 """Seconds from which a run is also told in minutes and hours."""
 EXPORT_TO = "sqlite:results.db"

@@ -1,9 +1,9 @@
 """The output of `kadcrawl status`: a line about the swarm, its blocked reasons, and a table of peers, or JSON."""
 
 import json
-from typing import Any
 
 import click
+import msgspec
 
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained
@@ -13,6 +13,87 @@ from kadcrawl.link.wire.messages import PeerRow, Status
 from kadcrawl.link.wire.peer_state import GONE, MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.settings.durations import roughly
 from kadcrawl.store.bloom.expiring_filter import Period
+
+_OF_A_RUN = {"seconds", "peers", "failed_examples"}
+"""Fields of a summary that the status lacks, or has in another form."""
+
+
+class PeerFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The figures of one peer in the JSON of `kadcrawl status`."""
+
+    id: str
+    """ID of the peer, 20 bytes in hex."""
+    address: str
+    """Address at which other peers reach the peer, HOST:PORT. For a leaf, the address of the peer that it asks."""
+    state: str
+    """State of the peer in words. A leaf has `leaf:` in front."""
+    pending: int
+    """URLs that the peer owns and that are not finished."""
+    in_flight: int
+    """Requests under way."""
+    lent: int
+    """Pending URLs of the peer that others fetch for it at present."""
+    borrowed: int
+    """URLs of others that the peer fetches for them at present."""
+    pages: int
+    """URLs that the peer fetched and a server answered, with any status."""
+    urls: int
+    """URLs that the peer accepted as their owner."""
+    failed: dict[str, int]
+    """URLs that failed at this peer, by reason."""
+    records: int | None = None
+    """Lines of the peer's records.jsonl."""
+    behind: int
+    """Bytes of the peer's results that its sinks have not received yet."""
+    fingerprints: int
+    """Fingerprints of finished URLs that the peer keeps, its own and copies. 0 with an exact history."""
+    uptime_s: int
+    """Seconds since the peer started."""
+
+
+class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The JSON of `kadcrawl status`: the figures of the swarm, and of each peer."""
+
+    pages: int
+    """URLs that a server answered, with any status. Another visit counts again."""
+    bytes: int
+    """Bytes of bodies as received."""
+    urls_found: int
+    """URLs that the peers accepted as their owners."""
+    urls_done: int
+    """URLs that are finished, fetched or failed."""
+    urls_failed: dict[str, int]
+    """URLs that failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken together."""
+    duplicates: int
+    """Pages that one peer finished twice, although no visit was due."""
+    left_behind: int
+    """Always 0: only the summary of a local crawl knows this number."""
+    links_seen: int
+    """Links found on pages, repeats included."""
+    links_left_out: dict[str, int]
+    """Links that a limit kept from being followed as they were found, by limit, repeats included."""
+    peer_messages: int
+    """Messages between peers, datagrams included."""
+    revisits: int
+    """Pages that were fetched again when they were due."""
+    unchanged: int
+    """Pages fetched again without a change."""
+    records: int | None = None
+    """Lines of records.jsonl of all peers."""
+    peers: list[PeerFigures]
+    """The peers that are there, in the order of their answers."""
+    state: str
+    """State of the whole swarm in words."""
+    pending: int
+    """URLs of all peers that are not finished."""
+    left: list[PeerFigures]
+    """Peers that have left, whose figures are in the totals."""
+    unanswered: int
+    """Parts of the swarm that did not answer. Their figures are missing in the totals."""
+    next_due_s: float | None
+    """Seconds until the first page is fetched again, or null if no page is."""
+    seeds: tuple[str, ...]
+    """The seeds of the job."""
 
 
 def show(answer: Status, as_json: bool) -> None:
@@ -31,14 +112,17 @@ def show(answer: Status, as_json: bool) -> None:
     pending = sum(row.pending for row in answer.answer.rows)
     if as_json:
         with_records = summary.records is not None
-        totals = {**summary.as_json(), "state": state, "pending": pending}
-        totals["peers"] = [_as_json(row, with_records) for row in there]
-        totals["left"] = [_as_json(row, with_records) for row in left]
-        totals["unanswered"] = answer.answer.tally.missing
-        totals["next_due_s"] = due_s
-        totals["seeds"] = list(answer.job.seeds)
-        del totals["seconds"]
-        click.echo(json.dumps(totals, indent=2))
+        totals = SwarmFigures(
+            **{name: value for name, value in summary.as_json().items() if name not in _OF_A_RUN},
+            state=state,
+            pending=pending,
+            peers=[_figures(row, with_records) for row in there],
+            left=[_figures(row, with_records) for row in left],
+            unanswered=answer.answer.tally.missing,
+            next_due_s=due_s,
+            seeds=answer.job.seeds,
+        )
+        click.echo(json.dumps(msgspec.to_builtins(totals), indent=2))
         return
     click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
     for sentence in explained(blocked_reasons(answer.answer.rows)):
@@ -64,20 +148,20 @@ def show(answer: Status, as_json: bool) -> None:
         click.echo(f"{answer.answer.tally.missing} part(s) of the swarm did not answer")
 
 
-def _as_json(row: PeerRow, with_records: bool) -> dict[str, Any]:
-    return {
-        "id": row.contact.id.hex(),
-        "address": shown(row.contact.address),
-        "state": row.state_text,
-        "pending": row.pending,
-        "in_flight": row.in_flight,
-        "lent": row.lent,
-        "borrowed": row.borrowed,
-        "pages": row.counters.pages,
-        "urls": row.counters.urls,
-        "failed": row.counters.failed,
-        **({"records": row.counters.records} if with_records else {}),
-        "behind": row.lag,
-        "fingerprints": row.fingerprints,
-        "uptime_s": row.uptime_s,
-    }
+def _figures(row: PeerRow, with_records: bool) -> PeerFigures:
+    return PeerFigures(
+        id=row.contact.id.hex(),
+        address=shown(row.contact.address),
+        state=row.state_text,
+        pending=row.pending,
+        in_flight=row.in_flight,
+        lent=row.lent,
+        borrowed=row.borrowed,
+        pages=row.counters.pages,
+        urls=row.counters.urls,
+        failed=row.counters.failed,
+        records=row.counters.records if with_records else None,
+        behind=row.lag,
+        fingerprints=row.fingerprints,
+        uptime_s=row.uptime_s,
+    )

@@ -38,21 +38,41 @@ class _Logged(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
+class PeerSummary:
+    """The figures of one peer in a summary."""
+
+    id: str
+    """ID of the peer, 20 bytes in hex."""
+    pages: int
+    """URLs that the peer fetched and a server answered, with any status."""
+    urls: int
+    """URLs that the peer accepted as their owner."""
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """Counts over all peers, since the crawl's directory was made."""
 
     pages: int
+    """URLs that a server answered, with any status. Another visit counts again."""
     bytes: int
+    """Bytes of bodies as received."""
     urls_found: int
+    """URLs that the peers accepted as their owners."""
     urls_done: int
+    """URLs that are finished, fetched or failed."""
     urls_failed: dict[str, int]
+    """URLs that failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken together."""
     duplicates: int
+    """Pages that were fetched twice, although no visit was due."""
     left_behind: int
     """URLs known only to peers that died for good, and not crawled."""
     links_seen: int
+    """Links found on pages, repeats included."""
     links_left_out: dict[str, int]
     """Links that a limit kept from being followed as they were found, by limit, repeats included."""
     peer_messages: int
+    """Messages between peers, datagrams included."""
     revisits: int
     """Pages that were fetched again when they were due."""
     unchanged: int
@@ -61,7 +81,8 @@ class Summary:
     """Lines of records.jsonl, or None if the job has no records."""
     seconds: float
     """Seconds of this run."""
-    peers: list[dict[str, Any]]
+    peers: list[PeerSummary]
+    """The figures of each peer, in the order of IDs."""
     failed_examples: dict[str, str] = field(default_factory=dict)
     """The last failed URL of each reason, as far as the page logs were read."""
 
@@ -95,7 +116,7 @@ def add_up(rows: Iterable[PeerRow], seconds: float, job: Job) -> Summary:
         unchanged=sum(row.counters.unchanged for row in rows),
         records=sum(row.counters.records for row in rows) if job.records else None,
         seconds=round(seconds, 3),
-        peers=[{"id": row.contact.id.hex(), "pages": row.counters.pages, "urls": row.counters.urls} for row in rows],
+        peers=[PeerSummary(row.contact.id.hex(), row.counters.pages, row.counters.urls) for row in rows],
     )
 
 

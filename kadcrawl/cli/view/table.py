@@ -12,6 +12,7 @@ from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, PeerRow
 
 ROWS_SHOWN_MAX = 20
+"""Limit on the peers in a table: those with the most pages are shown."""
 FILE_WIDTH = 200
 """Columns of a table that goes to a file: enough for all of it."""
 

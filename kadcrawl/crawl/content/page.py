@@ -21,6 +21,7 @@ class Page:
     """One fetched URL with its content, from `Peer.pages` or for a hook."""
 
     url: str
+    """The canonical URL."""
     status: int | None
     """HTTP status, None when there was no answer."""
     failure: str | None
@@ -30,11 +31,13 @@ class Page:
     content: bytes
     """Body after decompression."""
     content_type: str
+    """Value of the Content-Type header, or empty."""
     depth: int
+    """Number of links from the nearest seed."""
     links: tuple[str, ...]
     """Canonical URLs found on it, in document order, in scope or not."""
     fetched_at: str
-    """RFC 3339, UTC."""
+    """Time at which the request began: RFC 3339, UTC."""
     role: str | None = None
     """`next_link` or `detail_request`, if the job says so of its URL."""
 

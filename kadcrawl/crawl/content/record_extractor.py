@@ -24,6 +24,7 @@ from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
 
 REPLY_BYTES_BESIDE_RECORDS_MAX = 64 * 1024
+"""Limit on the bytes of a worker's reply beside its records."""
 START_TRIES = 3
 START_AGAIN_S = 5.0
 """Seconds between tries to start another worker, if the machine has no memory or files for it."""

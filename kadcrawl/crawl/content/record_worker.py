@@ -26,6 +26,7 @@ from kadcrawl.system.inherited_fds import close_inherited
 
 LENGTH_BYTES = 4
 ERROR_CHARS_MAX = 300
+"""Limit on the characters of the reason for which a page has no records."""
 START_S = 60.0
 """Seconds for the imports of hooks."""
 ALARM_AFTER_S = 5.0

@@ -26,11 +26,12 @@ ACCEPT_ENCODING: Final = "gzip, deflate, br"
 CODINGS_MAX: Final = 2
 """Codings on one body. Honest servers send no more, and each coding costs another pass."""
 INNER_TIMES_MAX: Final = 4
-INNER_BYTES: Final = 64 * 1024
-"""Limits of the outer coding of a twice-coded body: the growth factor, and the bytes.
+"""Limit on the growth of the outer coding of a twice-coded body, as a factor, with `INNER_BYTES` on top.
 
 A second coding hardly shortens a body that is coded already, unless the body was made to be shortened.
 """
+INNER_BYTES: Final = 64 * 1024
+"""Bytes that the outer coding of a twice-coded body may give in any case."""
 BROTLI_BYTES_MAX: Final = 8 * 1024 * 1024
 """A body in brotli: of text these are 30 MB and more, of tables for nothing 14 s of work."""
 MEMBERS_MAX: Final = 16

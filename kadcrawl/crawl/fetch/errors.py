@@ -19,6 +19,7 @@ from kadcrawl.crawl.fetch.address_guard import AddressRefused
 from kadcrawl.crawl.fetch.result import FetchError
 
 DETAIL_CHARS_MAX: Final = 200
+"""Limit on the characters about an error in a page line."""
 NO_SOCKET_ERRNOS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Error numbers of a system that has no socket to give."""
 

@@ -27,6 +27,7 @@ from kadcrawl.system.min_interval import MinInterval
 OFFER_DEADLINE_S = 10.0
 RETRY_FIRST_S = 0.2
 RETRY_MOST_S = 5.0
+"""Longest wait before links are sent again to an owner that did not answer, in seconds."""
 LINKS_PER_TURN_MAX = 1_000
 """Links of a page sent before other tasks have their turn. To accept so many links of an own cell takes 25 ms."""
 

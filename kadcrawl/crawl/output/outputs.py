@@ -29,64 +29,81 @@ WARC_DIRECTORY = "warc"
 
 
 class PageLine(msgspec.Struct, omit_defaults=True):
-    """One line of pages.jsonl."""
+    """One line of pages.jsonl: a URL that is finished, fetched or not.
+
+    A URL has one line for each visit. Fields with a default are absent when they have it.
+    """
 
     key: str
-    """The key of the URL (keys.py) in hex, which identifies the page in a sink (kadcrawl.sinks)."""
+    """Key of the URL (keys.py), 20 bytes in hex. It identifies the page in a sink."""
     url: str
+    """The canonical URL (urls.py)."""
     status: int | None
+    """HTTP status, or null without a response."""
     mime: str
+    """Media type of the response in lower case, without parameters, or empty."""
     bytes: int
-    """Bytes of the body as received."""
+    """Bytes of the body as received, before decompression."""
     digest: str
-    """The digest of the body as received, "sha1:" and base32: the payload digest of the WARC. Empty without a body."""
+    """Digest of the body as received, as in the WARC: `sha1:` and 32 characters of base32. Empty without a response."""
     depth: int
+    """Number of links from the nearest seed to the page. A redirect adds nothing."""
     links: int
-    """Distinct links found on the page."""
+    """Distinct links found on the page, in scope or not."""
     fetched_at: str
+    """Time at which the request began, or at which the URL was given up without a request: RFC 3339, UTC, milliseconds.
+    """
     ms: int
+    """Milliseconds from the begin of the request to the last byte. 0 without a request."""
     peer: str
-    """First 16 hex digits of the peer's ID."""
+    """First 16 hex digits of the ID of the peer that wrote the line."""
     warc: str | None = None
-    """File of the response record, below the peer's directory."""
+    """File with the record of the response, below the peer's directory."""
     offset: int | None = None
-    """Offset of the record's gzip member in this file."""
+    """Offset in this file, in bytes, at which the gzip member of the record begins."""
     visit: int = 0
-    """Number of earlier visits."""
+    """Number of earlier visits to the URL."""
     unchanged: str | None = None
-    """Proof that the page has not changed since an earlier visit: "not_modified" (304) or "same_digest".
+    """Proof that the page has not changed since an earlier visit: `not_modified` (status 304) or `same_digest`.
 
     The WARC has a revisit record then, and the digest is the digest of the earlier visit."""
     simhash: str | None = None
-    """SimHash of the page's text in 16 hex digits, if the job asks for it.
-
-    Near duplicates differ in few bits (crawl/content/simhash.py)."""
+    """SimHash of the page's text in 16 hex digits. Near duplicates differ in few bits (crawl/content/simhash.py)."""
     failed: str | None = None
-    """Reason of a failure: a FetchError, http_404 and the like, robots, robots_unreachable, killed_peer, ..."""
+    """Reason for which the URL counts as failed."""
     detail: str | None = None
+    """A few words about the failure of a request, for a person."""
     canonical: str | None = None
-    """The URL that the page names as canonical, if the job honors that. Its other links were left to the page there."""
+    """The URL that the page names as canonical. Its other links were left to the page there."""
     twin: str | None = None
-    """The URL of an earlier near duplicate on the same site, if this page's links were not followed for that."""
+    """The URL of an earlier near duplicate on the same site. The links of this page were left to that page."""
     role: str | None = None
-    """`next_link` or `detail_request`, if the job gives the URL a role."""
+    """Role of the URL by the rules of the job: `next_link` or `detail_request`."""
     records: int = 0
-    """Records of the page in records.jsonl."""
+    """Number of the page's lines in records.jsonl."""
     record_error: str | None = None
-    """Reason for the lack of records, if a rule applies to the page."""
+    """Reason for which a page with a record rule has no records."""
 
 
 class RecordLine(msgspec.Struct):
-    """One line of records.jsonl."""
+    """One line of records.jsonl: a record that a rule extracted from a page."""
 
     key: str
-    """The key of the page in hex, and the record's number on the page. The key is the same at every peer."""
+    """Key of the page in hex, a colon, and the number of the record on the page, from 0.
+
+    The key is the same at every peer."""
     url: str
+    """The canonical URL of the page."""
     fetched_at: str
+    """Time at which the page was fetched, as in its line of pages.jsonl."""
     peer: str
+    """First 16 hex digits of the ID of the peer that wrote the line."""
     rule: str
-    """Name of the rule, or its pattern."""
+    """Name of the record rule, or its pattern if it has no name."""
     record: msgspec.Raw
+    """The record: a JSON object with the fields of the rule, or as the hook returned it.
+
+    A field with one selector has a text or null. A field with a selector in a list has a list of texts."""
 
 
 class Outputs:

@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable
 from kadcrawl.crawl.content.page import Page
 
 BUFFERED_MAX = 64
+"""Limit on the pages that an application has not read yet. The crawl waits at this number."""
 BUFFERED_BYTES_MAX = 16 * 1024 * 1024
+"""Limit on the bytes of these pages."""
 
 PageReader = Callable[[Page], Awaitable[None]]
 

@@ -8,6 +8,7 @@ from kadcrawl.keys import Cell, Key, cell_of, site_hash, url_key
 from kadcrawl.urls import SITE_CHARS_CACHED, Partition, site_of
 
 SITES_CACHED_MAX = 50_000
+"""Limit on the sites whose hash is remembered."""
 
 
 class UrlLocation(NamedTuple):

@@ -22,6 +22,7 @@ BATCH_MAX = 500
 ROWS_MAX = 10_000
 """Peers listed in a wave or its answer. No array or map of any message is longer."""
 URL_CHARS_MAX = 8192
+"""Characters of one URL, the limit of every canonical URL (urls.py)."""
 MY_CELLS_MAX = 65_536
 """Cells in one MyCells: all cells there are, by default."""
 ROBOTS_BYTES_MAX = 64 * 1024
@@ -30,7 +31,9 @@ REASONS_MAX = 80
 """Names of failures or limits in one `PeerCounters`: some more than there are (crawl/output/counters.py)."""
 
 COUNT_MAX = 2**53
+"""Largest count. A JSON number and a float have room for it without loss."""
 SMALL_MAX = 1_000_000
+"""Largest of the numbers that are small in honest messages, such as depths and tries."""
 LONG_S_MAX = 2.0**33
 """Seconds: two centuries."""
 

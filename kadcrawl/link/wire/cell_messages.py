@@ -32,6 +32,7 @@ from kadcrawl.link.wire.basics import (
 VALIDATOR_CHARS_MAX = 256
 """Characters of an entity tag or a date by which a server recognizes a version."""
 DIGEST_CHARS_MAX = 64
+"""Characters of the digest of a page's body."""
 COMPARED_MAX = 64
 """Windows in one CompareDigests: reading them takes either side some 30 ms."""
 EPOCH_FILTER_BYTES_MAX = 4 * 1024 * 1024
@@ -45,6 +46,7 @@ EPOCH_FILTERS_MAX = 1_000
 (store/bloom/expiring_filter.py).
 """
 EPOCH_FILTER_KEYS_MAX = 2**40
+"""Keys that the label of one epoch filter may claim."""
 
 
 class CellSummary(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -380,7 +382,10 @@ class KeptFilterPart(Message, frozen=True):
 
 
 class AssignReplica(Message, frozen=True):
-    """The owner asks a peer to keep a copy of cells under placement key `role`, or to drop it."""
+    """The owner asks a peer to keep a copy of cells under placement key `role`, or to drop it.
+
+    Answered by ReplicaAssigned. A repeat changes nothing.
+    """
 
     owner: Contact
     role: Annotated[int, Meta(ge=0, le=2)]

@@ -22,10 +22,12 @@ CONNECTIONS_MAX = 1000
 
 LoanId = Annotated[bytes, Meta(min_length=8, max_length=8)]
 LEVEL_MAX = 1e6
+"""Largest load level in heavy blocks, above and below zero."""
 Level = Annotated[float, Meta(ge=-LEVEL_MAX, le=LEVEL_MAX)]
 URL_S_MIN, URL_S_MAX = 1e-6, 1e5
 """Seconds per URL: no peer is quicker, and a slower peer is as good as idle."""
 BUSY_S_MAX = 1e9
+"""Seconds of borrowed work: 30 years, far above any honest backlog."""
 
 
 class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -98,9 +100,9 @@ class LoanReport(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class RenewLease(Message, frozen=True):
-    """A borrower reports the progress of the loans from one lender. The answer, LeaseRenewed, renews the lease.
+    """A borrower reports the progress of the loans from one lender.
 
-    A repeat changes nothing, and renews the lease again.
+    Answered by LeaseRenewed, which renews the lease. A repeat changes nothing, and renews the lease again.
     """
 
     borrower: Contact

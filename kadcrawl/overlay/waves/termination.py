@@ -19,9 +19,11 @@ from kadcrawl.overlay.waves.wave import Waves
 
 FIRST_WAIT_S = 0.3
 QUIESCENCE_POLL_MAX_S = 10.0
+"""Longest wait before the next round of the question whether the swarm is quiescent, in seconds."""
 PEERS_PER_SECOND = 50
 """The wait is spread over one second per this many peers. So few ask at once however many are idle."""
 WAVES_IN_A_ROW_MAX = 4
+"""Limit on the waves of one round, which ask whether the swarm is quiescent."""
 ROUNDS_DEFERRED_MAX = 5
 """Rounds in a row in which a peer leaves the question to others."""
 SAMPLE_PEERS = 3

@@ -17,6 +17,7 @@ from kadcrawl.system.file_names import FORMER_KEY, PEER_KEY, SWARM_KEY
 REPLACED_KEYS = "swarm.key.replaced"
 """The file of the names of replaced keys, the latest last."""
 REPLACED_MAX = 100
+"""Limit on the names of replaced keys that are kept, the latest."""
 BEFORE_KEY = "swarm.key.before"
 """The file of the key that was here until the swarm was entered by another key.
 

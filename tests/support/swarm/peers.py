@@ -14,6 +14,7 @@ from kadcrawl import Config, Job, Limits, Peer
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.environment import Environment
 from scripts.kadcrawl_run import LoggedPage, page_lines
+from tests.support.output_schemas import departing_lines
 from tests.support.swarm.brisk_loop import BriskLoop
 
 QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_spacing_s=0.01, batch_spacing_s=0.01)
@@ -48,7 +49,8 @@ async def finish(peers: Sequence[Peer]) -> None:
 async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
     """Return a coroutine function: make_peer(directory, join=peer, limits=..., key=..., random=..., **fields).
 
-    The fields are those of the job; without a key, `random` makes the peer's ID.
+    The fields are those of the job; without a key, `random` makes the peer's ID. At the end, the lines that the peers
+    wrote are compared with their documented schemas.
     """
     async with AsyncExitStack() as stack:
 
@@ -74,6 +76,7 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             return peer
 
         yield make
+    assert [] == departing_lines(tmp_path)
 
 
 @pytest.fixture

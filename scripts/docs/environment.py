@@ -1,0 +1,165 @@
+"""The page of environment variables, and the search for variables that the code reads.
+
+Tests: tests/docs/test_environment.py
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from scripts.docs.markdown import code, page, prose, table
+
+PAGE = "docs/reference/environment.md"
+TREES = ("kadcrawl", "sim", "scripts", "fuzz", "tests")
+_OWN = re.compile(r"\bKADCRAWL_[A-Z]+(?:_[A-Z]+)*\b")
+_READERS = {"get", "pop", "getenv"}
+
+
+class Variable(NamedTuple):
+    """A variable, its form, and its effect."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+OF_COMMAND = (
+    Variable(
+        "KADCRAWL_KEY",
+        "64 hexadecimal digits",
+        "The swarm's key, for all commands with --key-file, which wins over it. The command takes the variable out of "
+        "its environment, so processes that it starts do not get it from there.",
+    ),
+    Variable(
+        "KADCRAWL_CONTACT",
+        "a URL or an e-mail address",
+        "The same as --contact, which wins over it. It wins over a job file.",
+    ),
+    Variable(
+        "KADCRAWL_SINK",
+        "sinks with spaces between",
+        "The same as --sink, or as --to of kadcrawl export, which win over it. It is the place for a sink with a "
+        "password or a key in it, because other people on the machine see the arguments of a command.",
+    ),
+    Variable(
+        "KADCRAWL_LOG",
+        "DEBUG, INFO, WARNING or ERROR",
+        "The lowest level of lines in peer.log. Without it, or with another value, INFO.",
+    ),
+    Variable(
+        "KADCRAWL_PROFILE",
+        "a file",
+        "Each process of a crawl writes a profile of its CPU time to FILE.PID, for the module pstats of Python.",
+    ),
+)
+OF_LIBRARIES = (
+    Variable("_KADCRAWL_COMPLETE", "", "The script of the shell's completion sets it (click)."),
+    Variable("NO_COLOR", "any text", "The live table has no colors (rich)."),
+    Variable("COLUMNS", "a number", "The width of the live table (rich)."),
+    Variable("HOME", "a directory", "Replaces ~ in the file of a sink."),
+    Variable(
+        "AWS_*",
+        "",
+        "The keys, region and endpoint of an S3 sink, where s3fs and boto look for them. Other places of fsspec have "
+        "variables of their own.",
+    ),
+)
+OF_DEVELOPMENT = (
+    Variable(
+        "KADCRAWL_CACHE",
+        "a directory",
+        "Benchmarks and tests keep the documentation sites that they crawl in its folder sites. Without it, in "
+        ".cache of the repository.",
+    ),
+    Variable(
+        "KADCRAWL_REQUIRE_SITES",
+        "1",
+        "Tests that need these sites fail without them. Otherwise they are skipped.",
+    ),
+    Variable(
+        "KADCRAWL_REQUIRE_SHELLS",
+        "1",
+        "The tests of the shells' completion fail without these shells. Otherwise they are skipped.",
+    ),
+    Variable(
+        "KADCRAWL_MONGODB",
+        "a MongoDB connection string",
+        "The tests of the MongoDB sink use this server. Without it they start BriskDB.",
+    ),
+)
+
+
+def generate(root: Path) -> dict[str, str]:
+    """Return the page of environment variables."""
+    return {
+        PAGE: page(
+            "Environment variables",
+            "`scripts/docs/environment.py`",
+            "`kadcrawl` reads few variables. An option on the command line wins over its variable. Proxies are not "
+            "read from the environment: `http_proxy` and its kin have no effect. A hook does not see variables that "
+            "begin with `KADCRAWL_`.",
+            "## Of the command",
+            _table(OF_COMMAND),
+            "## Of libraries",
+            "Libraries that the command uses read these variables.",
+            _table(OF_LIBRARIES),
+            "[Complete commands in a shell](../how-to/shell-completion.md) and [results and sinks]"
+            "(../how-to/results-and-sinks.md) explain their use.",
+            "## Of tests and benchmarks",
+            "Only the repository's own tests and scripts read these variables.",
+            _table(OF_DEVELOPMENT),
+        )
+    }
+
+
+def _table(variables: tuple[Variable, ...]) -> str:
+    rows = [
+        [f'<a id="{each.name.lower().strip("_*")}"></a>{code(each.name)}', prose(each.value), prose(each.meaning)]
+        for each in variables
+    ]
+    return table(["variable", "value", "effect"], rows)
+
+
+def variables_read(root: Path) -> dict[str, set[str]]:
+    """Return the variables that the code reads or names, each with the trees that do."""
+    found: dict[str, set[str]] = {}
+    for tree in TREES:
+        for path in sorted((root / tree).rglob("*.py")):
+            for name in _named(ast.parse(path.read_text(encoding="utf-8"))):
+                found.setdefault(name, set()).add(tree)
+    for path in (root / "Makefile", root / ".ci/run"):
+        for name in _OWN.findall(path.read_text(encoding="utf-8")):
+            found.setdefault(name, set()).add(path.name)
+    return found
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    constants = {
+        target.id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        name: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and _is_environ(node.value):
+            name = node.slice
+        elif isinstance(node, ast.Call):
+            is_reader = isinstance(node.func, ast.Attribute) and node.func.attr in _READERS
+            if is_reader and (_is_environ(node.func.value) or node.func.attr == "getenv") and node.args:  # type: ignore[attr-defined]
+                name = node.args[0]
+            else:
+                name = next((word.value for word in node.keywords if word.arg == "envvar"), None)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _OWN.fullmatch(node.value):
+            yield node.value
+        if isinstance(name, ast.Name):
+            yield str(constants.get(name.id, f"the value of {name.id}"))
+        elif isinstance(name, ast.Constant):
+            yield str(name.value)
+
+
+def _is_environ(node: ast.expr) -> bool:
+    return ast.unparse(node) in ("os.environ", "environ")

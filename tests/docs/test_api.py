@@ -1,0 +1,60 @@
+"""The page of the Python API has all exported names, and each name on the page has a docstring."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import kadcrawl
+import sim
+from kadcrawl import Leaf, Peer, errors
+
+TEXT = (Path(__file__).parents[2] / "docs/reference/api.md").read_text()
+SECTIONS = {found[1]: found[2] for found in re.finditer(r"^::: (\S+)\n((?:    .*\n)*)", TEXT, re.MULTILINE)}
+IN_ERRORS = {
+    name for name, kind in vars(errors).items() if inspect.isclass(kind) and kind.__module__ == errors.__name__
+}
+PARTS = {
+    *("activity", "balancing", "borrower", "cells", "client", "clock", "components", "credentials", "deliveries"),
+    *("environment", "journaled_job", "key_rotation", "known", "obey", "overlay", "peer_score", "resources", "runtime"),
+    *("server", "state_gossip", "store", "waves", "work"),
+}
+"""Attributes of peers that are for tests and tools."""
+
+
+def members(name: str) -> list[str]:
+    return re.findall(r"^        - (\w+)$", SECTIONS[name], re.MULTILINE)
+
+
+def members_on_page() -> Iterator[tuple[str, str]]:
+    for name in SECTIONS:
+        for member in members(name):
+            yield name, member
+
+
+def test_every_exported_name_is_on_the_page() -> None:
+    exported = set(kadcrawl.__all__) - {"__version__"} - IN_ERRORS
+    assert {f"kadcrawl.{name}" for name in exported} | {"kadcrawl.errors"} == {
+        name for name in SECTIONS if name.startswith("kadcrawl")
+    }
+    assert {f"sim.{name}" for name in sim.__all__} == {name for name in SECTIONS if name.startswith("sim")}
+
+
+@pytest.mark.parametrize(("name", "member"), list(members_on_page()))
+def test_every_member_on_the_page_is_there_and_has_a_docstring(name: str, member: str) -> None:
+    package, _, kind = name.rpartition(".")
+    if member != "config":  # It is set by the constructor.
+        assert inspect.getdoc(inspect.getattr_static(getattr(import_module(package), kind), member))
+
+
+@pytest.mark.parametrize("kind", [Peer, Leaf])
+def test_every_public_attribute_of_a_peer_is_on_the_page_or_a_part(kind: type) -> None:
+    public = {name for name in dir(kind) if not name.startswith("_")}
+    assert public - PARTS == set(members(f"kadcrawl.{kind.__name__}")) - {"config"}
+
+
+def test_every_error_has_a_docstring() -> None:
+    assert [] == [name for name in IN_ERRORS if not vars(errors)[name].__doc__]

@@ -1,0 +1,36 @@
+import ast
+from pathlib import Path
+
+import pytest
+
+from scripts.docs.environment import OF_COMMAND, OF_DEVELOPMENT, OF_LIBRARIES, _named, variables_read
+
+ROOT = Path(__file__).parents[2]
+READ = variables_read(ROOT)
+OWN = {each.name for each in (*OF_COMMAND, *OF_DEVELOPMENT)}
+
+
+def test_every_variable_that_the_code_reads_is_described() -> None:
+    known = OWN | {each.name for each in OF_LIBRARIES}
+    # Tests may also read and set variables of the system, such as PATH.
+    told = {name: trees for name, trees in READ.items() if trees != {"tests"} or name.startswith("KADCRAWL_")}
+    assert {} == {name: trees for name, trees in told.items() if name not in known}
+
+
+def test_every_described_variable_is_read_where_the_page_says() -> None:
+    assert [] == [each.name for each in OF_COMMAND if "kadcrawl" not in READ[each.name]]
+    assert [] == [each.name for each in OF_DEVELOPMENT if READ[each.name] & {"kadcrawl", "sim"}]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.environ['A']",
+        "os.environ.get('A', '')",
+        "os.getenv('A')",
+        "X = 'A'\nos.environ.pop(X, None)",
+        "option('--a', envvar='A')",
+    ],
+)
+def test_a_variable_is_found_in_each_way_to_read_it(code: str) -> None:
+    assert ["A"] == list(_named(ast.parse(code)))
