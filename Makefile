@@ -104,6 +104,9 @@ $(VENV)/.installed-fuzz: $(STAMP)
 
 ## Document
 
+examples: $(STAMP) ## Run every example of the documentation and write the outputs into the pages (ARGS="-k politeness")
+	UPDATE_EXAMPLES=1 $(BIN)/python -m pytest -n 2 tests/docs/test_examples.py $(ARGS)
+
 docs: $(STAMP) ## Write the generated pages anew and build the documentation in site/, with every link checked
 	$(BIN)/python -m scripts.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -118,4 +121,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers docs dist clean
+.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers examples docs dist clean

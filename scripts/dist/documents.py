@@ -29,7 +29,9 @@ def simulation_example(root: Path) -> str:
 
 def python_block(document: Path, mark: str) -> str:
     """Return the one block of Python in a document that has `mark` in it."""
-    blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(
+        r"^```python\b[^\n]*\n(.*?)^```", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
     found = [block for block in blocks if mark in block]
     if len(found) != 1:
         raise DistError(f"{document.name} should have one block of Python with {mark!r}, not {len(found)}")
