@@ -247,6 +247,7 @@ class Attempt:
                 frontier.hold(entry.site, now + ALONE_WAIT_S, now)
             return None
         received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()
+        frontier.time_request(entry.site, fetched.seconds)
         frontier.release(entry, received_at, now, fetched.hold_s, fetched.answered)
         self._end_slot()
         parts.capacity.wake_all(self._context.work)

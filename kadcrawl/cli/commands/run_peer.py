@@ -20,6 +20,8 @@ from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.join_hint import how_to_join
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
+from kadcrawl.cli.view.live.expectation import Expectation
+from kadcrawl.cli.view.live.sites import SiteReport, report_sites
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import reasons
 from kadcrawl.crawl.disk_guard import Pauses
@@ -53,6 +55,8 @@ class PeerRun(Generic[Kind]):
     parting: str
     rows: Callable[[Kind], Awaitable[Sequence[PeerRow]]]
     """Returns the rows to show."""
+    sites: Callable[[Kind], SiteReport]
+    """Returns the sites to show."""
 
 
 async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str) -> int:
@@ -87,6 +91,9 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRu
     async def rows(peer: Peer) -> Sequence[PeerRow]:
         return (await peer.census()).rows
 
+    def sites(peer: Peer) -> SiteReport:
+        return report_sites(peer.components.frontier.figures(peer.clock.now()), peer.job.partition)
+
     return PeerRun(
         make=make,
         enter=enter,
@@ -95,6 +102,7 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRu
         greeting=greeting,
         parting="handing over and leaving",
         rows=rows,
+        sites=sites,
     )
 
 
@@ -115,12 +123,13 @@ def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> PeerRun[Leaf]:
         greeting=greeting,
         parting="giving back and leaving",
         rows=rows,
+        sites=lambda leaf: SiteReport(),
     )
 
 
 async def _live(peer_run: PeerRun[Kind]) -> int:
     interrupts = Interrupts()
-    with Progress(peer_run.title) as progress:
+    with Progress(peer_run.title, sees_all=False) as progress:
         peer = peer_run.make()
         config = peer.config
         pauses = Pauses(config, peer.environment.free_bytes)
@@ -174,6 +183,7 @@ async def _run_once(
     if not interrupts.first.is_set():
         for line in peer_run.greeting(peer):
             progress.say(line)
+        progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, peer.config.limits, sees_all=False))
         await first_of(until_stopped(peer, interrupts), _show(peer_run, peer, progress))
     if interrupts.first.is_set():
         progress.say(f"{peer_run.parting} (Ctrl-C again to force) ...")
@@ -185,8 +195,11 @@ async def _run_once(
 
 
 async def _show(peer_run: PeerRun[Kind], peer: Kind, progress: Progress) -> None:
+    loop, sites, sites_at = asyncio.get_running_loop(), SiteReport(), 0.0
     while True:
         if (warning := peer.warning()) is not None:
             progress.say(f"kadcrawl: {warning}")
-        progress.update(await peer_run.rows(peer))
+        if loop.time() >= sites_at:
+            sites, sites_at = peer_run.sites(peer), loop.time() + progress.sites_interval_s
+        progress.update(await peer_run.rows(peer), sites)
         await asyncio.sleep(SHOW_INTERVAL_S)

@@ -20,6 +20,7 @@ from kadcrawl.cli.local.protocol import (
     PIPE_LINE_BYTES_MAX,
     Assignment,
     Doing,
+    DoingSites,
     Final,
     Go,
     Going,
@@ -29,6 +30,7 @@ from kadcrawl.cli.local.protocol import (
     line,
 )
 from kadcrawl.cli.run import Interrupts, first_of, log_to, run, until_stopped
+from kadcrawl.cli.view.live.sites import report_sites
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import DiskFullError, KadcrawlError, StartError
 from kadcrawl.link.wire.messages import BATCH_MAX, PeerRow
@@ -133,7 +135,8 @@ async def _one_life(
         else:
             await peer.begin(paused=True)
         _report(Ready(peer.contact.address))
-        await first_of(until_stopped(peer, interrupts), _obey(peer, orders), _tell(peer))
+        sites_told = _tell_sites(peer, assignment.sites_interval_s)
+        await first_of(until_stopped(peer, interrupts), _obey(peer, orders), _tell(peer), sites_told)
         await peer.finish()
         _report(Final(peer.row()))
 
@@ -181,6 +184,15 @@ async def _tell(peer: Peer) -> None:
         if _report_if_room(Doing(peer.row(), warning)):
             warning = None
         await asyncio.sleep(REPORT_INTERVAL_S)
+
+
+async def _tell_sites(peer: Peer, interval_s: float) -> None:
+    """Report the largest and slowest sites now and then."""
+    while True:
+        await asyncio.sleep(interval_s)
+        report = report_sites(peer.components.frontier.figures(peer.clock.now()), peer.job.partition)
+        while not _report_if_room(DoingSites(report)) and report.lines:
+            report = msgspec.structs.replace(report, lines=report.lines[: len(report.lines) // 2])
 
 
 async def _tell_waiting(row: PeerRow | None, orders: Orders) -> None:

@@ -16,6 +16,7 @@ from kadcrawl.cli.local.protocol import (
     PIPE_LINE_BYTES_MAX,
     Assignment,
     Doing,
+    DoingSites,
     Final,
     Go,
     Going,
@@ -25,6 +26,7 @@ from kadcrawl.cli.local.protocol import (
     line,
 )
 from kadcrawl.cli.machine import MachineSettings
+from kadcrawl.cli.view.live.sites import SiteReport
 from kadcrawl.errors import StartError
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
@@ -49,6 +51,8 @@ class Child:
         """The address where the peer listens, once it is ready."""
         self.row: PeerRow | None = None
         """The peer's latest report of its figures."""
+        self.sites = SiteReport()
+        """The peer's latest report of its sites."""
         self.ended = False
         """True once the peer reported that it ends as asked."""
         self.why: str | None = None
@@ -83,6 +87,7 @@ class Child:
         bootstrap: Sequence[tuple[str, int]],
         machine: MachineSettings,
         swarm_key: SwarmKey | None,
+        sites_interval_s: float,
     ) -> None:
         """Start the process and wait until it is ready. Raises StartError with its own reason if it cannot start."""
         self.address, self.dead = None, False
@@ -99,7 +104,8 @@ class Child:
         self._answers = asyncio.Queue()
         self._reading = asyncio.create_task(self._read(self._process, self._answers), name=f"read {self.name}")
         key = swarm_key.text if swarm_key is not None else None
-        self._say(Assignment(str(self.directory), job, allow_networks, list(bootstrap), machine, key))
+        directory = str(self.directory)
+        self._say(Assignment(directory, job, allow_networks, list(bootstrap), machine, key, sites_interval_s))
         try:
             report = await _next(self._answers)
         except StartError:
@@ -133,7 +139,7 @@ class Child:
 
     def died(self, now: float) -> None:
         """Note that the process has ended, and not as asked."""
-        self.dead = True
+        self.dead, self.sites = True, SiteReport()
         self.deaths = [death for death in self.deaths if death > now - RESTARTS_OVER_S] + [now]
         if self.row is not None:
             self.row = msgspec.structs.replace(self.row, state=PeerState.DIED, pending=0, in_flight=0)
@@ -183,9 +189,11 @@ class Child:
                     self.row = report.row
                 if isinstance(report, Doing) and report.warning is not None:
                     self.warning = report.warning
+                if isinstance(report, DoingSites | Final):
+                    self.sites = report.sites if isinstance(report, DoingSites) else SiteReport()
                 if isinstance(report, Ready):
                     self.address = report.address  # It may have moved, if it was away for want of room on the disk.
-                if not isinstance(report, Doing):
+                if not isinstance(report, Doing | DoingSites):
                     self.ended = self.ended or isinstance(report, Final)
                     answers.put_nowait(report)
         finally:

@@ -1,9 +1,9 @@
 """The protocol between `kadcrawl crawl` and its peer processes: lines of JSON over a child's stdin and stdout.
 
 The parent sends an `Assignment`. Once all children are ready, it sends `Go` to one child. The end of stdin means:
-finish and exit. A child sends `Ready`, `Going` in answer to `Go`, a `Doing` now and then, and at last `Final`, or
-`Unable` in place of any. Plain values only, so that the parent, which crawls nothing, need not load the rooms of a
-peer.
+finish and exit. A child sends `Ready`, `Going` in answer to `Go`, a `Doing` and a `DoingSites` now and then, and at
+last `Final`, or `Unable` in place of any. Plain values only, so that the parent, which crawls nothing, need not load
+the rooms of a peer.
 
 Tests: tests/cli/local/test_child_main.py, tests/cli/test_parts.py
 """
@@ -11,6 +11,7 @@ Tests: tests/cli/local/test_child_main.py, tests/cli/test_parts.py
 import msgspec
 
 from kadcrawl.cli.machine import MachineSettings
+from kadcrawl.cli.view.live.sites import SiteReport
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.settings.job import Job
 
@@ -29,6 +30,8 @@ class Assignment(msgspec.Struct):
     machine: MachineSettings = MachineSettings()
     swarm_key: str | None = None
     """The swarm's key as text."""
+    sites_interval_s: float = 60.0
+    """Seconds between two reports of sites."""
 
 
 class Go(msgspec.Struct):
@@ -55,6 +58,12 @@ class Doing(msgspec.Struct, tag=True):
     """A warning for a person (see `PeerBase.warning`), or None."""
 
 
+class DoingSites(msgspec.Struct, tag=True):
+    """The largest and slowest sites of a peer."""
+
+    sites: SiteReport
+
+
 class Final(msgspec.Struct, tag=True):
     """The final figures of a peer that ends as asked."""
 
@@ -67,7 +76,7 @@ class Unable(msgspec.Struct, tag=True):
     why: str
 
 
-Report = Ready | Going | Doing | Final | Unable
+Report = Ready | Going | Doing | DoingSites | Final | Unable
 
 
 def line(message: Assignment | Go | Report) -> bytes:

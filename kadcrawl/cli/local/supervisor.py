@@ -20,6 +20,8 @@ from kadcrawl.cli.local.child_process import Child
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
+from kadcrawl.cli.view.live.expectation import Expectation
+from kadcrawl.cli.view.live.sites import merge_reports
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
 from kadcrawl.errors import StartError
@@ -27,6 +29,7 @@ from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.system.file_names import SWARM_KEY
 
 REVIVE_TRIES = 4
@@ -110,27 +113,32 @@ class LocalSwarm:
         They join those alive. Where none is, the first begins anew: paused, so that nothing is fetched before every
         peer is there with its range and what it knows to be done.
         """
-        plan = self._plan
         alive = [child for child in self._children if child.alive]
         children = [child for child in children if not child.alive]
         if not alive:
             self._going = False
-            await children[0].start(plan.job, plan.allow_networks, [], plan.machine, self._swarm_key())
+            await self._start(children[0], [])
             alive, children = list(children[:1]), children[1:]
         bootstrap = [child.address for child in alive if child.address is not None]
-        starts = (
-            child.start(plan.job, plan.allow_networks, bootstrap, plan.machine, self._swarm_key()) for child in children
-        )
+        starts = (self._start(child, bootstrap) for child in children)
         for outcome in await asyncio.gather(*starts, return_exceptions=True):
             if outcome is not None:
                 raise outcome
         if not self._going:
-            await alive[0].go(self._plan.seeds)
+            plan = self._plan
+            limits = Limits(fetches_max=plan.machine.fetches)
+            self._progress.expect(plan.job, Expectation(plan.job, plan.seeds, limits, len(self._children)))
+            await alive[0].go(plan.seeds)
             self._going = True
             for child in self._children:
                 if child.row is not None and child.row.state is PeerState.PAUSED:
                     # As all were until now: the next one says what it does.
                     child.row = msgspec.structs.replace(child.row, state=PeerState.STARTING)
+
+    async def _start(self, child: Child, bootstrap: Sequence[tuple[str, int]]) -> None:
+        """Start one peer. Raises StartError."""
+        plan, interval_s = self._plan, self._progress.sites_interval_s
+        await child.start(plan.job, plan.allow_networks, bootstrap, plan.machine, self._swarm_key(), interval_s)
 
     def _swarm_key(self) -> SwarmKey | None:
         """Return the key of the running peers, which may have been changed since, or the plan's key."""
@@ -268,7 +276,7 @@ class LocalSwarm:
                 shown[child.name] = state
             rows = [child.row for child in self._children if child.row is not None]
             if rows and self._going:  # Until then they wait for each other, and say that they are paused.
-                self._progress.update(rows)
+                self._progress.update(rows, merge_reports(child.sites for child in self._children))
 
     async def _stop_on(self, interrupts: Interrupts) -> None:
         await interrupts.first.wait()

@@ -1,4 +1,4 @@
-"""A crawl as a person sees it while it runs: a live table on a terminal, a plain line now and then elsewhere."""
+"""A crawl as a person sees it while it runs: a live view on a terminal, a plain line now and then elsewhere."""
 
 import sys
 import time
@@ -8,99 +8,129 @@ from typing import TYPE_CHECKING
 import click
 
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained, in_words
+from kadcrawl.cli.view.live.estimate import bar_of, time_left
+from kadcrawl.cli.view.live.expectation import Expectation
+from kadcrawl.cli.view.live.picture import Picture
+from kadcrawl.cli.view.live.samples import Samples
+from kadcrawl.cli.view.live.sites import SiteReport
 from kadcrawl.cli.view.summary import next_due_s
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_state import GONE
 from kadcrawl.settings.durations import roughly
+from kadcrawl.settings.job import Job
+from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
-    from kadcrawl.cli.view.table import LiveTable
+    from kadcrawl.cli.view.live.draw import LiveView
 
 LINE_INTERVAL_S = 2.0
 SAME_INTERVAL_S = 300.0
 """Seconds between two equal lines: the log of a crawl of months is read for events."""
-RATE_OVER_S = 5.0
+SITES_INTERVAL_S = 2.0
+"""Seconds between two looks at the sites while a terminal shows them."""
+SITES_INTERVAL_PLAIN_S = 20.0
+"""Seconds between two looks at the sites elsewhere, where they serve only to correct the expectation."""
 
 
 class Progress:
     """Shows rows of peers as they change. A context manager; `update` as often as there is news."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, sees_all: bool = True) -> None:
+        """With `sees_all`, `update` gets the sites of all peers, and else the sites of one peer."""
         self._title = title
+        self._sites_head = "largest and slowest sites" + ("" if sees_all else " of this peer")
         self._began = time.monotonic()
-        self._samples: list[tuple[float, int]] = []
-        """Instants, and pages fetched by then since this began to look."""
-        self._seen: dict[tuple[bytes, bool], int] = {}
-        """Pages of each peer, or leaf, as last shown."""
+        self._samples = Samples()
+        self._job = Job()
+        self._expectation: Expectation | None = None
         self._line_at = 0.0
         self._told: tuple[object, ...] = ()
         """The figures in the last line."""
         self._waiting: dict[str, int] = {}
-        self._table: LiveTable | None = None
+        self._view: LiveView | None = None
 
     def __enter__(self) -> "Progress":
         if sys.stderr is not None and sys.stderr.isatty():
-            from kadcrawl.cli.view.table import LiveTable
+            from kadcrawl.cli.view.live.draw import LiveView
 
-            self._table = LiveTable()
-            self._table.start()
+            self._view = LiveView()
+            self._view.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._table is not None:
-            self._table.stop()
+        if self._view is not None:
+            self._view.stop()
+
+    @property
+    def sites_interval_s(self) -> float:
+        """Seconds between two reports of sites that `update` can use."""
+        return SITES_INTERVAL_PLAIN_S if self._view is None else SITES_INTERVAL_S
 
     def say(self, text: str) -> None:
-        """Print a sentence above the table."""
-        if self._table is not None:
-            self._table.say(text)
+        """Print a sentence above the live view. It stays one line, so that a command in it can be copied."""
+        self._print(text, wrap=False)
+
+    def expect(self, job: Job, expectation: Expectation) -> None:
+        """Say the expectation of a crawl of this job. Corrections follow later."""
+        self._job = job
+        if self._expectation is None:  # Peers that all died begin anew, which is the same crawl.
+            self._expectation = expectation
+            for sentence in expectation.sentences():
+                self._print(printable(sentence), wrap=True)
+
+    def update(self, rows: Sequence[PeerRow], sites: SiteReport = SiteReport()) -> None:  # noqa: B008 - frozen
+        """Show the swarm as these rows and sites describe it."""
+        now = time.monotonic()
+        self._samples.add(now, rows)
+        waiting = blocked_reasons(rows)
+        sentences = [*explained(waiting.keys() - self._waiting.keys())]
+        if self._expectation is not None:
+            sentences += self._expectation.corrections(sites, now - self._began)
+        for sentence in sentences:
+            self._print(printable(sentence), wrap=True)
+        self._waiting = waiting
+        living = sum(row.state not in GONE for row in rows)
+        peers = f"{living} peer{'s' if living != 1 else ''}{in_words(waiting, living)}"
+        seconds = int(now - self._began)
+        ends = [peers, f"{seconds // 60}:{seconds % 60:02}"]
+        due_s = next_due_s(rows)
+        if due_s is not None and not any(row.pending for row in rows):
+            ends.append(f"next page due {'now' if due_s < 1 else f'in {roughly(due_s)}'}")
+        if self._view is not None:
+            self._view.update(self._picture(rows, sites, ends))
+        else:
+            self._print_line(now, rows, ends)
+
+    def _print(self, text: str, *, wrap: bool) -> None:
+        """Print a sentence. With `wrap` a terminal may break the sentence between two words."""
+        if self._view is not None:
+            self._view.say(text, wrap=wrap)
         else:
             click.echo(text, err=True)
 
-    def update(self, rows: Sequence[PeerRow]) -> None:
-        """Show the swarm as these rows describe it."""
-        now = time.monotonic()
-        pages = sum(row.counters.pages for row in rows)
-        fetched = (self._samples[-1][1] if self._samples else 0) + self._more(rows)
-        self._samples = [sample for sample in self._samples if now - sample[0] < RATE_OVER_S] + [(now, fetched)]
-        pending = sum(row.pending for row in rows)
+    def _picture(self, rows: Sequence[PeerRow], sites: SiteReport, ends: Sequence[str]) -> Picture:
+        pages, pending = sum(row.counters.pages for row in rows), sum(row.pending for row in rows)
+        bar = bar_of(rows, self._job.max_pages)
+        return Picture(
+            headline=[f"{self._title}: {pages:,} pages", f"{pending:,} pending", *ends],
+            rows=rows,
+            bar=bar,
+            time_left=time_left(bar, self._samples.trend, sites.least_s),
+            page_rate=self._samples.page_rate,
+            page_rates=self._samples.page_rates,
+            sites_head=self._sites_head,
+            sites=sites,
+            delay_s=self._job.delay_s,
+        )
+
+    def _print_line(self, now: float, rows: Sequence[PeerRow], ends: Sequence[str]) -> None:
+        """Print the figures, if they are news or old."""
+        pages, pending = sum(row.counters.pages for row in rows), sum(row.pending for row in rows)
         failed = sum(sum(row.counters.failed.values()) for row in rows)
-        living = sum(row.state not in GONE for row in rows)
-        waiting = blocked_reasons(rows)
-        for sentence in explained(waiting.keys() - self._waiting.keys()):
-            self.say(sentence)
-        self._waiting = waiting
-        what = in_words(waiting, living)
-        line = self._line((pages, pending, failed, living), self._rate(), what, int(now - self._began))
-        due_s = next_due_s(rows)
-        if due_s is not None and not pending:
-            line += f", next page due {'now' if due_s < 1 else f'in {roughly(due_s)}'}"
-        if self._table is not None:
-            self._table.update(line, rows)
-            return
-        told = pages, pending, failed, living, what
+        told = pages, pending, failed, ends[0]
         is_news = self._told != told
         if now >= self._line_at + (0.0 if is_news else SAME_INTERVAL_S):
             self._told = told
             self._line_at = now + LINE_INTERVAL_S
-            click.echo(line, err=True)
-
-    def _more(self, rows: Sequence[PeerRow]) -> int:
-        """Return the pages fetched since the last look, without earlier pages of peers that come or come back."""
-        before, self._seen = (
-            self._seen,
-            {(row.contact.id, row.hosted_leaf): row.counters.pages for row in rows},
-        )
-        return sum(max(0, pages - before.get(which, pages)) for which, pages in self._seen.items())
-
-    def _rate(self) -> float:
-        (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]
-        return max(0, last - first) / (last_at - first_at) if last_at > first_at else 0.0
-
-    def _line(self, counts: tuple[int, int, int, int], rate: float, what: str, seconds: int) -> str:
-        pages, pending, failed, living = counts
-        peers = f"{living} peer" + ("s" if living != 1 else "")
-        return (
-            f"{self._title}: {pages} pages ({rate:.1f}/s), {pending} pending, {failed} failed, "
-            f"{peers}{what}, {seconds // 60}:{seconds % 60:02}"
-        )
+            figures = (f"{pages} pages ({self._samples.page_rate:.1f}/s)", f"{pending} pending", f"{failed} failed")
+            click.echo(f"{self._title}: {', '.join((*figures, *ends))}", err=True)

@@ -1,13 +1,17 @@
-"""The table of peers on a terminal, live if wanted. Only this file loads `rich`, which takes a while."""
+"""The table of peers, with as many columns as a terminal has room for.
 
+Tests: tests/cli/view/test_table.py, tests/cli/view/live/test_picture.py
+"""
+
+import shutil
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
+import click
 
 from kadcrawl.cli.options import shown
+from kadcrawl.cli.view.live.layout import TextColumn, fitting, table_lines
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, PeerRow
 
@@ -15,69 +19,47 @@ ROWS_SHOWN_MAX = 20
 """Limit on the peers in a table: those with the most pages are shown."""
 FILE_WIDTH = 200
 """Columns of a table that goes to a file: enough for all of it."""
-
-
-class LiveTable:
-    """A line and a table at the foot of the terminal's standard error, both renewed in place."""
-
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
-
-    def start(self) -> None:
-        self._live.start()
-
-    def stop(self) -> None:
-        """Take the table away."""
-        self._live.stop()
-
-    def say(self, text: str) -> None:
-        """Print a sentence above it."""
-        self._console.print(text, markup=False, soft_wrap=True)
-
-    def update(self, line: str, rows: Sequence[PeerRow]) -> None:
-        self._live.update(Group(Text(line, style="bold"), _table(rows)))
+ADDRESS_FROM = 72
+"""Columns of a terminal from which peers are shown with their addresses."""
 
 
 def print_rows(rows: Sequence[PeerRow]) -> None:
     """Print the table once, on standard output."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=FILE_WIDTH)
-    console.print(_table(rows), crop=False, soft_wrap=not console.is_terminal)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else FILE_WIDTH
+    for line in table_lines(fitting(peer_columns(rows, ROWS_SHOWN_MAX + 1, width), width)):
+        click.echo(line)
 
 
-def _table(rows: Sequence[PeerRow]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("peer", no_wrap=True)
-    table.add_column("state")
-    lends = any(row.lent or row.borrowed for row in rows)
-    for name in ("pages", "MB", "pending", *(["on loan"] if lends else []), "in flight", "failed", "messages"):
-        table.add_column(name, justify="right")
-    if lags := any(row.lag for row in rows):
-        table.add_column("for sinks", justify="right")
-    for row in sorted(rows, key=lambda row: -row.counters.pages)[:ROWS_SHOWN_MAX]:
-        counters = row.counters
-        table.add_row(
-            Text(_name(row.contact)),  # [::1] is no markup.
-            Text(row.state_text),
-            str(counters.pages),
-            f"{counters.bytes / 1e6:.1f}",
-            str(row.pending),
-            *([_loans(row)] if lends else []),
-            str(row.in_flight),
-            str(sum(counters.failed.values())),
-            str(counters.peer_messages),
-            *([_size(row.lag)] if lags else []),
-        )
-    if len(rows) > ROWS_SHOWN_MAX:
-        table.add_row(f"... and {len(rows) - ROWS_SHOWN_MAX} more", *[""] * (len(table.columns) - 1))
-    return table
+def peer_columns(rows: Sequence[PeerRow], count: int, width: int) -> list[TextColumn]:
+    """Return the table of peers, in at most this many rows, for a terminal of this width."""
+    by_pages = sorted(rows, key=lambda row: -row.counters.pages)
+    others = len(rows) - count + 1 if len(rows) > count else 0
+    some = by_pages[: len(rows) - others]
+    columns = [
+        TextColumn("peer", [_name(row.contact, with_address=width >= ADDRESS_FROM) for row in some], is_text=True),
+        TextColumn("state", [row.state_text for row in some], 7, is_text=True),
+        TextColumn("pages", [f"{row.counters.pages:,}" for row in some], 9),
+        TextColumn("MB", [f"{row.counters.bytes / 1e6:,.1f}" for row in some], 2),
+        TextColumn("pending", [f"{row.pending:,}" for row in some], 8),
+    ]
+    if any(row.lent or row.borrowed for row in rows):
+        columns.append(TextColumn("on loan", [_loans(row) for row in some], 4))
+    columns += [
+        TextColumn("in flight", [f"{row.in_flight:,}" for row in some], 3),
+        TextColumn("failed", [f"{sum(row.counters.failed.values()):,}" for row in some], 6),
+        TextColumn("messages", [f"{row.counters.peer_messages:,}" for row in some], 1),
+    ]
+    if any(row.lag for row in rows):
+        columns.append(TextColumn("for sinks", [_size(row.lag) for row in some], 5))
+    if not others:
+        return columns
+    first = f"... and {others} more"
+    return [replace(column, cells=[*column.cells, "" if number else first]) for number, column in enumerate(columns)]
 
 
-def _name(contact: Contact) -> str:
+def _name(contact: Contact, *, with_address: bool) -> str:
     name = contact.id.hex()[:8]
-    return name if is_leaf(contact) else f"{name}@{shown(contact.address)}"
+    return name if is_leaf(contact) or not with_address else f"{name}@{shown(contact.address)}"
 
 
 def _loans(row: PeerRow) -> str:

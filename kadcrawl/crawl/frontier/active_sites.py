@@ -13,6 +13,7 @@ from typing import Protocol
 
 from kadcrawl.crawl.frontier.idle_clocks import IdleClocks
 from kadcrawl.crawl.frontier.site import Site
+from kadcrawl.crawl.frontier.site_figures import SiteFigures, site_figures
 from kadcrawl.keys import Cell, Key, site_hash
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.cell_digest import CellDigest
@@ -75,6 +76,8 @@ class ActiveSites:
         self._delay_max_s = max(delay_s, limits.crawl_delay_max_s)
         self._sites: dict[str, Site] = {}
         self._by_cell: dict[Cell, dict[str, Site]] = {}
+        self._unread: dict[Cell, bytes] = {}
+        """Open cells with sites waiting in the store, in turn -> the site hash after which those sites begin."""
         self._idle = IdleClocks(IDLE_CLOCKS_MAX)
         self._connections = connections
         self._held: dict[Cell, float] = {}
@@ -118,6 +121,14 @@ class ActiveSites:
     def is_recent(self, instant: float, now: float) -> bool:
         """Return whether a site that was asked at `instant` may still have to wait."""
         return now < instant + self._delay_max_s
+
+    def time_request(self, name: str, seconds: float) -> None:
+        """Note the seconds that a request to this active site took."""
+        self._sites[name].time_request(seconds)
+
+    def figures(self, now: float) -> list[SiteFigures]:
+        """Return the figures of each active site with PENDING URLs, for a person who watches the crawl."""
+        return site_figures(self._by_cell, self._store.cells, self._unread, now, self._limits.site_window)
 
     # --- clocks --------------------------------------------------------------------------------------------------
 

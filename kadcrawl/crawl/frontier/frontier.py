@@ -48,8 +48,6 @@ class Frontier(ActiveSites):
         self._unproven = unproven_quota or UnprovenQuota(limits)
         self._parked: dict[str, None] = {}
         """Sites outside the order, until there may be more unproven requests."""
-        self._unread: dict[Cell, bytes] = {}
-        """Open cells with sites waiting in the store, in turn -> the site hash after which those sites begin."""
 
     @property
     def pending(self) -> int:

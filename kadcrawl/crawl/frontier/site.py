@@ -14,6 +14,9 @@ from heapq import heapify, heappop, heappush
 from kadcrawl.keys import Cell, Key
 from kadcrawl.store.frontier_entry import FrontierEntry
 
+REQUESTS_AVERAGED = 8
+"""Requests whose seconds count for `request_s`, as it is a figure for a person who watches the site."""
+
 
 @dataclass(slots=True)
 class Site:
@@ -36,6 +39,8 @@ class Site:
     """Keys of the entries with the crawler. The sequence numbers would change if a cell is dropped and taken again."""
     in_flight: int = 0
     """Requests in flight."""
+    request_s: float = 0.0
+    """Seconds that a request takes lately, a moving average. 0 before the first request is over."""
     answers: bool | None = None
     """The site answered its last finished request. None before the first request is over."""
     connections_max: int = 1
@@ -142,6 +147,10 @@ class Site:
         self.out.update(entry.key for entry in entries)
         self.lent += connections
         return entries
+
+    def time_request(self, seconds: float) -> None:
+        """Note the seconds that a request took."""
+        self.request_s += (seconds - self.request_s) / REQUESTS_AVERAGED if self.request_s else seconds
 
     def came_back(self, entry: FrontierEntry) -> bool:
         """Take an entry back from the crawler, and return whether the entry is still wanted here."""

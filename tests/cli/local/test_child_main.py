@@ -4,15 +4,18 @@ Nothing is fetched before all peers know the pages that any of them has fetched.
 """
 
 import asyncio
+import select
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
+import msgspec
 import pytest
 
 from kadcrawl import Job
 from kadcrawl.cli.local import child_main
-from kadcrawl.cli.local.protocol import Assignment, Doing, Go, Report
+from kadcrawl.cli.local.protocol import Assignment, Doing, DoingSites, Go, Report, line
+from kadcrawl.crawl.frontier.site_figures import SiteFigures
 
 
 class Recorder:
@@ -103,3 +106,54 @@ async def test_a_swarm_that_begins_anew_waits_for_what_its_peers_know(
     interrupts: Any = SimpleNamespace(first=asyncio.Event())
     await child_main._one_life(peer, Assignment(str(tmp_path), Job(), (), bootstrap), False, parent, interrupts)
     assert expected == done
+
+
+@pytest.mark.parametrize(("name_chars", "expected"), [(20, 18), (250, 9)], ids=["all fit", "half of them fit"])
+async def test_a_report_of_sites_fits_one_write_to_the_pipe(
+    name_chars: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = [SiteFigures(f"{n:03}" + "x" * name_chars, 1 + n % 7, 1 + n % 5, n, 1e3 - n) for n in range(99)]
+    frontier = SimpleNamespace(figures=lambda now: figures)
+    peer: Any = SimpleNamespace(
+        components=SimpleNamespace(frontier=frontier), clock=SimpleNamespace(now=lambda: 0.0), job=Job()
+    )
+    written: list[bytes] = []
+    sent = asyncio.Event()
+
+    def write(said: bytes) -> None:
+        written.append(said)
+        sent.set()
+
+    monkeypatch.setattr(child_main, "_write", write)
+    monkeypatch.setattr(select, "select", lambda *_: ([], [True], []))
+    telling = asyncio.create_task(child_main._tell_sites(peer, 0.0))
+    async with asyncio.timeout(10):
+        await sent.wait()
+    telling.cancel()
+    report = msgspec.json.decode(written[0], type=Report)
+    assert isinstance(report, DoingSites)
+    assert len(line(report)) <= select.PIPE_BUF
+    assert (99, expected) == (report.sites.active, len(report.sites.lines))
+
+
+async def test_sites_are_not_told_to_a_parent_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = asyncio.Event()
+
+    def figures(now: float) -> list[SiteFigures]:
+        looked.set()
+        return [SiteFigures("a", 1, 1.0, 0.0, 0.0)]
+
+    peer: Any = SimpleNamespace(
+        components=SimpleNamespace(frontier=SimpleNamespace(figures=figures)),
+        clock=SimpleNamespace(now=lambda: 0.0),
+        job=Job(),
+    )
+    written: list[bytes] = []
+    monkeypatch.setattr(child_main, "_write", written.append)
+    monkeypatch.setattr(select, "select", lambda *_: ([], [], []))
+    telling = asyncio.create_task(child_main._tell_sites(peer, 0.0))
+    async with asyncio.timeout(10):
+        await looked.wait()
+        await asyncio.sleep(0)
+    telling.cancel()
+    assert [] == written

@@ -4,10 +4,14 @@ import time
 
 import pytest
 
-from kadcrawl.cli.view.progress import LINE_INTERVAL_S, SAME_INTERVAL_S, Progress
+from kadcrawl.cli.view.live.expectation import MORE_SITES_AFTER_S, Expectation
+from kadcrawl.cli.view.live.sites import SiteLine, SiteReport
+from kadcrawl.cli.view.progress import LINE_INTERVAL_S, SAME_INTERVAL_S, SITES_INTERVAL_PLAIN_S, Progress
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import LEAF_PREFIX, PeerState, state_text
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 
 
 def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
@@ -27,7 +31,6 @@ def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
         return capsys.readouterr().err.splitlines()
 
     shown = Progress("start")
-    shown._table = None
     first, again = said(5, now + SAME_INTERVAL_S + LINE_INTERVAL_S + 1.0)
     assert first == "start: 5 pages (0.0/s), 3 pending, 0 failed, 1 peer, 0:00"
     assert again == "start: 5 pages (0.0/s), 3 pending, 0 failed, 1 peer, 5:02"
@@ -43,7 +46,6 @@ def test_the_rate_is_of_what_is_fetched_meanwhile(
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     shown = Progress("start")
-    shown._table = None
 
     def rate(*pages: int) -> str:
         nonlocal now
@@ -107,3 +109,34 @@ def test_a_pause_is_news_and_what_helps_is_said_once(
         next(what for what in ("less than 64 MiB left on its disk", "paused: disk full", "1 peer") if what in line)
         for line in said
     ]
+
+
+def test_what_to_expect_is_said_once_and_each_correction_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    job = Job(scope="any")
+    shown = Progress("crawl")
+    for _ in range(2):  # All peers died, and begin anew.
+        shown.expect(job, Expectation(job, ("https://example.org/",), Limits()))
+    assert [
+        "1 site at 1 request/s: more peers do not make this faster; about 20 min per 1,000 pages",
+        "links may lead to more sites (--scope any), and each adds its own pace",
+    ] == capsys.readouterr().err.splitlines()
+    sites = SiteReport([SiteLine("slow.example", 5, 10.0, 0.0, 0.1)], 60)
+    said = []
+    for _ in range(100):
+        shown.update(rows_in_states("crawling"), sites)
+        now += MORE_SITES_AFTER_S / 10
+        said += [line for line in capsys.readouterr().err.splitlines() if not line.startswith("crawl: ")]
+    assert [
+        "robots.txt of slow.example asks for 10 s between two requests: about 2 h 50 min per 1,000 pages of this site",
+        "60 sites have URLs left by now, at 1 request/s each: more peers do not make this faster; at best about 20 s "
+        "per 1,000 pages",
+    ] == said
+
+
+def test_sites_are_looked_at_seldom_without_a_terminal() -> None:
+    with Progress("crawl") as shown:
+        assert SITES_INTERVAL_PLAIN_S == shown.sites_interval_s
