@@ -7,7 +7,8 @@ start-up and end are in it. kadcrawl runs with robots.txt, journal, WARC and pag
 links. All are given the same pattern of URLs, HTML pages by their names. A run that leaves a page out fails the
 benchmark. One more run of two peers is profiled.
 
-``python -m scripts.bench`` or ``make bench`` prints the report and writes it to bench-data/report.md.
+``python -m scripts.bench`` or ``make bench`` prints the report and writes it to bench-data/report.md, and with --json
+the figures to a file.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from scripts import truth
@@ -73,14 +74,17 @@ def main() -> None:
     parser.add_argument("--more", action="store_true", help="7,000 pages instead of 2,600")
     parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="runs of each crawler, 3 by default")
     parser.add_argument("--data", type=Path, default=REPOSITORY / "bench-data", metavar="DIR")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     options = parser.parse_args()
     if options.repetitions < 1:
         parser.error("--repetitions must be 1 or more")
     try:
-        report = bench(options.data, options.more, options.repetitions)
+        report, figures = bench(options.data, options.more, options.repetitions)
     except (SitesError, BenchError) as error:
         sys.exit(f"bench: {error}")
     (options.data / "report.md").write_text(report)
+    if options.json is not None:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
     print(report)
 
 
@@ -88,8 +92,11 @@ class BenchError(Exception):
     """The benchmark has no result. The text says why in one sentence."""
 
 
-def bench(directory: Path, more: bool, repetitions: int) -> str:
-    """Run every crawler `repetitions` times, in turn, and return the report. Raises SitesError, BenchError."""
+def bench(directory: Path, more: bool, repetitions: int) -> tuple[str, dict[str, Any]]:
+    """Run every crawler `repetitions` times, in turn.
+
+    Returns the report and its figures. Raises SitesError, BenchError.
+    """
     if not SCRAPY_PYTHON.exists():
         raise BenchError(f"there is no {SCRAPY_PYTHON} to run Scrapy with; make bench creates it")
     documentation = sites(PACKAGES + MORE_PACKAGES if more else PACKAGES)
@@ -107,7 +114,12 @@ def bench(directory: Path, more: bool, repetitions: int) -> str:
     shutil.rmtree(profiles, ignore_errors=True)
     profiles.mkdir()
     _crawl("kadcrawl, 2 peers", documentation, expected, directory, {PROFILE_VARIABLE: str(profiles / "peer")})
-    return "\n".join([*_figures(documentation, expected, runs), *_profile(sorted(profiles.iterdir()))]) + "\n"
+    figures = _figures(documentation, expected, runs)
+    dumps = sorted(profiles.iterdir())
+    figures["rooms"] = (
+        [{"name": share.name, "part": round(share.part, 4)} for share in rooms_of(dumps)] if dumps else []
+    )
+    return "\n".join([*_report(figures), *_profile(dumps)]) + "\n", figures
 
 
 def _say(what: str) -> None:
@@ -201,12 +213,41 @@ def _path(url: str) -> str:
 
 def _figures(
     documentation: Sequence[StoredSite], expected: dict[Place, int], runs: dict[str, list[TimedCrawl]]
-) -> Iterator[str]:
-    pages = sum(status == 200 for status in expected.values())
+) -> dict[str, Any]:
+    """Return the medians of all runs. Ratios are of medians."""
+    crawlers: dict[str, dict[str, float]] = {}
+    for name, several in runs.items():
+        cpu = [run.cpu_s_per_1000 for run in several]
+        crawlers[name] = {
+            "pages_per_s": statistics.median(run.pages_per_s for run in several),
+            "wall_s": statistics.median(run.cost.wall_s for run in several),
+            "cpu_s_per_1000": statistics.median(cpu),
+            "cpu_s_per_1000_least": min(cpu),
+            "cpu_s_per_1000_most": max(cpu),
+            "peak_mb": statistics.median(run.cost.peak_bytes for run in several) / 1e6,
+        }
+    scrapy, bare = next(cost for name, cost in crawlers.items() if name.startswith("Scrapy")), crawlers[BARE_LOOP]
+    for cost in crawlers.values():
+        cost["cpu_to_scrapy"] = cost["cpu_s_per_1000"] / scrapy["cpu_s_per_1000"]
+        cost["cpu_to_bare_loop"] = cost["cpu_s_per_1000"] / bare["cpu_s_per_1000"]
+        cost["rate_to_scrapy"] = cost["pages_per_s"] / scrapy["pages_per_s"]
+    return {
+        "sites": [site.name for site in documentation],
+        "pages": sum(status == 200 for status in expected.values()),
+        "urls": len(expected),
+        "runs": len(next(iter(runs.values()))),
+        "crawlers": {name: {key: round(figure, 4) for key, figure in cost.items()} for name, cost in crawlers.items()},
+        "server_cpu_s_per_1000": round(
+            statistics.median(run.server_cpu_s * 1000 / run.pages for several in runs.values() for run in several), 4
+        ),
+    }
+
+
+def _report(figures: dict[str, Any]) -> Iterator[str]:
     yield "# Benchmark"
     yield ""
-    yield f"{', '.join(site.name for site in documentation)}: {pages} pages, {len(expected)} URLs."
-    yield f"Medians of {len(next(iter(runs.values())))} runs, each crawler in turn, delay 0; every run covered"
+    yield f"{', '.join(figures['sites'])}: {figures['pages']} pages, {figures['urls']} URLs."
+    yield f"Medians of {figures['runs']} runs, each crawler in turn, delay 0; every run covered"
     yield "every page. CPU and memory are those of all of a crawler's processes, from start to exit."
     yield ""
     yield (
@@ -214,26 +255,20 @@ def _figures(
         "| to Scrapy, CPU | pages/s | to the bare loop, CPU |"
     )
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-    scrapy = next(several for name, several in runs.items() if name.startswith("Scrapy"))
-    scrapy_cpu = statistics.median(run.cpu_s_per_1000 for run in scrapy)
-    scrapy_rate = statistics.median(run.pages_per_s for run in scrapy)
-    bare_cpu = statistics.median(run.cpu_s_per_1000 for run in runs[BARE_LOOP])
-    for name, several in runs.items():
-        cpu = [run.cpu_s_per_1000 for run in several]
-        rate = statistics.median(run.pages_per_s for run in several)
-        wall_s = statistics.median(run.cost.wall_s for run in several)
-        peak_mb = statistics.median(run.cost.peak_bytes for run in several) / 1e6
+    for name, cost in figures["crawlers"].items():
         yield (
-            f"| {name} | {rate:,.0f} | {wall_s:.1f} | {statistics.median(cpu):.2f} | {min(cpu):.2f} to {max(cpu):.2f} "
-            f"| {peak_mb:.0f} | {statistics.median(cpu) / scrapy_cpu:.2f} | {rate / scrapy_rate:.2f} "
-            f"| {statistics.median(cpu) / bare_cpu:.2f} |"
+            f"| {name} | {cost['pages_per_s']:,.0f} | {cost['wall_s']:.1f} | {cost['cpu_s_per_1000']:.2f} "
+            f"| {cost['cpu_s_per_1000_least']:.2f} to {cost['cpu_s_per_1000_most']:.2f} | {cost['peak_mb']:.0f} "
+            f"| {cost['cpu_to_scrapy']:.2f} | {cost['rate_to_scrapy']:.2f} | {cost['cpu_to_bare_loop']:.2f} |"
         )
-    server = statistics.median(run.server_cpu_s * 1000 / run.pages for several in runs.values() for run in several)
     yield ""
     yield "The bare loop (aiohttp, uvloop, selectolax, a set) only fetches, finds links and remembers them: what that"
     yield "takes on this machine just now. Scrapy does no more; kadcrawl has robots.txt, journal, WARC and page log on."
     yield ""
-    yield f"The server, which shares the machine's cores, took {server:.2f} CPU s per 1,000 pages (not counted)."
+    yield (
+        f"The server, which shares the machine's cores, took {figures['server_cpu_s_per_1000']:.2f} CPU s per 1,000 "
+        "pages (not counted)."
+    )
 
 
 def _profile(dumps: Sequence[Path]) -> Iterator[str]:

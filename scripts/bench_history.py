@@ -10,6 +10,7 @@ spare only the look at a new key, and accepting the key writes into the same pag
 """
 
 import asyncio
+import json
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -119,7 +120,8 @@ def table_of(costs: Sequence[StoreCost]) -> Table:
 @click.command(help=__doc__)
 @click.option("--count", default=300_000, show_default=True, type=click.IntRange(1_000), help="URLs.")
 @click.option("--cells", default=300, show_default=True, type=click.IntRange(1, 1 << CELL_BITS), help="Cells.")
-def main(count: int, cells: int) -> None:
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
+def main(count: int, cells: int, json_file: Path | None) -> None:
     keys, strangers = keys_of(count, cells, 1), keys_of(min(ASKED_MOST, count), cells, 2)
     costs = []
     with tempfile.TemporaryDirectory() as directory, Console().status("measuring") as shown:
@@ -129,6 +131,8 @@ def main(count: int, cells: int) -> None:
             place.mkdir()
             costs.append(asyncio.run(measure(history, keys, strangers, place)))
     Console().print(table_of(costs))
+    if json_file is not None:
+        json_file.write_text(json.dumps([cost._asdict() for cost in costs], indent=1) + "\n")
 
 
 if __name__ == "__main__":

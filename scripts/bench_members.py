@@ -11,6 +11,7 @@ still gets in.
 """
 
 import asyncio
+import json
 import os
 import re
 import resource
@@ -26,7 +27,7 @@ from multiprocessing.synchronize import Event as EventType
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import uvloop
@@ -393,42 +394,63 @@ def _lines(data: Path) -> int:
 @click.command(help=__doc__)
 @click.option("--part", "parts", type=click.Choice(PARTS), multiple=True, help="Only this. Repeatable.")
 @click.option("--repetitions", type=click.IntRange(1), default=3, show_default=True, help="Repetitions of the crawl.")
-def main(parts: tuple[str, ...], repetitions: int) -> None:
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
+def main(parts: tuple[str, ...], repetitions: int, json_file: Path | None) -> None:
     console = Console()
+    figures: dict[str, Any] = {}
     with TemporaryDirectory() as directory:
         place = Path(directory)
         if not parts or "small" in parts:
+            small = [*datagrams(), *uvloop.run(connections(place))]
+            figures["cpu_us"] = dict(small)
             table = Table("", "us of CPU", box=None, header_style="")
-            for what, figure in [*datagrams(), *uvloop.run(connections(place))]:
+            for what, figure in small:
                 table.add_row(what, f"{figure:.2f}" if figure < 10 else f"{figure:.0f}")
             console.print(table)
         if not parts or "crawl" in parts:
-            _print_crawls(console, crawls(place, repetitions))
+            figures["crawl"] = _medians(found := crawls(place, repetitions))
+            _print_crawls(console, found)
         if not parts or "flood" in parts:
+            floods = asyncio.run(flooded(place))
+            figures["floods"] = [{"of": what, "cores": share, "pages_per_s": pages} for what, share, pages in floods]
             table = Table("100,000 a second of", "share of a core", "pages/s", box=None, header_style="")
-            for what, share, pages in asyncio.run(flooded(place)):
+            for what, share, pages in floods:
                 table.add_row(what, f"{share:.2f}", f"{pages:.0f}")
             console.print(table)
         if not parts or "idle" in parts:
+            looks = asyncio.run(idle(place))
+            names = ("when", "files", "mb", "answered_ms")
+            figures["idle"] = [dict(zip(names, look, strict=True)) for look in looks]
             table = Table("", "files", "MB", "a member is answered in ms", box=None, header_style="")
-            for when, files, megabytes, answered_ms in asyncio.run(idle(place)):
+            for when, files, megabytes, answered_ms in looks:
                 table.add_row(when, str(files), f"{megabytes:.0f}", f"{answered_ms:.0f}")
             console.print(table)
+    if json_file is not None:
+        json_file.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def _medians(found: list[CrawlFigures]) -> list[dict[str, Any]]:
+    """Return the medians of the crawls of each kind."""
+    medians = []
+    for how in dict.fromkeys(crawl.how for crawl in found):
+        runs = [crawl for crawl in found if crawl.how == how]
+        figures = {
+            "cpu_s": median(run.cpu_s for run in runs),
+            "wall_s": median(run.wall_s for run in runs),
+            "kept": median(run.kept for run in runs),
+        }
+        medians.append({"how": how, "pages": PAGES, **figures})
+    return medians
 
 
 def _print_crawls(console: Console, found: list[CrawlFigures]) -> None:
     headings = (f"{PAGES} pages, 4 peers", "CPU s (each run)", "median", "wall s, median", "by kept connections")
     table = Table(*headings, box=None, header_style="")
-    medians = []
-    for how in dict.fromkeys(crawl.how for crawl in found):
-        runs = [crawl for crawl in found if crawl.how == how]
-        cpu = median(run.cpu_s for run in runs)
-        medians.append(cpu)
-        table.add_row(
-            *(how, " ".join(f"{run.cpu_s:.1f}" for run in runs), f"{cpu:.1f}"),
-            *(f"{median(run.wall_s for run in runs):.1f}", f"{median(run.kept for run in runs):.1%}"),
-        )
-    console.print(table, f"CPU with a key / without: {medians[0] / medians[1]:.2f}")
+    medians = _medians(found)
+    for kind in medians:
+        runs = " ".join(f"{crawl.cpu_s:.1f}" for crawl in found if crawl.how == kind["how"])
+        table.add_row(kind["how"], runs, f"{kind['cpu_s']:.1f}", f"{kind['wall_s']:.1f}", f"{kind['kept']:.1%}")
+    console.print(table, f"CPU with a key / without: {medians[0]['cpu_s'] / medians[1]['cpu_s']:.2f}")
 
 
 if __name__ == "__main__":

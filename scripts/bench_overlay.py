@@ -10,12 +10,13 @@ alone goes through the same, in the same run: same IDs, same questions. Each mea
 
 import asyncio
 import gc
+import json
 import logging
 import resource
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -301,7 +302,8 @@ def show(rows: Sequence[Row]) -> None:
 @click.argument("sizes", type=click.IntRange(20, 2000), nargs=-1)
 @click.option("--plain", is_flag=True, help="Measure the plain package, too.")
 @click.option("--seed", default=1, show_default=True, help="The seed of IDs and questions.")
-def main(sizes: tuple[int, ...], plain: bool, seed: int) -> None:
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
+def main(sizes: tuple[int, ...], plain: bool, seed: int, json_file: Path | None) -> None:
     kinds = [measure_ours, measure_plain] if plain else [measure_ours]
     rows = []
     for peers in sizes or (50, 200, 500):
@@ -309,6 +311,8 @@ def main(sizes: tuple[int, ...], plain: bool, seed: int) -> None:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
                 rows.append(process.submit(measure, kind, peers, seed).result())
     show(rows)
+    if json_file is not None:
+        json_file.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
 
 if __name__ == "__main__":

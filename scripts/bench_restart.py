@@ -10,12 +10,13 @@ by then.
 """
 
 import asyncio
+import json
 import logging
 import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -208,10 +209,16 @@ def table(restarts: dict[str, RestartFigures]) -> Table:
 
 @click.command(help=__doc__)
 @click.option("--urls", type=click.IntRange(100), default=1_000_000, show_default=True)
-def main(urls: int) -> None:
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
+def main(urls: int, json_file: Path | None) -> None:
     with TemporaryDirectory() as directory:
         restarts = measure(Path(directory), urls)
     Console(width=120).print(table(restarts))
+    if json_file is not None:
+        json_file.write_text(
+            json.dumps({"urls": urls, "restarts": {name: asdict(one) for name, one in restarts.items()}}, indent=1)
+            + "\n"
+        )
     slow = [name for name, one in restarts.items() if max(one.answers.wall_s, one.first_open.wall_s) > SERVES_MAX_S]
     print(f"FAIL {', '.join(slow)}: above {SERVES_MAX_S:g} s" if slow else f"ok   each within {SERVES_MAX_S:g} s")
     sys.exit(bool(slow))

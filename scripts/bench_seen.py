@@ -9,11 +9,13 @@ time, medians of pieces of the keys, with the loop around each call in it. Then 
 objects, as there are 65,536 cells.
 """
 
+import json
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from statistics import median
 from sys import getsizeof
@@ -212,7 +214,8 @@ def cell_table() -> Table:
 @click.command(help=__doc__)
 @click.option("--count", "counts", type=click.IntRange(10_000), multiple=True, default=COUNTS, show_default=True)
 @click.option("--engine", "engines", type=click.Choice(list(ENGINES)), multiple=True, default=list(ENGINES))
-def main(counts: tuple[int, ...], engines: tuple[str, ...]) -> None:
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
+def main(counts: tuple[int, ...], engines: tuple[str, ...], json_file: Path | None) -> None:
     measured: list[FilterCost] = []
     for count in counts:
         print(f"bench_seen: {count:,} URLs", file=sys.stderr, flush=True)
@@ -221,6 +224,8 @@ def main(counts: tuple[int, ...], engines: tuple[str, ...]) -> None:
     held = [*claims(measured)]
     for text, holds in held:
         print("ok  " if holds else "FAIL", text)
+    if json_file is not None:
+        json_file.write_text(json.dumps([asdict(cost) for cost in measured], indent=1) + "\n")
     sys.exit(not all(holds for _, holds in held))
 
 

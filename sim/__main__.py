@@ -16,7 +16,7 @@ from kadcrawl.settings.job import History
 
 from . import sometimes
 from .big import PAGES_PER_SITE, SwarmSnapshot, crawl, plan_of
-from .campaign import Hunt, Task, Totals, attempt, hunts, tasks, trials
+from .campaign import Catch, Hunt, Task, Totals, attempt, hunts, tasks, trials
 from .draw import draw
 from .mutants import MUTANTS, QUICK
 from .plan import Plan
@@ -131,7 +131,7 @@ def run_seeds(
                 progress.update(bar, advance=1, found=f"{failing}, {totals.seeds / totals.wall_s:.1f}/s")
         _show(totals, _options(peers=peers, size=size, delay=delay, mutant=mutant, history=history))
     if json_file is not None:
-        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(totals.report()), indent=2) + b"\n")
+        _write_json(json_file, totals.report())
     sys.exit(1 if totals.failing else 0)
 
 
@@ -196,6 +196,7 @@ def shrink_plan(
 @click.option("--first-seed", default=1, show_default=True, help="The first of them.")
 @click.option("--list", "listed", is_flag=True, help="List the mutants.")
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Parallel processes.")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the finds here.")
 @sized
 def mutants(
     names: tuple[str, ...],
@@ -204,6 +205,7 @@ def mutants(
     first_seed: int,
     listed: bool,
     jobs: int,
+    json_file: Path | None,
     peers: int,
     size: Size,
     delay: float | None,
@@ -222,17 +224,22 @@ def mutants(
         return
     count = seeds or (HUNT_SEEDS_QUICK if quick else HUNT_SEEDS)
     todo = [Hunt(name, range(first_seed, first_seed + count), peers, size, delay) for name in chosen]
+    catches: list[Catch] = []
     found = 0
     table = Table("mutant", "seeds it took", "seed", "found by", title=f"within {count} seeds of {peers} peers")
     with _progress() as progress:
         bar = progress.add_task("mutants", total=len(todo), found="")
         for catch in hunts(todo, min(jobs, len(todo))):
+            catches.append(catch)
             found += catch.seed is not None
             took = str(catch.tried) if catch.seed is not None else "[red]not found[/]"
             table.add_row(catch.mutant, took, str(catch.seed or ""), ", ".join(catch.judges))
             progress.update(bar, advance=1, found=f"{found} found")
     console.print(table)
     console.print(f"{found} of {len(todo)} mutants found")
+    if json_file is not None:
+        in_order = sorted(catches, key=lambda catch: chosen.index(catch.mutant))
+        _write_json(json_file, {"seeds": count, "peers": peers, "mutants": in_order})
     sys.exit(0 if found == len(todo) else 1)
 
 
@@ -242,7 +249,8 @@ def mutants(
 @click.option("--sites", type=click.IntRange(1), help=f"Sites they are on.  [default: one for {PAGES_PER_SITE} pages]")
 @click.option("--kills", default=0, show_default=True, type=click.IntRange(0), help="Machines killed in between.")
 @click.option("--seed", default=1, show_default=True, help="The seed of the world.")
-def big(peers: int, pages: int, sites: int | None, kills: int, seed: int) -> None:
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
+def big(peers: int, pages: int, sites: int | None, kills: int, seed: int, json_file: Path | None) -> None:
     """Crawl a large web with one large swarm and print the cost (minutes, and some gigabytes)."""
     plan = plan_of(seed, peers, kills)
     with _progress() as progress:
@@ -259,7 +267,15 @@ def big(peers: int, pages: int, sites: int | None, kills: int, seed: int) -> Non
         f"{cost.disk_bytes / 1e9:.2f} GB on disks; {outcome.urls / cost.wall_s:.0f} pages and "
         f"{outcome.messages / cost.wall_s:.0f} messages a second"
     )
+    if json_file is not None:
+        fields = ("clean", "urls", "virtual_s", "fetches", "duplicates", "messages", "repair_s")
+        world = {name: getattr(outcome, name) for name in fields}
+        _write_json(json_file, {"peers": peers, "pages": pages, "kills": kills, **world, "cost": cost})
     sys.exit(0 if outcome.clean else 1)
+
+
+def _write_json(path: Path, figures: object) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=2) + b"\n")
 
 
 # --- what a person sees ----------------------------------------------------------------------------------------------

@@ -1,0 +1,68 @@
+"""The measurements: for each file in docs/figures/, the command that writes its figures.
+
+Tests: tests/scripts/test_figures.py
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+FILE: Final = "{file}"
+"""Stands in a command for the file that the command writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One command, and the time it takes."""
+
+    title: str
+    command: tuple[str, ...]
+    """The arguments after `python -m`."""
+    minutes: float
+    """Roughly, on two cores."""
+    make: str | None = None
+    """The target of the Makefile that sets up what the command needs, or None."""
+    blocks: int = 1
+    """Parts in which the command is run, each with `--first-seed` of its own. Finished parts are not run again."""
+    block_seeds: int = 0
+    writes_directory: bool = False
+    """The command writes results.json into a directory in place of one file."""
+    may_miss: bool = False
+    """Exit code 1 means that an aim was missed. The figures say which, so they are kept."""
+
+
+def _module(*words: str) -> tuple[str, ...]:
+    return (*words, "--json", FILE)
+
+
+MEASUREMENTS: Final[dict[str, Measurement]] = {
+    "bench": Measurement("CPU and speed beside Scrapy", _module("scripts.bench"), 3, make=".venv-bench/.installed"),
+    "bench-members": Measurement("The price of keys, and floods", _module("scripts.bench_members"), 3),
+    "bench-overlay": Measurement(
+        "The overlay on loopback", _module("scripts.bench_overlay", "50", "200", "500", "--plain"), 6
+    ),
+    "bench-moves": Measurement("What a join and a leave move", _module("scripts.bench_moves"), 3, may_miss=True),
+    "bench-restart": Measurement("A restart with a million URLs", _module("scripts.bench_restart"), 2, may_miss=True),
+    "bench-seen": Measurement("Fingerprints that expire", _module("scripts.bench_seen"), 2, may_miss=True),
+    "bench-history": Measurement(
+        "History by mode", _module("scripts.bench_history", "--count", "200000", "--cells", "100"), 1
+    ),
+    "five-peers": Measurement("Five unequal peers", _module("scripts.five_peers"), 5, may_miss=True),
+    "papers": Measurement(
+        "The papers' experiments", ("sim.papers", "-o", FILE), 5, writes_directory=True, may_miss=True
+    ),
+    "campaign": Measurement(
+        "Simulated swarms under faults",
+        _module("sim", "run", "--seeds", "250", "--patience", "900"),
+        240,
+        blocks=40,
+        block_seeds=250,
+    ),
+    "bloom-campaign": Measurement(
+        "Simulated swarms with a bounded history", _module("sim", "run", "--seeds", "60", "--history", "bloom"), 2
+    ),
+    "mutants": Measurement("Planted bugs", _module("sim", "mutants"), 20),
+    "sim-big": Measurement("A thousand simulated peers", _module("sim", "big"), 18),
+    "chaos": Measurement("Real peers that are killed", _module("scripts.chaos"), 10),
+    "chaos-network": Measurement("Real peers behind bad networks", _module("scripts.chaos", "--network"), 5),
+}
+"""The file in docs/figures/, without its suffix, and how it is made."""
