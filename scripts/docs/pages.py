@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from scripts.docs import cli, environment, exit_codes, limits, log_events, schemas, settings, wire
+from scripts.docs.figures import figure_pages
 
 Generator = Callable[[Path], Mapping[str, str]]
 """A function from the repository's root to pages, each a path relative to the root and its whole text."""
@@ -17,6 +18,7 @@ GENERATORS: tuple[Generator, ...] = (
     schemas.generate,
     settings.generate,
     wire.generate,
+    figure_pages,
 )
 
 

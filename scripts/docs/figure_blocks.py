@@ -1,0 +1,317 @@
+"""Tables of the benchmarks page, each made of one file in docs/figures.
+
+Tests: tests/docs/test_figures.py
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from sim import sometimes
+
+
+class KeptFigures(Protocol):
+    """The files in docs/figures."""
+
+    def __getitem__(self, name: str) -> Any: ...
+    def measured(self, *names: str) -> str: ...
+    def cores(self, name: str) -> int: ...
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> str:
+    """Return a Markdown table. All columns but the first `text_columns` hold numbers."""
+    rules = ["---" if column < text_columns else "---:" for column in range(len(head))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rules, *rows))
+
+
+def number(value: float | None) -> str:
+    """Return a number with three significant digits, and all digits before the point."""
+    if value is None:
+        return ""
+    if value == 0 or (isinstance(value, int) and not isinstance(value, bool)):
+        return f"{value:,.0f}"
+    if abs(value) >= 99.95:
+        return f"{value:,.0f}"
+    if abs(value) < 0.001:
+        return f"{value:.1e}"
+    return f"{value:#.3g}".rstrip(".")
+
+
+def bench(kept: KeptFigures) -> str:
+    """Return the table of CPU and speed beside Scrapy and the bare loop."""
+    figures = kept["bench"]
+    head = ("", "CPU s per 1,000 pages", "least to most", "to Scrapy", "to the bare loop", "pages/s", "peak MB")
+    rows = [
+        (
+            name,
+            f"{cost['cpu_s_per_1000']:.2f}",
+            f"{cost['cpu_s_per_1000_least']:.2f} to {cost['cpu_s_per_1000_most']:.2f}",
+            f"{cost['cpu_to_scrapy']:.2f}",
+            f"{cost['cpu_to_bare_loop']:.2f}",
+            f"{cost['pages_per_s']:,.0f}",
+            f"{cost['peak_mb']:.0f}",
+        )
+        for name, cost in figures["crawlers"].items()
+    ]
+    parts = ", ".join(f"{room['name']} {room['part']:.0%}" for room in figures["rooms"][:8])
+    return (
+        f"{len(figures['sites'])} documentation sites: {figures['pages']:,} pages, {figures['urls']:,} URLs. "
+        f"Medians of {figures['runs']} runs. Every run covered every page.\n\n{table(head, rows)}\n\n"
+        f"The CPU of two peers goes to: {parts}.\n\n{kept.measured('bench')}"
+    )
+
+
+def members(kept: KeptFigures) -> str:
+    """Return the tables on keys, floods and idle connections."""
+    figures = kept["bench-members"]
+    with_key, without = figures["crawl"]
+    crawl = table(
+        (f"{with_key['pages']:,} pages by 4 peers", "CPU s", "seconds", "questions on kept connections"),
+        [
+            (crawl["how"], f"{crawl['cpu_s']:.1f}", f"{crawl['wall_s']:.1f}", f"{crawl['kept']:.1%}")
+            for crawl in figures["crawl"]
+        ],
+    )
+    small = table(("step", "us of CPU"), [(what, number(us)) for what, us in figures["cpu_us"].items()])
+    floods = table(
+        ("100,000 datagrams a second of", "cores used", "pages/s meanwhile"),
+        [(flood["of"], f"{flood['cores']:.2f}", f"{flood['pages_per_s']:.0f}") for flood in figures["floods"]],
+    )
+    idle = table(
+        ("a peer with silent connections", "files", "MB", "a member waits, ms"),
+        [
+            (look["when"], str(look["files"]), number(look["mb"]), number(look["answered_ms"]))
+            for look in figures["idle"]
+        ],
+    )
+    ratio = with_key["cpu_s"] / without["cpu_s"]
+    return (
+        f"A crawl with a key takes {ratio:.2f} times the CPU of a crawl without.\n\n{crawl}\n\n{small}\n\n{floods}\n\n"
+        f"{idle}\n\n{kept.measured('bench-members')}"
+    )
+
+
+def overlay(kept: KeptFigures) -> str:
+    """Return the table of the overlay beside the plain package."""
+    head = (
+        "", "N", "join s (median)", "KiB a peer", "right, quiet", "right, just after the kill", "all right again after",
+        "look-up ms, quiet (50/95 %)", "look-up ms, after (50/95 %)",
+    )  # fmt: skip
+    rows = [
+        (
+            row["kind"], str(row["peers"]), f"{row['join_s']:.2f}", f"{row['kib_per_peer']:.0f}",
+            f"{row['quiet_percent']:.1f} %", f"{row['kill_percent_first']:.1f} %",
+            "not followed" if row["right_after_s"] is None else f"{row['right_after_s']:.1f} s",
+            "{:,.0f} / {:,.0f}".format(*row["quiet_lookup_ms"]), "{:,.0f} / {:,.0f}".format(*row["kill_lookup_ms"]),
+        )
+        for row in kept["bench-overlay"]
+    ]  # fmt: skip
+    return f"{table(head, rows)}\n\n{kept.measured('bench-overlay')}"
+
+
+def seen(kept: KeptFigures) -> str:
+    """Return the table of expiring fingerprints beside Scrapy's set."""
+    most = max(cost["keys"] for cost in kept["bench-seen"])
+    costs = [cost for cost in kept["bench-seen"] if cost["keys"] == most]
+    scrapy = costs[0]
+    rows = [
+        (
+            cost["name"] + (", growing" if cost["grown"] else ""),
+            str(cost["epoch_filters"] or ""),
+            f"{cost['bytes_per_key']:.2f}",
+            number(cost["bytes_per_key"] / scrapy["bytes_per_key"]),
+            f"{number(cost['new_us'])} / {number(cost['known_us'])}",
+            number(cost["add_us"]),
+            number(cost["wrong"]) if cost["epoch_filters"] else "0",
+        )
+        for cost in costs
+    ]
+    head = ("", "live filters", "bytes a URL", "to Scrapy", "us a check, new / known", "us an add", "wrong")
+    return f"{most:,} URLs.\n\n{table(head, rows)}\n\n{kept.measured('bench-seen')}"
+
+
+def history(kept: KeptFigures) -> str:
+    """Return the table of the history's cost by mode."""
+    head = ("", "us to accept", "us to finish", "us a look, new", "us a look, known", "bytes of disk a URL", "wrong")
+    rows = [
+        (
+            cost["history"],
+            *(number(cost[name]) for name in ("accept_us", "finish_us", "new_us", "known_us", "disk_bytes")),
+            str(cost["wrong"]),
+        )
+        for cost in kept["bench-history"]
+    ]
+    return f"{kept['bench-history'][0]['keys']:,} URLs.\n\n{table(head, rows)}\n\n{kept.measured('bench-history')}"
+
+
+def restart(kept: KeptFigures) -> str:
+    """Return the table of a restart with many known URLs."""
+    figures = kept["bench-restart"]
+    head = ("", "cells", "answers after", "first cell open after", "all cells open after", "CPU s by then")
+    rows = [
+        (
+            {"alone": "alone", "joins": "joins another peer", "restarts": "restarts beside that peer"}[name],
+            f"{one['cells']:,}",
+            *(f"{one[moment]['wall_s']:.2f} s" for moment in ("answers", "first_open", "all_open")),
+            f"{one['all_open']['cpu_s']:.1f}",
+        )
+        for name, one in figures["restarts"].items()
+    ]
+    return f"A peer with {figures['urls']:,} known URLs.\n\n{table(head, rows)}\n\n{kept.measured('bench-restart')}"
+
+
+def five_peers(kept: KeptFigures) -> str:
+    """Return the table of five unequal peers."""
+    figures = kept["five-peers"]
+    names = {"equal": "equal shares", "shedding": "`--balance drain`", "predictive": "`--balance predictive`"}
+    rows = [
+        (names[name], f"{crawl['makespan_s']:.1f}", f"{crawl['over_bound']:.2f}", str(crawl["missed"]))
+        for name, crawl in figures["crawls"].items()
+    ]
+    return (
+        f"{figures['pages']:,} pages. The optimum is {figures['bound_s']:.1f} s.\n\n"
+        f"{table(('', 'seconds', 'to the optimum', 'pages missed'), rows)}\n\n{kept.measured('five-peers')}"
+    )
+
+
+def papers(kept: KeptFigures) -> str:
+    """Return the findings of the papers' experiments."""
+    head = ("experiment", "finding", "paper", "kadcrawl", "bound", "aim reached")
+    rows = [
+        (
+            f"{result['paper']}" if not place else "",
+            finding["what"].replace("|", "/"),
+            number(finding["theirs"]),
+            number(finding["ours"]),
+            number(finding["bound"]),
+            {None: "", True: "yes", False: "no"}[finding["reached"]],
+        )
+        for result in kept["papers"].values()
+        for place, finding in enumerate(result["findings"])
+    ]
+    return f"{table(head, rows, text_columns=2)}\n\n{kept.measured('papers')}"
+
+
+def campaign_table(report: Mapping[str, Any]) -> str:
+    """Return the counts of a campaign as a table."""
+    repair = report["repair_seconds"]
+    worst = f" (of the worst of {report['blocks']} blocks)" if report.get("blocks", 1) > 1 else ""
+    rows: list[tuple[str, str]] = [
+        ("seeds, virtual hours", f"{report['seeds']:,}, {report['virtual_hours']:,.1f}"),
+        ("kills, partitions", f"{report['kills']:,}, {report['partitions']:,}"),
+        ("URLs", f"{report['urls']:,}"),
+        ("URLs lost", str(report["lost"])),
+        ("fetched twice", f"{report['duplicates']:,} ({report['duplicate_ratio']:.2%})"),
+        ("requests that died with their peer", f"{report['cut_short']:,}"),
+        (
+            "violations of politeness, robots.txt",
+            f"{report['politeness_violations']}, {report['robots_violations']}",
+        ),
+        (
+            "early ends, missing ends, disagreements on an owner",
+            f"{report['false_terminations']}, {report['missed_terminations']}, {report['owner_disagreements']}",
+        ),
+        (f"violations, by {len(report['violations'])} judges", str(sum(report["violations"].values()))),
+        ("seconds until three copies again, p50, p99", f"{repair['p50']:g}, {repair['p99']:g}{worst}"),
+    ]
+    return table(("", "count"), rows)
+
+
+def campaign(kept: KeptFigures) -> str:
+    """Return the counts of the campaign, with the awkward moments that it met."""
+    report = kept["campaign"]
+    met = table(
+        ("awkward moment", "met"),
+        [(what, f"{report['sometimes'][name]:,}") for name, what in sometimes.AWKWARD.items()],
+    )
+    return f"{campaign_table(report)}\n\n{met}\n\n{kept.measured('campaign')}"
+
+
+def bloom_campaign(kept: KeptFigures) -> str:
+    """Return the counts of the campaign with a bounded history."""
+    return f"{campaign_table(kept['bloom-campaign'])}\n\n{kept.measured('bloom-campaign')}"
+
+
+def mutants(kept: KeptFigures) -> str:
+    """Return which planted bug was found after how many seeds."""
+    figures = kept["mutants"]
+    found = [catch for catch in figures["mutants"] if catch["seed"] is not None]
+    slowest = sorted(found, key=lambda catch: -catch["tried"])
+    rows = [(f"`{catch['mutant']}`", ", ".join(catch["judges"]), str(catch["tried"])) for catch in slowest]
+    return (
+        f"{len(found)} of {len(figures['mutants'])} planted bugs are found within {figures['seeds']} seeds of "
+        f"{figures['peers']} peers.\n\n{table(('bug', 'found by', 'seeds it took'), rows, text_columns=2)}\n\n"
+        f"{kept.measured('mutants')}"
+    )
+
+
+def sim_big(kept: KeptFigures) -> str:
+    """Return the figures of the large simulated swarm."""
+    figures = kept["sim-big"]
+    cost = figures["cost"]
+    return (
+        f"{figures['peers']:,} peers crawl {figures['urls']:,} URLs in {figures['virtual_s']:.0f} virtual seconds: "
+        f"{'nothing lost, no promise broken' if figures['clean'] else 'a promise was broken'}, "
+        f"{figures['duplicates']} fetched twice. It takes {cost['cpu_s']:,.0f} s of one core and "
+        f"{cost['memory_bytes'] / 1e9:.2f} GB of memory.\n\n{kept.measured('sim-big')}"
+    )
+
+
+def moves(kept: KeptFigures) -> str:
+    """Return what joins and leaves examine and move, for one event."""
+    head = (
+        "", "peers", "records", "placements stored", "cells moved", "examined per moved",
+        "examined per moved, by watchers", "records moved", "wrong",
+    )  # fmt: skip
+    rows = [
+        (
+            row["event"], f"{row['peers']:,}", f"{row['records']:,}", f"{row['cells_stored'] / row['events']:,.0f}",
+            number(row["cells_moved"] / row["events"]), _ratio(row["looks_held"], row["moved_held"]),
+            _ratio(row["looks_watched"], row["moved_watched"]), f"{row['records_moved'] / row['events']:,.0f}",
+            str(row["wrong"]),
+        )
+        for row in kept["bench-moves"]["cells"]
+    ]  # fmt: skip
+    events = kept["bench-moves"]["cells"][0]["events"]
+    return f"Means of {events} events each.\n\n{table(head, rows)}\n\n{kept.measured('bench-moves')}"
+
+
+def _ratio(examined: int, moved: int) -> str:
+    return f"{examined / moved:.2f}" if moved else ""
+
+
+def chaos(kept: KeptFigures) -> str:
+    """Return the outcomes of real peers that are killed, stopped and restarted."""
+    return f"{_chaos_table(kept['chaos'])}\n\n{kept.measured('chaos')}"
+
+
+def chaos_network(kept: KeptFigures) -> str:
+    """Return the outcomes of real peers behind bad networks."""
+    return f"{_chaos_table(kept['chaos-network'])}\n\n{kept.measured('chaos-network')}"
+
+
+def _chaos_table(outcomes: Sequence[Mapping[str, Any]]) -> str:
+    rows = []
+    for name in dict.fromkeys(outcome["scenario"] for outcome in outcomes):
+        runs = [outcome for outcome in outcomes if outcome["scenario"] == name]
+        sums = (f"{sum(run[field] for run in runs):,}" for field in ("pages", "lost", "duplicates", "hurried"))
+        rows.append((name, str(len(runs)), *sums))
+    return table(("scenario", "runs", "pages", "lost", "fetched again", "sites asked too soon"), rows)
+
+
+BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
+    "bench": bench,
+    "bench-members": members,
+    "bench-overlay": overlay,
+    "bench-moves": moves,
+    "bench-seen": seen,
+    "bench-history": history,
+    "bench-restart": restart,
+    "five-peers": five_peers,
+    "papers": papers,
+    "campaign": campaign,
+    "bloom-campaign": bloom_campaign,
+    "mutants": mutants,
+    "sim-big": sim_big,
+    "chaos": chaos,
+    "chaos-network": chaos_network,
+}

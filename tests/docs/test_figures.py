@@ -1,0 +1,66 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.docs.figure_blocks import BLOCKS, campaign_table, number, table
+from scripts.docs.figures import RENDERED, FiguresMissingError, Kept, pages_with_figures, with_figures
+from scripts.figures.measurements import MEASUREMENTS
+from sim.campaign import Totals
+
+ROOT = Path(__file__).parents[2]
+TEXT = "before\n<!-- figures: bench-history -->\nold\n<!-- end figures -->\nafter\n"
+COST = {"accept_us": 13.0, "finish_us": 16.5, "new_us": 1.6, "known_us": 2.34, "disk_bytes": 30.1, "wrong": 0}
+
+
+def kept(directory: Path, name: str, figures: Any) -> Kept:
+    meta = {"command": "python -m it", "date": "2026-01-02", "version": "0", "python": "3.11.7", "cores": 2}
+    (directory / f"{name}.json").write_text(json.dumps({**meta, "figures": figures}))
+    return Kept(directory)
+
+
+def test_figures_stand_between_the_comments_and_nowhere_else(tmp_path: Path) -> None:
+    files = kept(tmp_path, "bench-history", [{"history": "exact", "keys": 1000, **COST}])
+    text = with_figures(TEXT, files, "page.md")
+    assert text.startswith("before\n<!-- figures: bench-history -->\n1,000 URLs.\n")
+    assert "| exact | 13.0 | 16.5 | 1.60 | 2.34 | 30.1 | 0 |" in text
+    assert "*Measured by `python -m it` with kadcrawl 0, Python 3.11.7, 2 shared cores, 2026-01-02.*" in text
+    assert text.endswith("\n<!-- end figures -->\nafter\n")
+    assert text == with_figures(text, files, "page.md")
+
+
+def test_missing_figures_are_named_with_the_command_that_measures_them(tmp_path: Path) -> None:
+    with pytest.raises(FiguresMissingError, match=r"python -m scripts.figures bench-history"):
+        with_figures(TEXT, Kept(tmp_path), "page.md")
+
+
+def test_a_page_cannot_want_figures_that_nobody_makes(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"page.md: no function makes the figures 'bench-histories'"):
+        with_figures(TEXT.replace("history", "histories"), Kept(tmp_path), "page.md")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (0, "0"), (1234, "1,234"), (12.345, "12.3"), (123.45, "123"), (0.1, "0.100"), (8.8e-5, "8.8e-05")],
+)
+def test_numbers_have_three_digits_that_count(value: float | None, text: str) -> None:
+    assert text == number(value)
+
+
+def test_a_table_aligns_numbers_to_the_right() -> None:
+    assert "| a | b |\n| --- | ---: |\n| x | 1 |" == table(("a", "b"), [("x", "1")])
+
+
+def test_a_campaign_without_urls_has_a_table() -> None:
+    report = Totals().report()
+    assert "| URLs lost | 0 |" in campaign_table(report)
+
+
+def test_all_figures_that_are_made_stand_on_a_page() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in pages_with_figures(ROOT))
+    assert [] == [name for name in RENDERED if f"<!-- figures: {name} -->" not in text]
+
+
+def test_each_measurement_has_a_table() -> None:
+    assert set(MEASUREMENTS) == set(BLOCKS)
