@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 
 from scripts.house import shape
+from scripts.house.documents import departing_documents
 from scripts.house.imports import folder_circles, module_circles, unknown_rooms, upward
 from scripts.house.outside import assigned_from_outside, attribute
 from scripts.house.prose import departing_sentences, prose_by_room, rules_broken
@@ -65,6 +66,7 @@ def figures(root: Path, everything: Sequence[Source], room: str | None = None) -
         _count("helpers of tests in several files", "0", here(shape.repeated_test_helpers(everything))),
         _count("names of tests over 70 characters", "0", here(shape.long_test_names(everything))),
         _count("modules without their tests", "0", here(untested(root, package))),
+        _count("sentences of documents that depart", "0", here(departing_documents(root))),
         HouseFigure(
             "first sentences that depart",
             "0",
