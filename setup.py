@@ -8,11 +8,14 @@ from setuptools import find_packages, setup
 ROOT = Path(__file__).parent
 FILES = "https://github.com/kadcrawl/kadcrawl/blob/main/"
 """Where the files are that README.md links to."""
+PICTURES = "https://raw.githubusercontent.com/kadcrawl/kadcrawl/main/"
+"""Where its pictures are as pictures, not as pages about them."""
 
 
 def long_description() -> str:
     """Return README.md with its links to files of the repository made absolute."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = re.sub(r"(!\[[^]]*\])\((?![a-z]+:)([^)\s]+)\)", rf"\1({PICTURES}\2?sanitize=true)", readme)
     return re.sub(r"\]\((?![a-z]+:|#)([^)\s]+)\)", rf"]({FILES}\1)", readme)
 
 
