@@ -1,7 +1,7 @@
 """Rules for the sentences of the documents: README.md and the other pages at the root, and docs/.
 
 The first sentence of a page obeys the rules of `scripts.house.sentences`. Every other sentence in a paragraph or a list
-has at most 30 words, at most one semicolon, and no "whoever", "whom", "whatever" or "of which". Tables, code and the
+has at most 30 words, at most one semicolon, and no "whoever", "whom" or "of which". Tables, code and the
 change log are not judged: rows are not sentences.
 
 Tests: tests/docs/test_prose.py
@@ -23,7 +23,7 @@ NOT_JUDGED: Final = {"CHANGELOG.md"}
 
 _END: Final = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\bvs)[.!?][\"')\]]*(?=\s|$)|:(?=\s|$)")
 _WORD: Final = re.compile(r"\S*\w\S*")
-_PRONOUN: Final = re.compile(r"\b(?:whom|whoever|whomever|whatever|of which)\b", re.I)
+_PRONOUN: Final = re.compile(r"\b(?:whom|whoever|whomever|of which)\b", re.I)
 _IMAGE_OR_LINK: Final = {"image", "html_inline"}
 
 
