@@ -55,18 +55,22 @@ class Kept:
         if name not in self._files:
             path = self._directory / f"{name}.json"
             if not path.exists():
-                raise FiguresMissingError(f"there is no {path}; measure: python -m scripts.figures {name}")
+                raise FiguresMissingError(f"Not measured on this release yet: `python -m scripts.figures {name}`")
             self._files[name] = msgspec.json.decode(path.read_bytes())
         return self._files[name]
 
 
 def with_figures(text: str, kept: Kept, page: str) -> str:
-    """Return a page with its figures written anew. Raises FiguresMissingError, ValueError."""
+    """Return a page with its figures written anew, or the command that measures missing figures. Raises ValueError."""
 
     def anew(match: re.Match[str]) -> str:
         if match[2] not in RENDERED:
             raise ValueError(f"{page}: no function makes the figures {match[2]!r}; there are {', '.join(RENDERED)}")
-        return f"{match[1]}{RENDERED[match[2]](kept).rstrip()}\n{match[3]}"
+        try:
+            block = RENDERED[match[2]](kept).rstrip()
+        except FiguresMissingError as error:
+            block = f"*{error}.*"
+        return f"{match[1]}{block}\n{match[3]}"
 
     return _MARKED.sub(anew, text)
 
