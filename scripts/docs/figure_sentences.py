@@ -27,8 +27,8 @@ def guarantees(kept: KeptFigures) -> str:
             f"- **The swarm knows when it is done.** Ends too early, or missed: {ends}.",
             f"- **Copies come back by themselves.** All URLs have three copies again {repair['p50']:g} s after a fault "
             f"(median), and {repair['p99']:g} s at the 99th percentile.",
-            f"- **The checks are strict.** {len(worlds['violations'])} judges watch each swarm from outside. A judge found a "
-            f"broken promise in {broken} of the {worlds['seeds']:,} swarms.",
+            f"- **The checks are strict.** {len(worlds['violations'])} judges watch each swarm from outside. A judge "
+            f"found a broken promise in {broken} of the {worlds['seeds']:,} swarms.",
         )
     )
 
