@@ -130,8 +130,8 @@ def generate(root: Path) -> dict[str, str]:
         PAGE: page(
             "Limits",
             "`kadcrawl/settings/limits.py` and the constants of the package",
-            "Whatever comes from sites, from other peers, from disk or from people has a limit, so that no input can "
-            "take all memory, time or disk of a peer. This page has each limit with its value and its reason.",
+            "Each input has a limit, so that none can take all memory, time or disk of a peer. Inputs come from sites, "
+            "other peers, disk and people. This page has each limit with its value and its reason.",
             "## Limits of a peer",
             "These limits are fields of `Limits`. They rarely need a change. A program can change them: "
             "`Config(data=..., limits=Limits(body_bytes_max=1_000_000))`. The command has the option "

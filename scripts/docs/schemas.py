@@ -33,7 +33,7 @@ COUNTS: Mapping[str, Any] = {"additionalProperties": {"type": "integer", "minimu
 
 
 def _advice(reason: str) -> str:
-    """Return what a person can do about a failure, as the last lines of a crawl say it, as a sentence."""
+    """Return the advice of the last lines of a crawl about a failure, as a sentence."""
     text = explained(reason).advice
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -146,8 +146,8 @@ def _configuration(root: Path) -> str:
     return page(
         "Config and Job",
         "the docstrings in `kadcrawl/settings`",
-        "`Config` has the settings of one peer on one machine, and `Job` the settings of a crawl that are the same on "
-        "every peer. Both are checked when they are made: a value out of its limits, or values that contradict each "
+        "`Config` has the settings of one peer, and `Job` the settings of a crawl, the same on every peer. "
+        "Both are checked when they are made: a value out of its limits, or values that contradict each "
         "other, raise `ConfigError` with a sentence that says what to do. They are frozen dataclasses, made by keyword "
         "arguments: `Config(data=Path('crawl-data'))`. [Embed a peer](../how-to/embed.md) shows their use.",
         "A field with an option has it in [the commands](cli.md), and a field with a key in "
@@ -225,8 +225,8 @@ def _job_file(root: Path) -> str:
         "`kadcrawl check` read it. [Keep a job in a file](../how-to/job-file.md) shows how to work with it.",
         "Each key is an option of `kadcrawl crawl` without its leading dashes, or `seeds`. Keys stand above the first "
         "table. The file has at most 4 MiB, and is UTF-8. A key that does not exist, a value of a wrong type, and "
-        "values that contradict each other are errors that name the file, the key, and the line of a key that is wrong "
-        "by itself. An option on the command line wins over the file.",
+        "values that contradict each other are errors. The error names the file, the key, and, where a single key is "
+        "wrong, its line. An option on the command line wins over the file.",
         "## Example",
         WHOLE,
         "## Keys",

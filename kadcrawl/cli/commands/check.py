@@ -52,9 +52,9 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
         contact = "you@example.org"
         sinks = ["sqlite:results.db"]   # of this machine: what joins has its own
 
-    Of each URL it says the canonical form; the site, which has one delay, and its place among the peers; and whether
-    it is in scope, and by which rule not. A URL that is no seed is taken for one link away from a seed. What robots.txt
-    forbids, and which addresses are not public, only a crawl finds out.
+    For each URL the command prints the canonical form, the site, the place among the peers, and whether it is in
+    scope, or which rule excludes it. A URL that is no seed is taken for one link away from a seed. Only a crawl finds
+    out what robots.txt forbids, and which addresses are not public.
 
     \b
     Which pages hold content, and what becomes a line of records.jsonl, stands in tables at the end of FILE:

@@ -31,8 +31,8 @@ before."""
 def export(directories: tuple[Path, ...], sinks: tuple[str, ...]) -> int:
     """Hand the results in DIR... (of a crawl, or of a peer) to sinks, as --sink does while a crawl runs.
 
-    A sink is given what it has not got yet, and what it is given twice is overwritten, so this may be repeated, and
-    broken off, at any moment; it may run while peers do.
+    A sink gets the results that it lacks, and a result that it gets twice overwrites itself. So the command may be
+    repeated, and broken off, at any moment. It may run while peers do.
 
     \b
     Exit codes: 0  the sinks have everything

@@ -65,8 +65,9 @@ def rekey(new: Path, data: Path, end_former: bool) -> int:
 
     Do it on every machine whose peers are to stay, within an hour. Then peers with only the former key are out. Let
     new peers join when all have the new key: until then they know only peers that have it. A third key within the hour
-    would end the first at once, and is refused without --end-former. Going back to the former key, which is in DATA
-    as swarm.key.former, ends no key, and a third key with --end-former then ends only the key that you went back from.
+    would end the first at once, and is refused without --end-former. The former key is in DATA as
+    swarm.key.former. Going back to it ends no key, and a third key with --end-former then ends only the key that you
+    went back from.
     The new key goes from you to one peer at a time, never from peer to peer, so only peers that you tell get it. Only a
     person with a peer's directory can tell the peer. Start a leaf again with the new key. A peer that is restarted
     with a replaced key goes on with the key that came after it.

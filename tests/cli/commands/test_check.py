@@ -283,5 +283,5 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
 
 def test_help_teaches_with_a_job_that_is_good(tmp_path: Path) -> None:
     run = CliRunner().invoke(main, ["check", "--help"], terminal_width=120)
-    example = run.stdout[run.stdout.index("seeds = ") : run.stdout.index("Of each URL")]
+    example = run.stdout[run.stdout.index("seeds = ") : run.stdout.index("For each URL")]
     assert "max-pages" in check_job(tmp_path, "\n".join(line.strip() for line in example.splitlines()))

@@ -17,9 +17,11 @@ from kadcrawl.settings.durations import roughly
 from kadcrawl.system.printable import printable
 
 SITES_SHOWN_MAX = 8
+"""Limit on the sites in the picture."""
 SITE_COLUMNS_MIN = 16
 """Columns that a site's name gets before a column beside it is left out."""
 BAR_COLUMNS_MIN, BAR_COLUMNS_MAX = 12, 40
+"""Columns of the bar beside its text. A bar that would have fewer stands in a line of its own."""
 SPARK_COLUMNS_MAX = 48
 """Blocks of the sparkline: four minutes."""
 
