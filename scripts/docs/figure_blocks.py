@@ -211,7 +211,7 @@ def campaign_table(report: Mapping[str, Any]) -> str:
             f"{report['false_terminations']}, {report['missed_terminations']}, {report['owner_disagreements']}",
         ),
         (f"violations, by {len(report['violations'])} judges", str(sum(report["violations"].values()))),
-        ("seconds until three copies again, p50, p99", f"{repair['p50']:g}, {repair['p99']:g}{worst}"),
+        ("seconds until three copies again, p50, p99", f"{number(repair['p50'])}, {number(repair['p99'])}{worst}"),
     ]
     return table(("", "count"), rows)
 
