@@ -65,9 +65,9 @@ def doctor(
     """Check this machine for problems that keep a peer from working, and give advice.
 
     The checks are about Python and the libraries, open files, memory, the clock, and the disk and the directory of
-    --data. They are also about the key, the addresses of this machine, and the port of --listen. Each --bootstrap peer is asked by TCP and
-    UDP, as a newcomer asks it. With URL, its site is asked for this page as a crawl asks, but without regard to its
-    robots.txt.
+    --data. They are also about the key, the addresses of this machine, and the port of --listen. Each --bootstrap peer
+    is asked by TCP and UDP, as a newcomer asks it. With URL, its site is asked for this page as a crawl asks, but
+    without regard to its robots.txt.
 
     \b
         kadcrawl doctor                                          # before the first crawl
