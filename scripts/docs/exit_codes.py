@@ -9,6 +9,7 @@ Tests: tests/docs/test_exit_codes.py
 import ast
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import click
@@ -64,6 +65,7 @@ def _returned(root: Path, command: click.Command) -> list[str]:
     return [name for name in codes() if name in found]
 
 
+@cache
 def _cli(root: Path) -> tuple[Functions, Mapping[tuple[str, str], tuple[str, str]]]:
     """Return the functions of the command, and where each imported name of its modules is from."""
     functions = {}

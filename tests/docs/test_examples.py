@@ -30,6 +30,7 @@ PAGES = [
     )
     if "```" in (DOCUMENTS / name).read_text(encoding="utf-8")
 ]
+GENERATED = generated_pages(ROOT)
 REPOSITORY = read_repository(DOCUMENTS)
 UPDATE = bool(os.environ.get("UPDATE_EXAMPLES"))
 
@@ -45,7 +46,7 @@ async def test_the_page_does_as_it_says(
     page: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     text = (DOCUMENTS / page).read_text(encoding="utf-8")
-    planned = plan(blocks(text), REPOSITORY, page in generated_pages(ROOT))
+    planned = plan(blocks(text), REPOSITORY, page in GENERATED)
     cpu = _cpu_of_children()
     outcome = await run_page(planned, tmp_path, DOCUMENTS)
     record_property("example_cpu", _cpu_of_children() - cpu)
