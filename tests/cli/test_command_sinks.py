@@ -1,10 +1,7 @@
 """`--sink` and `kadcrawl export`: killed at any moment, the databases hold each finished page once, and lack none."""
 
 import os
-import re
-import shlex
 import signal
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -15,8 +12,6 @@ from kadcrawl.cli.commands import crawl as crawl_module, export
 from tests.support.sinks.peer_directory import Directory
 from tests.support.sinks.readers import in_json_lines, in_parquet, in_sqlite
 from tests.support.swarm.command import crawl, ended, finished, kadcrawl, slow_web, start, until
-
-README = Path(__file__).parent.parent.parent / "README.md"
 
 
 async def test_a_crawl_killed_as_a_whole_has_every_page_once_in_its_sink(tmp_path: Path) -> None:
@@ -83,29 +78,6 @@ def test_a_crawl_whose_sink_lacks_something_says_so_by_its_exit_code(
     assert done.exit_code == 4, done.output
     assert [(tmp_path / "data", (sink,))] == asked
     assert len(in_sqlite(tmp_path / "a.db")[0]["pages"]) == 1  # The peer's own part.
-
-
-async def test_the_example_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    section = README.read_text().partition("## Where results go")[2].partition("\n## ")[0]
-    commands = re.findall(r"^\$ (.*)$", section, re.M)
-    assert [shlex.split(command)[:2] for command in commands] == [
-        ["kadcrawl", "crawl"],
-        ["kadcrawl", "export"],
-        ["sqlite3", "results.db"],
-    ]
-    monkeypatch.chdir(tmp_path)
-    first, second, query = (shlex.split(command) for command in commands)
-    async with slow_web(5, seconds=0.0) as site:
-        first[first.index("https://example.org/")] = site.url("/0")
-        for command in (first, second):
-            run = await kadcrawl(
-                *command[1:], *(["--delay", "0", "--allow-network", "127.0.0.0/8"] if command is first else [])
-            )
-            assert run.code == 0, run
-    db = sqlite3.connect("results.db")
-    assert db.execute(query[2]).fetchall() == [(200, 1)]
-    db.close()
-    assert len(in_parquet(tmp_path / "archive")[0]["pages"]) == 1
 
 
 def test_a_job_file_names_local_sinks_and_check_hides_their_passwords(tmp_path: Path) -> None:

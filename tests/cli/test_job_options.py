@@ -1,7 +1,5 @@
-"""Test `--job`: the file gives the values that the command line omits, and the example of the README works."""
+"""Test `--job`: the file gives the values that the command line omits."""
 
-import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +20,6 @@ from tests.support.sites.proxies import ProxyServer
 from tests.support.sites.web import Web, tree
 from tests.support.swarm.command import LOOPBACK, finished, kadcrawl
 
-ROOT = Path(__file__).parent.parent.parent
 LOCAL = 'seeds = ["http://127.0.0.2/"]\n'
 
 
@@ -146,22 +143,6 @@ async def test_a_crawl_by_file_crawls_what_the_file_says(tmp_path: Path) -> None
         run = await kadcrawl("crawl", "--job", str(job), "--data", str(tmp_path / "data"), *LOOPBACK)
         assert run.code == 0, run
         assert {site.url(f"/{n}"): 1 for n in range(9)} == dict(site.fetched) == dict(finished(tmp_path / "data"))
-
-
-def test_the_readme_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    readme = (ROOT / "README.md").read_text()
-    job = re.search(r"```toml\n(.*?)```", readme, re.S)
-    shown = re.search(r"```\n\$ kadcrawl (check .*?)\n(.*?)```", readme, re.S)
-    assert job is not None
-    assert shown is not None
-    monkeypatch.chdir(tmp_path)
-    Path("kadcrawl.toml").write_text(job[1])
-    run = CliRunner().invoke(main, shlex.split(shown[1]))
-    assert (0, shown[2]) == (run.exit_code, run.stdout)
-    commands = re.findall(r"^kadcrawl crawl (--job [^#\n]*)", readme, re.M)
-    assert commands
-    for arguments in commands:
-        main.commands["crawl"].make_context("crawl", shlex.split(arguments))
 
 
 def test_proxies_of_file_or_option_reach_the_job_and_can_be_withdrawn(tmp_path: Path) -> None:

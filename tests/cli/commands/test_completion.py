@@ -130,7 +130,7 @@ def test_fish_completes_commands_options_choices_and_files(before: str, after: s
 @pytest.mark.parametrize("name", SHELLS)
 def test_the_lines_of_the_page_bring_completion_to_each_new_shell(name: str, tmp_path: Path) -> None:
     section = PAGE.read_text().partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-    now, for_each = re.findall(r"```\n(.*?)```", section, re.DOTALL)
+    now, for_each = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)
     program, env = shell(name), environment(tmp_path)
     subprocess.run([program, "-c", for_each], env=env, timeout=60, check=True)
     if name == "fish":
