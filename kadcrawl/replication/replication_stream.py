@@ -91,6 +91,11 @@ class ReplicationStream:
             del self.notices[cell]
         return role, taken
 
+    def return_notices(self, role: int, taken: dict[Cell, CellSummary | None]) -> None:
+        """Queue undelivered notices again, except for cells with a later notice."""
+        for cell, held in taken.items():
+            self.notices.setdefault(cell, (role, held))
+
     def advance(self, count: int, now: float) -> None:
         """Note that `count` more changes are journaled at the peer, and wake the waiting calls."""
         self.delivered += count

@@ -228,7 +228,10 @@ class Replicator:
         cells = [held or held_of(self._store, cell) for cell, held in taken.items()]
         settled = await self._ask(stream, AssignReplica(self._overlay.me, role, cells), ReplicaAssigned)
         if settled is None:
-            # The next repair repeats a keep; a peer that misses a drop keeps its copy and notifies the owner.
+            # The next repair repeats a keep; a peer that misses a drop keeps its copy and notifies the owner. But a
+            # peer that left while it was chosen is lost to no sync, and three repairs would find that out too late.
+            if not stream.lost and not self._overlay.is_live(stream.contact.id):
+                stream.return_notices(role, taken)
             return
         for unlike in settled.differing:
             if Cell(unlike.cell) in taken:

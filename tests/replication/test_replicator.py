@@ -25,9 +25,11 @@ from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.peer_tasks import NotRunningError, PeerTasks
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
+from kadcrawl.replication.replication_stream import ReplicationStream
 from kadcrawl.replication.replicator import Replicator, digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
+from kadcrawl.system.min_interval import MinInterval
 from sim.loop import world
 from tests.support.swarm.live_overlay import ME, A, B, LiveOverlay
 
@@ -491,6 +493,33 @@ def test_a_notice_that_does_not_arrive_stops_nothing(streams_bench: StreamsBench
         assert await streams_bench.replicator.delivered(A)
 
     run_replicator(streams_bench, scenario)
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["live", "unknown to the overlay"])
+def test_a_notice_is_repeated_until_a_peer_unknown_to_the_overlay_counts_as_dead(
+    streams_bench: StreamsBench, live: bool
+) -> None:
+    """A backup may leave while it is chosen, and then no sync and no overlay reports its loss."""
+    dead = streams_bench.lose_unreachable_peers()
+
+    async def scenario() -> None:
+        streams_bench.client.down.add(A)
+        if not live:
+            streams_bench.overlay.live.discard(A.id)
+        streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
+        await asyncio.sleep(9.0)  # Shorter than the time between two repairs.
+
+    run_replicator(streams_bench, scenario)
+    assert ([] if live else [A]) == dead
+
+
+def test_a_notice_that_returns_does_not_replace_a_later_notice() -> None:
+    stream = ReplicationStream(A, MinInterval(0.0))
+    stream.notices[CELL] = (FIRST_BACKUP, None)
+    role, taken = stream.take_notices()
+    stream.notices[CELL] = (SECOND_BACKUP, None)
+    stream.return_notices(role, taken)
+    assert {CELL: (SECOND_BACKUP, None)} == stream.notices
 
 
 # --- bounds --------------------------------------------------------------------------------------------------------
