@@ -142,6 +142,7 @@ class PageProcessor:
                 records.count(b"\n"),
                 is_revisit=page.number > 0,
                 is_unchanged=page.is_unchanged,
+                has_record_error=page.line.record_error is not None,
             )
 
     def outlinks_of_forbidden(self, entry: FrontierEntry, rules: Rules) -> list[Link]:

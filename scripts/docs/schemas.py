@@ -209,8 +209,9 @@ _TOTALS = {
     "revisits": FieldNotes(0, form=AT_LEAST_0),
     "unchanged": FieldNotes(0, form=AT_LEAST_0),
     "records": FieldNotes(5, "if the job has no record rules", AT_LEAST_0),
+    "record_errors": FieldNotes(1, "if the job has no record rules", AT_LEAST_0),
 }
-_TOTALS_EXAMPLE = {name: note.example for name, note in _TOTALS.items() if name != "records"}
+_TOTALS_EXAMPLE = {name: note.example for name, note in _TOTALS.items() if not name.startswith("record")}
 _LEFT_OUT_PARTS = (
     "## Limits that left out links",
     "The field `links_left_out` counts links by these names. Links to URLs outside the scope are not counted.",
@@ -290,6 +291,7 @@ STATUS = Format(
             },
             "failed": FieldNotes({"http_404": 1}, form=COUNTS),
             "records": FieldNotes(5, "if the job has no record rules", AT_LEAST_0),
+            "record_errors": FieldNotes(1, "if the job has no record rules", AT_LEAST_0),
             **{
                 name: FieldNotes(_PEER_EXAMPLE[name], form=AT_LEAST_0)
                 for name in ("behind", "fingerprints", "uptime_s")

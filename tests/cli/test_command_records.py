@@ -60,6 +60,20 @@ async def test_the_example_runs(tmp_path: Path) -> None:
         assert one["record"]["title"].startswith("almanac ")
 
 
+async def test_pages_whose_hook_fails_are_counted_and_named_at_the_end(tmp_path: Path) -> None:
+    job = tmp_path / "kadcrawl.toml"
+    job.write_text("[[records]]\npattern = '/[01]$'\nhook = 'tests.support.hooks:raises'\n")
+    data, summary = tmp_path / "data", tmp_path / "summary.json"
+    async with Web() as site:
+        site.fallback = lambda request: html("/0", "/1", "/2")
+        run = await kadcrawl(*crawl(data, site.url("/")), "--job", str(job), "--summary", str(summary))
+    assert run.code == 0, "the crawl is whole"
+    assert " MB, 0 records, 2 record_errors, 4 of 4 URLs done (0 failed)" in run.out
+    assert f"""  grep -h '"record_error":' {data}/peer-1/pages.jsonl """ in run.out
+    assert 2 == json.loads(summary.read_text())["record_errors"]
+    assert 2 == len([line for line in page_lines(data) if line.fields.get("record_error")])
+
+
 @pytest.mark.parametrize("module", ["msgspec", "uvloop", "parsel", "signal"])
 async def test_nothing_is_imported_from_where_a_crawl_is_begun(module: str, tmp_path: Path) -> None:
     """Anybody may have put it there, and peers are told the key."""

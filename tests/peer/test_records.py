@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Leaf, Peer, StartError
+from kadcrawl.cli.local.salvage import counters_of
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_extractor import ExtractedRecords, WorkerExtraction
 from kadcrawl.peer.environment import Environment
@@ -142,6 +143,21 @@ async def test_a_swarm_writes_each_record_once(make_peer: MakePeer, tmp_path: Pa
         await finish(peers)
     assert {1} == set(Counter(one["key"] for one in records(tmp_path)).values())
     assert 6 * LISTS * ITEMS == len(records(tmp_path))
+
+
+async def test_pages_whose_records_fail_are_counted_over_the_swarm_and_a_restart(
+    make_peer: MakePeer, lines: Lines
+) -> None:
+    texts = RecordRule(pattern="/item/.*[02]$", each="css:h1::text", fields=FIELDS)
+    async with Web(6) as site:
+        serve_shop(site)
+        peers = await swarm(make_peer, "abc", roles=ROLES, records=(texts, *RECORDS))
+        await peers[0].crawl([site.url("/list/0", site=number) for number in range(6)])
+        await finish(peers)
+    failed = [one for one in lines().values() if one.fields.get("record_error")]
+    assert 6 * LISTS * ITEMS // 2 == len(failed) == sum(peer.row().counters.record_errors for peer in peers)
+    for peer in peers:
+        assert peer.row().counters == counters_of(peer.config.data), "as a restart finds them"
 
 
 @pytest.mark.parametrize("kind", ["leaf", "full peer"])

@@ -120,6 +120,8 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
     why = f": {reasons(result.urls_failed)}" if failed else ""
     at_least = "at least " if result.urls_done > LINES_COMPARED_MAX else ""
     records = "" if result.records is None else f"{result.records} records, "
+    if result.record_errors:
+        records += f"{result.record_errors} record_errors, "
     click.echo(
         f"{result.pages} pages, {result.bytes / 1e6:.1f} MB, {records}"
         f"{result.urls_done} of {result.urls_found} URLs done ({failed} failed{why}),"
@@ -135,6 +137,7 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
         peers=peer_directories(data),
         failed=result.urls_failed,
         examples=result.failed_examples,
+        record_errors=result.record_errors or 0,
         has_sinks=bool(plan.machine.sinks),
         job_file=job_file,
         pages_max=job.max_pages if ended_by_budget(result, job) and not interrupted else None,

@@ -157,15 +157,16 @@ async def _live(peer_run: PeerRun[Kind]) -> int:
     if peer.begun:
         counters = peer.row().counters
         failed = f", {sum(counters.failed.values())} failed ({reasons(counters.failed)})" if counters.failed else ""
-        click.echo(
-            f"{counters.pages} pages fetched by this peer{failed}, {peer.remaining} URLs left on it; {config.data}/"
-        )
+        errors = f", {counters.record_errors} record_errors" if counters.record_errors else ""
+        fetched = f"{counters.pages} pages fetched by this peer{failed}{errors}"
+        click.echo(f"{fetched}, {peer.remaining} URLs left on it; {config.data}/")
         examples = by_counted_reason(examples_at_the_ends([config.data])) if counters.failed else {}
         end = CrawlEnd(
             data=config.data,
             peers=[config.data],
             failed=counters.failed,
             examples=examples,
+            record_errors=counters.record_errors,
             has_sinks=bool(config.sinks),
         )
         for line in last_lines(end):

@@ -31,6 +31,8 @@ class CrawlEnd:
     failed: Mapping[str, int]
     examples: Mapping[str, str]
     """Failed URLs by their reason. A reason may have none."""
+    record_errors: int = 0
+    """Pages whose records failed."""
     has_sinks: bool = False
     job_file: Path | None = None
     pages_max: int | None = None
@@ -89,6 +91,9 @@ def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
         yield f"the same command with --max-pages {2 * end.pages_max}", "fetches as many pages again"
     if end.failed and has_results:
         yield f"""grep -h '"failed":' {place(end.data, end.peers, "pages.jsonl")}""", "shows every failure"
+    if end.record_errors and has_results:
+        pages = place(end.data, end.peers, "pages.jsonl")
+        yield f"""grep -h '"record_error":' {pages}""", "shows every page whose records failed"
     unreached = [reason for reason in end.failed if explained(reason).unreached and reason in end.examples]
     if unreached:
         worst = max(unreached, key=lambda reason: end.failed[reason])

@@ -43,6 +43,8 @@ class PeerFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     """URLs that failed at this peer, by reason."""
     records: int | None = None
     """Lines of the peer's records.jsonl."""
+    record_errors: int | None = None
+    """Pages whose hook or selectors failed at this peer, so that they have no records."""
     behind: int
     """Bytes of the peer's results that its sinks have not received yet."""
     fingerprints: int
@@ -80,6 +82,8 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Pages fetched again without a change."""
     records: int | None = None
     """Lines of records.jsonl of all peers."""
+    record_errors: int | None = None
+    """Pages whose hook or selectors failed, so that they have no records."""
     peers: list[PeerFigures]
     """The peers that are there, in the order of their answers."""
     state: str
@@ -130,7 +134,8 @@ def show(answer: Status, as_json: bool) -> None:
     if summary.revisits:
         click.echo(f"{summary.revisits} of them were fetched again, {summary.unchanged} as they had been")
     if summary.records is not None:
-        click.echo(f"{summary.records} records")
+        errors = f", {summary.record_errors} record_errors" if summary.record_errors else ""
+        click.echo(f"{summary.records} records{errors}")
     if due_s is not None:
         click.echo(f"the next page is due {'now' if due_s < 1 else f'in {roughly(due_s)}'}")
     if answer.job.history == "bloom":
@@ -161,6 +166,7 @@ def _figures(row: PeerRow, with_records: bool) -> PeerFigures:
         urls=row.counters.urls,
         failed=row.counters.failed,
         records=row.counters.records if with_records else None,
+        record_errors=row.counters.record_errors if with_records else None,
         behind=row.lag,
         fingerprints=row.fingerprints,
         uptime_s=row.uptime_s,

@@ -79,6 +79,8 @@ class Summary:
     """Pages fetched again without a change."""
     records: int | None
     """Lines of records.jsonl, or None if the job has no records."""
+    record_errors: int | None
+    """Pages whose hook or selectors failed, so that they have no records. None if the job has no records."""
     seconds: float
     """Seconds of this run."""
     peers: list[PeerSummary]
@@ -89,7 +91,7 @@ class Summary:
     def as_json(self) -> dict[str, Any]:
         figures = asdict(self)
         if self.records is None:
-            del figures["records"]
+            del figures["records"], figures["record_errors"]
         return figures
 
 
@@ -115,6 +117,7 @@ def add_up(rows: Iterable[PeerRow], seconds: float, job: Job) -> Summary:
         revisits=sum(row.counters.revisits for row in rows),
         unchanged=sum(row.counters.unchanged for row in rows),
         records=sum(row.counters.records for row in rows) if job.records else None,
+        record_errors=sum(row.counters.record_errors for row in rows) if job.records else None,
         seconds=round(seconds, 3),
         peers=[PeerSummary(row.contact.id.hex(), row.counters.pages, row.counters.urls) for row in rows],
     )

@@ -41,6 +41,7 @@ class Counters:
     revisits: int = 0
     unchanged: int = 0
     records: int = 0
+    record_errors: int = 0
     unanswered: int = 0
     """URLs given up without any answer. On the wire they are among the failed URLs."""
     failed: dict[str, int] = field(default_factory=dict)
@@ -59,11 +60,14 @@ class Counters:
         """Count the links found on a page."""
         self.links_seen += links
 
-    def answer(self, body_bytes: int, records: int, *, is_revisit: bool, is_unchanged: bool) -> None:
+    def answer(
+        self, body_bytes: int, records: int, *, is_revisit: bool, is_unchanged: bool, has_record_error: bool = False
+    ) -> None:
         """Count a page whose server answered."""
         self.pages += 1
         self.body_bytes += body_bytes
         self.records += records
+        self.record_errors += has_record_error
         self.revisits += is_revisit
         self.unchanged += is_unchanged
 
@@ -100,6 +104,7 @@ class Counters:
             failed=dict(self.failed),
             left_out=dict(self.left_out),
             records=self.records,
+            record_errors=self.record_errors,
         )
 
     def to_bytes(self) -> bytes:

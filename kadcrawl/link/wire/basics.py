@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from kadcrawl.keys import ID_BYTES
 
-WIRE_VERSION = 11
+WIRE_VERSION = 12
 """The version of the wire. A peer that receives another version answers nothing and logs it."""
 DATAGRAM_BYTES_MAX = 1120
 """Bytes of a datagram before sealing. With the 77 bytes of the seal (members/sealing.py) it fits an IPv6 path without
@@ -107,3 +107,5 @@ class PeerCounters(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     """Pages among these that had not changed."""
     records: Count = 0
     """Lines of records.jsonl."""
+    record_errors: Count = 0
+    """Pages with a record rule whose hook or selectors failed, so that they have no records."""

@@ -19,7 +19,7 @@ PLAIN = Job(seeds=("http://a.example/",))
 RECORDS = replace(PLAIN, records=(RecordRule(pattern=".", fields=(Field("n", "css:h1"),)),))
 
 
-def rows_with_records(*records: int) -> list[PeerRow]:
+def rows_with_records(*records: int, errors: int = 0) -> list[PeerRow]:
     return [
         PeerRow(
             Contact(id_bytes(number), "10.0.0.1", number),
@@ -27,7 +27,7 @@ def rows_with_records(*records: int) -> list[PeerRow]:
             0,
             0,
             1,
-            PeerCounters(pages=9, records=count),
+            PeerCounters(pages=9, records=count, record_errors=errors),
             0,
             0,
         )
@@ -47,10 +47,22 @@ def test_records_are_counted_if_the_job_has_any(capsys: pytest.CaptureFixture[st
     assert 0 == add_up(rows_with_records(0), 1.0, RECORDS).as_json()["records"], "none so far"
 
 
+def test_pages_whose_records_failed_are_counted_over_all_peers(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = rows_with_records(3, 4, errors=2)
+    answer = Status(RECORDS, SwarmStatus(TALLY, rows), ended=False, paused=False)
+    show(answer, as_json=False)
+    assert "\n7 records, 4 record_errors\n" in capsys.readouterr().out
+    show(answer, as_json=True)
+    figures: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (4, [2, 2]) == (figures["record_errors"], [peer["record_errors"] for peer in figures["peers"]])
+    assert 4 == add_up(rows, 1.0, RECORDS).as_json()["record_errors"]
+    assert 0 == add_up(rows_with_records(3), 1.0, RECORDS).as_json()["record_errors"], "none failed"
+
+
 def test_of_records_nothing_is_said_if_the_job_has_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "records" not in shown_status(PLAIN, capsys, as_json=False)
-    assert "records" not in shown_status(PLAIN, capsys, as_json=True)
-    assert "records" not in add_up(rows_with_records(3), 1.0, PLAIN).as_json()
+    assert "record" not in shown_status(PLAIN, capsys, as_json=False)
+    assert "record" not in shown_status(PLAIN, capsys, as_json=True)
+    assert not [name for name in add_up(rows_with_records(3), 1.0, PLAIN).as_json() if name.startswith("record")]
 
 
 def test_those_that_left_are_in_the_totals_and_not_among_the_peers(capsys: pytest.CaptureFixture[str]) -> None:
