@@ -96,6 +96,14 @@ SCOPE = option_group(
         "https for http, fewer parameters, or shorter. Other links of the page are not followed.",
     ),
     option(
+        "--nofollow",
+        type=click.Choice(["obey", "ignore"]),
+        default="obey",
+        show_default=True,
+        help="obey leaves out links that say nofollow, by rel, a robots meta element or X-Robots-Tag, and counts them. "
+        "ignore follows them like all others.",
+    ),
+    option(
         "--twins",
         type=click.Choice(["follow", "skip"]),
         default="follow",

@@ -174,7 +174,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         random=resources.random,
         budget=_budget(job, resources),
         fetcher=fetching,
-        extractor=LinkExtractor(limits),
+        extractor=LinkExtractor(limits, obeys_nofollow=job.nofollow == "obey"),
         scope=scope,
         forwarder=forwarder,
         outputs=_outputs(job, resources),

@@ -25,6 +25,7 @@ Canonical = Literal["ignore", "honor"]
 History = Literal["exact", "bloom"]
 Filters = Literal["pybloom", "rbloom"]
 TwinLinks = Literal["follow", "skip"]
+Nofollow = Literal["obey", "ignore"]
 
 COUNT_MAX = 2**53
 """Limit on numbers of links, pages or URLs, for which messages and files have room."""
@@ -97,6 +98,10 @@ class Job:
 
     With `honor`, a link to a simpler URL of the same domain replaces the page's other links
     (crawl/content/canonical_link.py)."""
+    nofollow: Nofollow = "obey"
+    """Treatment of links that say nofollow, by `rel`, a robots meta element or `X-Robots-Tag`.
+
+    `obey` counts them and does not follow them, `ignore` follows them like all others."""
     site_pages_max: int | None = None
     """Limit on the URLs of one site, counted by its owner, 1 or more. None for no limit.
 
@@ -202,6 +207,7 @@ class Job:
             require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")
         require(self.session_ids in get_args(SessionIds), "session_ids must be strip or keep")
         require(self.canonical in get_args(Canonical), "canonical must be ignore or honor")
+        require(self.nofollow in get_args(Nofollow), "nofollow must be obey or ignore")
         require(self.site_pages_max is None or self.site_pages_max >= 1, "site_pages_max must be 1 or more")
         require(
             self.site_pages_max is None or self.partition != "url",

@@ -23,7 +23,7 @@ import msgspec
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings import rule_file
 from kadcrawl.settings.durations import seconds_of
-from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, ScopeKind, SessionIds, TwinLinks
+from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.proxy_list import read_file
 from kadcrawl.urls import Partition, canonical, seed
 
@@ -64,6 +64,7 @@ KEYS = {
     "session-ids": Key("session_ids", f"one of {', '.join(get_args(SessionIds))}, in quotes"),
     "sitemaps": Key("sitemaps", "true or false"),
     "canonical": Key("canonical", f"one of {', '.join(get_args(Canonical))}, in quotes"),
+    "nofollow": Key("nofollow", f"one of {', '.join(get_args(Nofollow))}, in quotes"),
     "twins": Key("twins", f"one of {', '.join(get_args(TwinLinks))}, in quotes"),
     "delay": Key("delay_s", "a number of seconds"),
     "retries": Key("retries", "a whole number"),

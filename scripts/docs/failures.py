@@ -54,5 +54,6 @@ LEFT_OUT = {
     "characters that are read of it.",
     "session_id": "Links that were followed without their session IDs.",
     "canonical": "Links of pages that count as redirects to their canonical URL.",
+    "nofollow": "Links in scope that were not followed, as the link or its page says nofollow.",
     "twins": "Links of near duplicates that were left to an earlier page.",
 }

@@ -114,6 +114,7 @@ PAGES = Format(
             "twin": FieldNotes(
                 "https://example.org/item/5", "without `--twins skip`, and if the page is no near duplicate"
             ),
+            "noindex": FieldNotes(True, "if the page does not ask for it, and if it is unchanged"),
             "role": FieldNotes("detail_request", "if no role rule has the URL", {"enum": list(get_args(Role))}),
             "records": FieldNotes(1, "if there are none", {"minimum": 1}),
             "record_error": FieldNotes(

@@ -59,6 +59,7 @@ EXAMPLES = {
     "session-ids": 'session-ids = "keep"',
     "sitemaps": "sitemaps = true",
     "canonical": 'canonical = "honor"',
+    "nofollow": 'nofollow = "ignore"',
     "twins": 'twins = "skip"',
     "delay": "delay = 2",
     "retries": "retries = 5",

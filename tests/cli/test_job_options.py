@@ -62,6 +62,7 @@ def test_every_option_of_the_job_is_a_key_of_the_file() -> None:
         ("delay = 5", "--delay=1", {"delay_s": 5.0}, {"delay_s": 1.0}),
         ("sitemaps = true", "--no-sitemaps", {"sitemaps": True}, {}),
         ("canonical = 'honor'", "--canonical=ignore", {"canonical": "honor"}, {}),
+        ("nofollow = 'ignore'", "--nofollow=obey", {"nofollow": "ignore"}, {}),
         ("twins = 'skip'", "--twins=follow", {"twins": "skip"}, {}),
         ("max-path-queries = 5", "--max-path-queries=6", {"path_queries_max": 5}, {"path_queries_max": 6}),
         ("retries = 5", "--retries=3", {"retries": 5}, {"retries": 3}),

@@ -30,6 +30,7 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 TEXT = "the quick brown fox jumps over the lazy dog and then sleeps all day long in the sun " * 5
+NOINDEX = "<meta name=robots content=noindex>"
 CLOSED = "http://127.0.0.1:9/"
 """An address at which nothing listens."""
 
@@ -63,7 +64,9 @@ def serve(site: Web) -> None:
         "/same": lambda _: web.Response(text=f"<p>{TEXT}<a href=/a>a", content_type="text/html"),
         "/other": lambda _: web.Response(text=f"<p>{TEXT}<a href=/b>b", content_type="text/html"),
         "/packed": lambda _: web.Response(body=b"no gzip", headers={"Content-Encoding": "gzip"}),
-        "/long": lambda _: web.Response(text="<link rel=canonical href=/short><a href=/c>", content_type="text/html"),
+        "/long": lambda _: web.Response(
+            text=f"{NOINDEX}<link rel=canonical href=/short><a href=/c>", content_type="text/html"
+        ),
     }
 
 

@@ -220,6 +220,7 @@ async def test_a_joiner_has_the_bounds_of_the_swarm(make_peer: MakePeer, tmp_pat
         "site_pages_max": 3,
         "path_queries_max": 4,
         "twins": "skip",
+        "nofollow": "ignore",
     }
     first = await make_peer("a", **bounds)
     second = await make_peer("b", join=first)
@@ -231,8 +232,24 @@ async def test_a_directory_without_trap_bounds_goes_on_with_the_defaults(make_pe
     peer = await make_peer("a")
     older = msgspec.to_builtins(peer.job)
     later = ("path_segments_max", "path_repeats_max", "query_parameters_max", "session_ids", "site_pages_max")
-    for name in (*later, "path_queries_max", "twins"):
+    for name in (*later, "path_queries_max", "twins", "nofollow"):
         del older[name]
     peer.store.meta.set("job", msgspec.json.encode(older))
     await peer.store.journal.durable()
     assert peer.job == journaled_job(tmp_path / "a")
+
+
+@pytest.mark.parametrize(("nofollow", "fetched", "left_out"), [("obey", 2, {"nofollow": 1}), ("ignore", 3, {})])
+async def test_a_swarm_follows_nofollow_links_only_if_its_job_ignores_nofollow(
+    make_peer: MakePeer, nofollow: str, fetched: int, left_out: dict[str, int]
+) -> None:
+    body = "<a href=/a rel=nofollow>a</a><a href=/b>b</a>"
+    async with Web() as site:
+        site.pages["/"] = lambda request: web.Response(text=body, content_type="text/html")
+        site.fallback = lambda request: html()
+        first = await make_peer("a", nofollow=nofollow)
+        second = await make_peer("b", join=first)
+        await first.crawl([site.url()])
+        await finish([first, second])
+        assert fetched == len(site.fetched)
+    assert left_out == {**first.counters.left_out, **second.counters.left_out}

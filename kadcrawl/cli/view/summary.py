@@ -158,6 +158,7 @@ def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
     without_session = counts.pop("session_id", 0)
     left_to_others = counts.pop("canonical", 0)
     of_twins = counts.pop("twins", 0)
+    nofollow = counts.pop("nofollow", 0)
     if counts:
         parts = ", ".join(f"{limit} {count}{_OPTIONS.get(limit, '')}" for limit, count in counts.items())
         yield f"limits left out {sum(counts.values())} links, repeats included: {parts}"
@@ -165,6 +166,8 @@ def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
         yield f"{without_session} links were followed without their session IDs (--session-ids)"
     if left_to_others:
         yield f"{left_to_others} links, repeats included, were left to the pages named as canonical (--canonical)"
+    if nofollow:
+        yield f"{nofollow} links, repeats included, were not followed, as they say nofollow (--nofollow)"
     if of_twins:
         yield f"{of_twins} links, repeats included, were not followed on near-identical pages (--twins)"
 

@@ -29,6 +29,7 @@ import webencodings
 from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.crawl.content.charset import encoding_of, pieces
+from kadcrawl.crawl.content.robots_directives import AGENT, directives
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 from kadcrawl.urls import URL_CHARS_MAX, canonical
@@ -63,8 +64,6 @@ REMEMBERED_MAX = 100_000
 REMEMBERED_CHARS_MAX = 32 * 1024 * 1024
 """Characters of remembered tags and their meanings, estimated from the base. Beyond the limit all are forgotten as
 well."""
-AGENT = "kadcrawl"
-"""Our name where a page speaks to one crawler: ``<meta name=kadcrawl>``, ``X-Robots-Tag: kadcrawl: ...``."""
 
 _SHORT_BYTES = 256
 """The length of a tag whose attributes are all read. The parser compares attributes pair by pair, so a longer tag is
@@ -78,11 +77,12 @@ class Extracted:
     links: list[str]
     """Canonical URLs of other pages, distinct, in the order of the page."""
     cut: int
-    """Tags left unread because the page had its share of links before."""
-    nofollow: int
-    """Links left out because the tag or the page says nofollow."""
+    """Tags left unread because the page had its share of links before, and links beyond that share."""
+    nofollow: list[str]
+    """Canonical URLs of other pages that are no links here, because the tag or the page says nofollow. Distinct."""
     noindex: bool
     nofollow_page: bool
+    """The page says nofollow, and the job obeys that."""
     canonical: str | None
     """The URL that the page names as its canonical URL. Also among the links."""
 
@@ -102,7 +102,9 @@ _NOTHING = _Meaning()
 class LinkExtractor:
     """A link extractor remembers the meaning of tags. For one thread at a time."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, obeys_nofollow: bool = True) -> None:
+        """`obeys_nofollow` is False if links that say nofollow are links like all others."""
+        self._obeys_nofollow = obeys_nofollow
         self._links_max = limits.links_per_page_max
         self._url_chars_max = limits.url_chars_max
         # By base directory and encoding; then by tag, which ends in ">", or plain href, which contains none.
@@ -117,8 +119,8 @@ class LinkExtractor:
 
         Links are: ``href`` of a and area; ``src`` of frame and iframe; ``href`` of link if its rel says next,
         canonical or alternate (feeds too, but no stylesheets); the target of a meta refresh. They are relative to
-        the first ``<base href>`` that is http(s), else to the page. A tag with rel=nofollow is counted and left out
-        (ugc and sponsored say who wrote a link, not what to do); so are all links of a page that says nofollow.
+        the first ``<base href>`` that is http(s), else to the page. A tag with rel=nofollow is left out (ugc
+        and sponsored say who wrote a link, not what to do); so are all links of a page that says nofollow.
         """
         return run_to_end(self.reading(body, content_type, url, x_robots_tag))
 
@@ -134,11 +136,11 @@ class LinkExtractor:
         tags = yield from _tags(body, encoding)
         base = yield from _base(tags, url)
         tags_max = min(TAGS_MAX, BASE_CHARS_MAX // len(base))
-        robots = _addressed_to_us(x_robots_tag)
+        robots = ""
         links: dict[str, None] = {url: None}
-        links_chars = 0
+        unfollowed: dict[str, None] = {}
+        links_chars = unfollowed_chars = cut = 0
         counted = 1  # The page itself.
-        nofollow = 0
         hint = None
         unread = iter(tags[:tags_max])
         is_first = True
@@ -154,8 +156,12 @@ class LinkExtractor:
                 for target, follow, is_canonical, says in self._meanings(turn, base, encoding):
                     if target is None:
                         robots += says
-                    elif not follow:
-                        nofollow += 1
+                    elif not follow and self._obeys_nofollow:
+                        if unfollowed_chars > LINKS_CHARS_MAX:
+                            cut += 1
+                        elif target not in unfollowed:
+                            unfollowed[target] = None
+                            unfollowed_chars += len(target)
                     else:
                         links[target] = None
                         if is_canonical and hint is None:
@@ -163,18 +169,20 @@ class LinkExtractor:
             if len(links) > LINKS_CHARS_MAX // URL_CHARS_MAX:
                 links_chars += _chars(islice(links, counted, None))
                 counted = len(links)
+        noindex, nofollow_page = directives(x_robots_tag, robots)
+        nofollow_page = nofollow_page and self._obeys_nofollow
+        nofollow = [target for target in unfollowed if target not in links]
         del links[url]
-        found = list(links)
-        kept = found[: self._links_max]
-        if links_chars > LINKS_CHARS_MAX:
-            kept = kept[: bisect_right(list(accumulate(map(len, kept))), LINKS_CHARS_MAX)]
-        cut = len(found) - len(kept) + sum(1 for _ in unread) + len(tags[tags_max:])
-        asked = set(_WORD.findall(robots.lower()))
-        if nofollow_page := bool(asked & {"nofollow", "none"}):
-            nofollow += len(found)
-            kept = []
-        noindex = bool(asked & {"noindex", "none"})
+        kept = self._share(links)
+        cut += len(links) - len(kept) + sum(1 for _ in unread) + len(tags[tags_max:])
+        if nofollow_page:
+            kept, nofollow = [], kept + nofollow
         return Extracted(kept, cut, nofollow, noindex, nofollow_page, hint)
+
+    def _share(self, found: Iterable[str]) -> list[str]:
+        """Return the first of these links, as many as one page may have."""
+        kept = list(islice(found, self._links_max))
+        return kept[: bisect_right(list(accumulate(map(len, kept))), LINKS_CHARS_MAX)]
 
     def _meanings(self, tags: list[bytes], base: str, encoding: str) -> list[_Meaning]:
         """Return the meaning of each tag on a page with this base and encoding. Unknown tags are read."""
@@ -317,9 +325,6 @@ _REFRESH = re.compile(
     r"\s*(?:\d[\d.]*|\.[\d.]*)(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?(?:'([^']*)|\"([^\"]*)|(.+))",
     re.IGNORECASE | re.DOTALL,
 )
-_WORD = re.compile(r"[\w-]+")
-_WITH_VALUE = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
-"""Words of X-Robots-Tag that are followed by a colon without being a crawler's name."""
 _PAGE_DEPENDENT = re.compile(r"^[\x00-\x20]*+(?:[?#]|$|https?:(?!//))|[\t\n\r]", re.IGNORECASE)
 """Matches an href with line breaks, or with another meaning on the next page of the directory. Both are rare."""
 _NAME_END = re.compile(_END)
@@ -392,20 +397,6 @@ def _meta(attributes: dict[str, str | None]) -> tuple[str | None, str]:
     if (attributes.get("http-equiv") or "").strip().lower() == "refresh" and (to := _REFRESH.match(content)):
         return to[1] or to[2] or to[3], ""
     return None, ""
-
-
-def _addressed_to_us(x_robots_tag: str) -> str:
-    """Return the value of an X-Robots-Tag without the parts addressed to other crawlers."""
-    words = []
-    ours = True
-    for word in x_robots_tag.lower().split(","):
-        agent, colon, rule = word.partition(":")
-        if colon and agent.strip() not in _WITH_VALUE:
-            ours = agent.strip() == AGENT
-            word = rule
-        if ours:
-            words.append(word)
-    return ",".join(words)
 
 
 def _directory(url: str) -> str:

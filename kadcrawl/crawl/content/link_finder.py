@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
+from kadcrawl.crawl.content.robots_directives import directives
 from kadcrawl.crawl.content.sitemap import Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, inner_bytes_max
 from kadcrawl.crawl.fetch.result import HTML, FetchError, FetchResult
@@ -55,11 +56,14 @@ class FoundLinks:
     """The reason that the URL counts as failed, or None."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """The number of links that each limit kept out, by limit. ``session_id`` counts links that go on without their
-    session ID, ``canonical`` links left to the canonical page, and ``twins`` links left to the near duplicate."""
+    session ID, ``canonical`` links left to the canonical page, ``twins`` links left to the near duplicate, and
+    ``nofollow`` links in scope that say nofollow."""
     canonical: str | None = None
     """The canonical URL of the page, if it is honored."""
     near_duplicate: str | None = None
     """The page to which its links were left, as its text is nearly the same."""
+    noindex: bool = False
+    """The page asks search engines not to show it."""
 
 
 class LinkFinder:
@@ -111,6 +115,8 @@ class LinkFinder:
             found = yield from self._find_links(entry, result, rules, simhash)
         else:
             found = yield from self._listed(entry, result, listed)
+        if result.why_failed is None and directives(_x_robots_tag(result)).noindex:
+            found = replace(found, noindex=True)  # Also of a file that is no page.
         if not self._scope.follows_sitemaps:
             return found
         onward, left_out = self.sitemaps(entry, rules)
@@ -175,8 +181,14 @@ class LinkFinder:
         self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None
     ) -> CooperativeWork[FoundLinks]:
         extracted = yield from self._extractor.reading(
-            result.content, result.content_type, entry.url, result.header(b"x-robots-tag") or ""
+            result.content, result.content_type, entry.url, _x_robots_tag(result)
         )
+        found = yield from self._outlinks_of_page(entry, result, extracted, rules, simhash)
+        return replace(found, noindex=extracted.noindex)
+
+    def _outlinks_of_page(
+        self, entry: FrontierEntry, result: FetchResult, extracted: Extracted, rules: Rules, simhash: int | None
+    ) -> CooperativeWork[FoundLinks]:
         links = extracted.links
         if (named := self._named_instead(entry, result, extracted, rules)) is not None:
             onward, left_out = run_to_end(self._outlinks((named,), entry.depth, entry.hops + 1, None))
@@ -190,7 +202,20 @@ class LinkFinder:
         onward, left_out = yield from self._outlinks(links, deeper(entry), 0, None)
         if extracted.cut:
             left_out["links_per_page"] += extracted.cut
+        if nofollow := (yield from self._count_in_scope(extracted.nofollow, deeper(entry))):
+            left_out["nofollow"] += nofollow
         return FoundLinks(tuple(links), onward, None, left_out)
+
+    def _count_in_scope(self, urls: Iterable[str], depth: int) -> CooperativeWork[int]:
+        """Return how many of these URLs would be followed if they were links."""
+        count = turn_chars = 0
+        for url in urls:
+            turn_chars += len(url)
+            if turn_chars > TURN_CHARS:
+                turn_chars = 0
+                yield
+            count += self._scope.allows(without_session(url) if self._scope.strips_sessions else url, depth)
+        return count
 
     def _listed(self, entry: FrontierEntry, result: FetchResult, listed: Sitemap) -> CooperativeWork[FoundLinks]:
         dates = _own_dates(entry.url, listed) if self._newer_lastmod is not None else {}
@@ -268,6 +293,10 @@ class LinkFinder:
 def deeper(entry: FrontierEntry) -> int:
     """Return the depth of a page's links. The peer that offered the page may have sent the largest depth there is."""
     return min(entry.depth + 1, SMALL_MAX)
+
+
+def _x_robots_tag(result: FetchResult) -> str:
+    return result.header(b"x-robots-tag") or ""
 
 
 def _own_dates(url: str, listed: Sitemap) -> dict[str, float]:

@@ -77,6 +77,10 @@ class PageLine(msgspec.Struct, omit_defaults=True):
     """The URL that the page names as canonical. Its other links were left to the page there."""
     twin: str | None = None
     """The URL of an earlier near duplicate on the same site. The links of this page were left to that page."""
+    noindex: bool = False
+    """True if the page asks search engines not to show it, by `X-Robots-Tag` or a robots meta element.
+
+    Absent in the line of an unchanged visit, whose page is not read."""
     role: str | None = None
     """Role of the URL by the rules of the job: `next_link` or `detail_request`."""
     records: int = 0
@@ -193,6 +197,7 @@ class Outputs:
             detail=result.detail or None,
             canonical=found.canonical,
             twin=found.near_duplicate,
+            noindex=found.noindex,
             role=self._role(entry),
         )
 

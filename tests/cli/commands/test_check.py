@@ -237,6 +237,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "session-ids": "strip",
         "sitemaps": False,
         "canonical": "ignore",
+        "nofollow": "obey",
         "twins": "follow",
         "delay": 2.0,
         "retries": 3,

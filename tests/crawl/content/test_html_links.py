@@ -143,8 +143,30 @@ def test_links_in_every_encoding(body: bytes, content_type: str, link: str) -> N
 def test_links_with_nofollow_are_counted_and_left_out(rel: str) -> None:
     page = extracted(f"<a href=x rel='{rel}'><a rel='{rel}' href=\"y\"><a href=z rel='ugc sponsored'>")
     assert page.links == ["http://h/d/z"]
-    assert page.nofollow == 2
+    assert page.nofollow == ["http://h/d/x", "http://h/d/y"]
     assert not page.nofollow_page
+
+
+def test_a_link_met_with_and_without_nofollow_is_followed() -> None:
+    page = extracted("<a href=x rel=nofollow><a href=x><a href=p?q rel=nofollow><a href=y rel=nofollow>")
+    assert (["http://h/d/x"], ["http://h/d/y"]) == (page.links, page.nofollow)
+
+
+def test_nofollow_is_no_matter_to_an_extractor_that_ignores_it() -> None:
+    page = LinkExtractor(Limits(), obeys_nofollow=False).extract(
+        b"<meta name=robots content='noindex,nofollow'><a href=x rel=nofollow><a href=y>", "", PAGE, "none"
+    )
+    assert (["http://h/d/x", "http://h/d/y"], []) == (page.links, page.nofollow)
+    assert (True, False) == (page.noindex, page.nofollow_page)
+
+
+def test_many_links_with_nofollow_are_counted_and_keep_no_other_link_out() -> None:
+    spam = b"".join(b"<a rel=nofollow href=%d>" % number for number in range(2_000))
+    with patch.object(html_links, "LINKS_CHARS_MAX", 1_000):
+        page = LinkExtractor(Limits(links_per_page_max=10)).extract(spam + b"<a href=x>", UTF8, PAGE)
+    assert ["http://h/d/x"] == page.links
+    assert 2_000 == len(page.nofollow) + page.cut
+    assert len(page.nofollow) < 100
 
 
 @pytest.mark.parametrize(
@@ -165,7 +187,7 @@ def test_meta_robots(name: str, content: str, noindex: bool, nofollow: bool) -> 
     page = extracted(f"<a href=x><meta name={name} content='{content}'><link rel=next href=y>")
     assert (page.noindex, page.nofollow_page) == (noindex, nofollow)
     assert page.links == ([] if nofollow else ["http://h/d/x", "http://h/d/y"])
-    assert page.nofollow == (2 if nofollow else 0)
+    assert page.nofollow == (["http://h/d/x", "http://h/d/y"] if nofollow else [])
 
 
 @pytest.mark.parametrize(
@@ -259,7 +281,7 @@ def test_a_long_tag_keeps_its_first_link_up_to_the_limit() -> None:
     limit = html_links.TAG_BYTES_MAX
     assert extracted(b"<" + tag(limit)).links == ["http://h/d/y%22%3E"]
     assert extracted(b"<" + tag(limit + 1)).links == []
-    assert extracted(b"<a " + b"on=1 " * 100 + b"rel='x nofollow' href=y>").nofollow == 1
+    assert extracted(b"<a " + b"on=1 " * 100 + b"rel='x nofollow' href=y>").nofollow == ["http://h/d/y"]
 
 
 def test_bytes_behind_the_limit_are_not_looked_at() -> None:

@@ -288,6 +288,29 @@ def test_a_page_that_says_nofollow_leads_nowhere() -> None:
     assert ([], None) == (page.outlinks, page.canonical)
 
 
+def test_links_in_scope_that_say_nofollow_are_counted() -> None:
+    links = "<a rel=nofollow href=/x><a rel=nofollow href=http://other.test/><a rel=nofollow href=/y><a href=/z>"
+    page = found(JOB, "/", content=links)
+    assert (["/z"], {"nofollow": 2}) == (onward(page), page.left_out)
+    page = found(JOB, "/", content=links, headers={b"X-Robots-Tag": b"nofollow"})
+    assert ([], {"nofollow": 3}) == (onward(page), page.left_out)
+
+
+def test_a_page_that_says_noindex_is_followed_and_marked() -> None:
+    page = found(JOB, "/", "/a", content="<meta name=robots content=noindex>")
+    assert (["/a"], True) == (onward(page), page.noindex)
+    assert not found(JOB, "/", "/a").noindex
+
+
+def test_a_file_or_a_sitemap_may_say_noindex_as_well() -> None:
+    tag = {b"X-Robots-Tag": b"noindex, nofollow"}
+    assert found(JOB, "/x.pdf", mime="application/pdf", headers=tag).noindex
+    job = Job(seeds=(f"{SITE}/",), sitemaps=True)
+    listed = found(job, "/sitemap.xml", content=f"<urlset><url><loc>{SITE}/a</loc></url></urlset>", headers=tag)
+    assert ("/a", True) == (onward(listed)[0], listed.noindex)
+    assert not found(JOB, "/", status=404, headers=tag).noindex
+
+
 def test_the_header_field_names_as_well() -> None:
     page = found(HONORING, "/x?y", "/a", headers={b"Link": b'</x>; rel="canonical"'})
     assert (["/x"], {"canonical": 1}) == (onward(page), page.left_out)
