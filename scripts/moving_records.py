@@ -31,6 +31,7 @@ from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.replicator import digest_of
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 
@@ -86,7 +87,7 @@ class StoreEnd:
         self.contact = Contact(id_bytes(number), "127.0.0.1", 1)
         self.other: StoreEnd = self
         """The other end, which answers this end's questions."""
-        frontier = Frontier(store, LIMITS, JOB.delay_s)
+        frontier = Frontier(store, LIMITS, SiteSettings(JOB))
         intake = Intake(store, frontier, Scope(JOB, LIMITS), Counters(), Activity(), IntakeLimits(), IntakeEvents())
         partitioner = Partitioner(JOB.partition, JOB.cell_bits)
         self._records = record_codec.Records(

@@ -58,7 +58,7 @@ JOB = option_group(
         metavar="FILE",
         help="A TOML file holds options of the job by their names, such as max-pages = 500, and seeds. kadcrawl check "
         "--help shows one. Options on the command line and KADCRAWL_CONTACT win over the file. URLs of both are "
-        "crawled. Roles and records of pages can only stand in a file.",
+        "crawled. Roles and records of pages, and rules for single sites, can only stand in a file.",
     ),
     option(
         "--contact",

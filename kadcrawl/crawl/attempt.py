@@ -184,7 +184,7 @@ class Attempt:
         """Fetch the page, if these rules of its robots.txt allow that, and finish the page if the answer is final."""
         parts, entry, now = self._parts, self._entry, self._parts.clock.now()
         frontier, processor = self._source.frontier, self._context.page_processor
-        frontier.set_delay(entry.site, self._context.search.delay_s(rules), now)
+        frontier.set_delay(entry.site, self._context.search.delay_s(entry.url, rules), now)
         is_allowed = rules.allowed(entry.url)
         if not is_allowed or parts.poison_pages.is_poison(entry.url):
             return await self._leave_out(rules, KILLED_PEER if is_allowed else "robots")

@@ -47,6 +47,7 @@ from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import GRAINS_DEFAULT, Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.bloom.expiring_filter import Period
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
@@ -96,6 +97,7 @@ class CrawlComponents:
 
     job: Job
     scope: Scope
+    site_settings: SiteSettings
     partitioner: Partitioner
     frontier: Frontier
     unproven_quota: UnprovenQuota
@@ -137,10 +139,11 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     store, clock, limits = resources.store, resources.clock, resources.config.limits
     store.begin(job.cell_bits, period_of(job), clock.now)
     scope = Scope(job, limits, callbacks.scope_is_final)
+    site_settings = scope.site_settings
     partitioner = Partitioner(job.partition, job.cell_bits)
     quota = UnprovenQuota(limits)
     began_at = clock.now() if store.saved_time.has_run else 0.0
-    frontier = Frontier(store, limits, job.delay_s, began_at, unproven_quota=quota)
+    frontier = Frontier(store, limits, site_settings, began_at, unproven_quota=quota)
     recrawling, rounds = _rounds(job, resources, callbacks, frontier, lambda: crawler.wake())
     intake = Intake(
         store,
@@ -148,7 +151,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         scope,
         resources.counters,
         resources.activity,
-        IntakeLimits(job.max_depth is not None, job.site_pages_max, job.path_queries_max),
+        IntakeLimits(job.max_depth is not None, site_settings.pages_max, job.path_queries_max),
         _intake_events(lambda: crawler.wake(), recrawling, rounds),
     )
     forwarder = Forwarder(
@@ -167,7 +170,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     fetcher, fetching, proxy_checks = _fetchers(job, resources, refused)
     parts = CrawlDependencies(
         by_depth=job.max_depth is not None,
-        delay_s=job.delay_s,
+        site_settings=site_settings,
         retries=job.retries,
         limits=limits,
         clock=clock,
@@ -196,6 +199,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     return CrawlComponents(
         job=job,
         scope=scope,
+        site_settings=site_settings,
         partitioner=partitioner,
         frontier=frontier,
         unproven_quota=quota,

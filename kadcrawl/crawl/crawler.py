@@ -39,7 +39,7 @@ class Crawler:
         self._files_timer: asyncio.TimerHandle | None = None
         search = RobotsSearch(
             limits=parts.limits,
-            delay_s=parts.delay_s,
+            site_settings=parts.site_settings,
             clock=parts.clock,
             frontier=source.frontier,
             robots=source.robots,

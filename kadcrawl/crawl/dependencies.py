@@ -28,6 +28,7 @@ from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.clock import Clock
 
@@ -48,8 +49,7 @@ class CrawlDependencies:
 
     by_depth: bool
     """The job limits depth, so the shortest known path to a URL counts."""
-    delay_s: float
-    """Seconds between two requests to one site, at least."""
+    site_settings: SiteSettings
     retries: int
     """Tries after the first before a passing fault becomes final."""
     limits: Limits

@@ -20,6 +20,7 @@ from kadcrawl.crawl.robots.cache import RobotsCache, Search
 from kadcrawl.crawl.robots.rules import Rules, judging
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.clock import Clock
 from kadcrawl.system.cooperative import run_cooperatively
@@ -44,7 +45,7 @@ class RobotsSearch:
         self,
         *,
         limits: Limits,
-        delay_s: float,
+        site_settings: SiteSettings,
         clock: Clock,
         frontier: Frontier,
         robots: RobotsCache,
@@ -54,7 +55,7 @@ class RobotsSearch:
     ) -> None:
         self._poison_pages = poison_pages
         self._limits = limits
-        self._delay_s = delay_s
+        self._site_settings = site_settings
         self._clock = clock
         self._frontier = frontier
         self._robots = robots
@@ -65,9 +66,9 @@ class RobotsSearch:
         self._reading = asyncio.Lock()
         """A lock that the robots.txt being parsed holds, so that files take turns."""
 
-    def delay_s(self, rules: Rules) -> float:
-        """Return the seconds between two requests to a site with these rules."""
-        return max(self._delay_s, min(rules.crawl_delay_s or 0.0, self._limits.crawl_delay_max_s))
+    def delay_s(self, url: str, rules: Rules) -> float:
+        """Return the seconds between two requests to the site of a canonical URL, with these rules of its origin."""
+        return max(self._site_settings.delay_s(url), min(rules.crawl_delay_s or 0.0, self._limits.crawl_delay_max_s))
 
     async def advance(self, entry: FrontierEntry, request: Request) -> None:
         """Use the entry's slot for one request on the way to the robots.txt of its origin.
@@ -97,8 +98,8 @@ class RobotsSearch:
         """Return whether the next request may be made now. If not, hold the entry's site until the request may be
         made."""
         elsewhere = self._elsewhere(entry, search.url)
-        busy = self._delay_s if any(map(self._frontier.is_busy, elsewhere)) else 0.0
-        wait_s = max(busy, max((self._frontier.wait_s(name, now) for name in elsewhere), default=0.0))
+        busy = (self._site_settings.delay_s(name) for name in elsewhere if self._frontier.is_busy(name))
+        wait_s = max(*busy, 0.0, max((self._frontier.wait_s(name, now) for name in elsewhere), default=0.0))
         own_s = max((self._own_s(name, now) for name in elsewhere), default=0.0)
         if search.is_promised:
             wait_s = 0.0
@@ -126,14 +127,17 @@ class RobotsSearch:
         Without this pause an owner of many host names could keep the site from its own URLs.
         """
         at = self._led_at.get(name)
-        return 0.0 if at is None or not self._frontier.is_active(name) else at + 2 * self._delay_s - now
+        if at is None or not self._frontier.is_active(name):
+            return 0.0
+        return at + 2 * self._site_settings.delay_s(name) - now
 
     def _lead(self, names: set[str], at: float, now: float) -> None:
         """Note that these sites are asked at `at` on behalf of another site."""
-        while self._led_at and self._led_at[first := next(iter(self._led_at))] + 2 * self._delay_s < now:
+        kept_s = 2 * self._site_settings.delay_max_s
+        while self._led_at and self._led_at[first := next(iter(self._led_at))] + kept_s < now:
             del self._led_at[first]
         for name in names:
-            self._frontier.hold(name, at + self._delay_s, now)
+            self._frontier.hold(name, at + self._site_settings.delay_s(name), now)
             self._led_at.pop(name, None)
             self._led_at[name] = at
 
@@ -199,7 +203,7 @@ class RobotsSearch:
             return  # Another proxy makes the request again.
         target = canonical(result.location, result.url) if result.location else None
         if target is not None and search.hops < ROBOTS_HOPS_MAX:
-            search.follow(target, now + self._delay_s)
+            search.follow(target, now + self._site_settings.delay_s(entry.url))
         elif rules is not None:
             # A target that redirects on learns nothing here: its own search may go on from it.
             if search.hops and search.robots_origin and target is None:
@@ -216,7 +220,7 @@ class RobotsSearch:
     def _learn(self, entry: FrontierEntry, origin: str, rules: Rules) -> None:
         now = self._clock.now()
         self._robots.learn(origin, rules, now)
-        self._frontier.set_delay(entry.site, self.delay_s(rules), now)
+        self._frontier.set_delay(entry.site, self.delay_s(entry.url, rules), now)
 
 
 def _status(result: FetchResult) -> int | None:

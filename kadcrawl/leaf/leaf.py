@@ -34,7 +34,8 @@ from kadcrawl.peer.membership.departed import KEEPERS, SPARE, send_leave_stats
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.status import STATE_BY_PAUSE_REASON
 from kadcrawl.settings.config import Config
-from kadcrawl.settings.job import Job, why_no_leaf
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.leaf_jobs import why_no_leaf
 
 log = logging.getLogger(__name__)
 

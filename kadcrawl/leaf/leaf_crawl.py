@@ -97,7 +97,7 @@ class LeafCrawl:
                 "join without --leaf, or choose another directory with --data"
             )
         self._borrowed = borrowed = BorrowedStore(self._journal)
-        frontier = Frontier(borrowed, config.limits, job.delay_s, connections=borrowed.connections)
+        frontier = Frontier(borrowed, config.limits, self.components.site_settings, connections=borrowed.connections)
         hooks = CrawlHooks(
             may_start=self._may_start,
             # Pages of a lender that is gone are fetched again: the next owner would not trust a leaf.

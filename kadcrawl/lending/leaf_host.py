@@ -27,7 +27,8 @@ from kadcrawl.link.wire.leaf_messages import (
     leaf_contact,
 )
 from kadcrawl.link.wire.messages import LOANS_MAX, Contact, Lend, Message, PeerRow
-from kadcrawl.settings.job import Job, why_no_leaf
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.leaf_jobs import why_no_leaf
 
 LEAVES_MAX = 32
 """Leaves of one peer: each poll for a waiting leaf costs up to a millisecond."""

@@ -87,7 +87,7 @@ class Loans:
         frontier = Frontier(
             borrowed,
             limits,
-            components.job.delay_s,
+            components.site_settings,
             connections=borrowed.connections,
             unproven_quota=components.unproven_quota,
         )

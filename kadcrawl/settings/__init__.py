@@ -1,6 +1,7 @@
 """The settings of a crawl: checked, immutable values without behavior.
 
 `job` is the same on every peer of a swarm, `config` belongs to one peer, and `limits` bound its resources. `job_file`
-reads a job from a TOML file, with the tables of `rule_file`. `page_rules` are the rules of a job for pages by their
-URL, `proxy_list` its proxies, and `durations` the lengths of time in settings and options.
+reads a job from a TOML file, with the tables of `rule_file` and `site_file`. `site_rules` are the rules of a job for
+single sites, and `site_settings` applies them. `page_rules` are the rules of a job for pages by their URL, `proxy_list`
+its proxies, and `durations` the lengths of time in settings and options. `leaf_jobs` says which jobs have leaves.
 """

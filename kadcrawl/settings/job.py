@@ -15,6 +15,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.page_rules import RULES_CHARS_MAX, RecordRule, RoleRule, check_pattern, check_rules
 from kadcrawl.settings.proxy_list import check_proxies
+from kadcrawl.settings.site_rules import SiteRule, check_sites
 from kadcrawl.urls import Partition
 
 ScopeKind = Literal["host", "domain", "prefix", "any"]
@@ -185,6 +186,8 @@ class Job:
     (settings/page_rules.py)."""
     records: tuple[RecordRule, ...] = ()
     """Rules that extract records from pages into records.jsonl. The first rule that matches the URL counts."""
+    sites: tuple[SiteRule, ...] = ()
+    """Rules for single sites. The rule with the most specific match decides (settings/site_rules.py)."""
 
     def __post_init__(self) -> None:
         require(0 < len(self.name) <= 100, "name must have 1 to 100 characters")
@@ -240,6 +243,7 @@ class Job:
         require(len(self.contact) <= 200, "contact must have at most 200 characters")
         require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
         check_rules(self.roles, self.records)
+        check_sites(self.sites, self.delay_s, self.partition, self.history)
         chars = sum(map(len, (*self.include, *self.exclude)))
         require(chars <= RULES_CHARS_MAX, f"include and exclude have at most {RULES_CHARS_MAX} characters, not {chars}")
         for pattern in (*self.include, *self.exclude):
@@ -342,14 +346,3 @@ class Job:
                 2 * (self.grain_s or 0) <= self.recrawl_after_s and self.grains <= GRAINS_MAX,
                 f"grain_s must be from a {GRAINS_MAX}th of recrawl_after_s to half of it",
             )
-
-
-def why_no_leaf(job: "Job") -> str | None:
-    """Return the reason why this job has no leaves, as a sentence for a person, or None if it has."""
-    if job.can_lend:
-        return None
-    return (
-        "a crawl with --max-pages, --max-depth, --recrawl-after or --history bloom has no leaves: only the owner of a "
-        "page knows its share of the page limit, a shorter path to it, and its last visit, and a fingerprint cannot be "
-        "taken back; join without --leaf"
-    )

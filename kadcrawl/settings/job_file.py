@@ -2,7 +2,8 @@
 
 The file is flat. A key is an option of `kadcrawl crawl` without the leading dashes and has the same meaning, and
 `seeds` are the URLs. So each setting has one name, and `kadcrawl crawl --help` explains the file too. Tables are only
-for rules with several values that are no single option: [[roles]] and [[records]] (rule_file.py).
+for rules with several values that are no single option: [[roles]], [[records]] (rule_file.py) and [[sites]]
+(site_file.py).
 
 Every mistake is a ConfigError of one sentence with the file, the line if known, the key, and a valid value. The type of
 a value is defined at the field of `Job`, and its range in the check of `Job`. This module only has the words for both.
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings import rule_file
+from kadcrawl.settings import rule_file, site_file
 from kadcrawl.settings.durations import seconds_of
 from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.proxy_list import read_file
@@ -91,7 +92,11 @@ PROXIES = "proxies"
 """The key that stands for two fields (`proxy_fields`), whose values are not shown."""
 SINKS = "sinks"
 """The key for settings of this machine alone: a list of --sink."""
-RULE_READERS: dict[str, Callable[[object], tuple[Any, ...]]] = {"roles": rule_file.roles, "records": rule_file.records}
+RULE_READERS: dict[str, Callable[[object], tuple[Any, ...]]] = {
+    "roles": rule_file.roles,
+    "records": rule_file.records,
+    "sites": site_file.sites,
+}
 """The functions that read the tables, by the field of the job."""
 
 _TYPES: dict[str, Any] = {entry.name: entry.type for entry in fields(Job)}
@@ -156,7 +161,8 @@ def parse(text: str, path: Path) -> JobFile:
                 continue
             if key in RULE_READERS:
                 values[key] = RULE_READERS[key](value)
-                Job(**{key: values[key]})
+                if key != "sites":  # Those depend on other keys, and are checked with the whole job.
+                    Job(**{key: values[key]})
                 continue
             if key not in KEYS:
                 raise ConfigError(_unknown(key, value))
@@ -210,8 +216,10 @@ def _named(key: str) -> str:
 def _meant(key: str) -> str:
     keys = [*KEYS, SINKS]
     near = get_close_matches(key.lower(), keys, 1)
-    tables = " and ".join(f"[[{table}]]" for table in RULE_READERS)
-    return f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(keys)}; the tables {tables}"
+    *tables, last = (f"[[{table}]]" for table in RULE_READERS)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; the keys are {', '.join(keys)}; the tables {', '.join(tables)} and {last}"
 
 
 def _checked(key: str, value: object) -> object:

@@ -31,6 +31,7 @@ FAILURES = {
     "scope": "The URL is outside the scope, by the seeds that this peer knows.",
     "exclude": "The URL matches an exclude pattern.",
     "include": "The URL matches no include pattern.",
+    "site_off": "A rule of [[sites]] leaves the site of the URL out of the crawl.",
     "proxy_judge": "The URL is on the site of --proxy-judge, which is not crawled.",
     "length": "The URL is longer than url_chars_max.",
     "depth": "The URL is further from the seeds than --max-depth.",

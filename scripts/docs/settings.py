@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kadcrawl.cli.app import main
-from kadcrawl.settings import rule_file
+from kadcrawl.settings import rule_file, site_file
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, SINKS
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule, RoleRule
+from kadcrawl.settings.site_rules import SiteRule
 from scripts.docs.cli import option_groups
 from scripts.docs.docstrings import field_docstrings
 from scripts.docs.markdown import code, page, paragraphs, prose, table
@@ -122,6 +123,15 @@ RECORD_EXAMPLES = {
     "each": '"css:div.teaser"',
     "hook": '"hooks:item"',
 }
+SITE_EXAMPLES = {
+    "match": '["example.org", "*.example.net"]',
+    "off": "true",
+    "delay": "0",
+    "connections": "4",
+    "max-site-pages": "5_000",
+    "sitemaps": '"https://example.org/sitemaps/news.xml"',
+}
+"""A value for each key of a [[sites]] table."""
 
 
 def generate(root: Path) -> dict[str, str]:
@@ -260,7 +270,29 @@ def _job_file(root: Path) -> str:
         + "[[records]]\n"
         + "\n".join(f"{key} = {example}" for key, example in RECORD_EXAMPLES.items() if key != "hook")
         + "\n```",
+        "## `[[sites]]`",
+        "A site rule changes settings for single hosts. Each table is a rule. For a URL the rule with the most "
+        "specific `match` counts, alone: a host and its port, a host, the longest `*.` and domain, then `*`. What the "
+        "rule leaves out is as the job says. [Rules for single sites](../how-to/site-rules.md) explains the use.",
+        _site_table(root),
+        "```toml\n[[sites]]\n"
+        + "\n".join(f"{key} = {example}" for key, example in SITE_EXAMPLES.items() if key != "off")
+        + "\n```",
     )
+
+
+def _site_table(root: Path) -> str:
+    texts = field_docstrings(root, SiteRule)
+    rows = [
+        [
+            code(key),
+            prose(takes.partition(", such as")[0]),
+            paragraphs(_in_toml(texts[field]), root),
+            code(SITE_EXAMPLES[key]),
+        ]
+        for key, (field, _, takes) in site_file.SITE_KEYS.items()
+    ]
+    return table(["key", "value", "meaning", "example"], rows)
 
 
 _KEY_HEADER = ["key", "value", "default", "meaning", "example"]

@@ -151,7 +151,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = Fal
     store.begin(16)
     job = Job(scope="any", delay_s=delay_s)
     scope, partitioner = Scope(job), Partitioner("host", 16)
-    frontier = Frontier(store, LIMITS, delay_s)
+    frontier = Frontier(store, LIMITS, scope.site_settings)
     events = IntakeEvents(changed=lambda: world.crawler.wake())
     intake = Intake(store, frontier, scope, totals, activity, IntakeLimits(), events)
     world = CrawlerWorld(store, frontier, intake, partitioner, activity, totals, clock, Budget(9, 9, 0), tmp_path)
@@ -163,7 +163,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = Fal
     )  # fmt: skip
     parts = CrawlDependencies(
         by_depth=by_depth,
-        delay_s=delay_s,
+        site_settings=scope.site_settings,
         retries=1,
         limits=LIMITS,
         clock=clock,

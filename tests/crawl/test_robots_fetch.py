@@ -13,7 +13,9 @@ from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.robots.cache import REREAD_BYTES_S, RobotsCache
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.robots_fetch import TURNS_MAX, RobotsSearch
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 from tests.support.swarm.poison_pages import dies_reading
 
@@ -56,7 +58,7 @@ class Clocks:
 def make_search(clocks: Clocks, cache: RobotsCache, deadly: PoisonPages | None = None) -> RobotsSearch:
     return RobotsSearch(
         limits=Limits(),
-        delay_s=1.0,
+        site_settings=SiteSettings(Job(delay_s=1.0)),
         clock=cast(Any, clocks),
         frontier=cast(Any, clocks),
         robots=cache,

@@ -20,6 +20,7 @@ from scripts.docs.settings import (
     NEEDS,
     RECORD_EXAMPLES,
     ROLE_EXAMPLES,
+    SITE_EXAMPLES,
     generate,
     key_groups,
     unit_of,
@@ -62,6 +63,8 @@ def test_the_example_file_and_the_examples_of_rules_are_good() -> None:
         parse(block, Path("kadcrawl.toml"))
     hook = f"[[records]]\npattern = {RECORD_EXAMPLES['pattern']}\nhook = {RECORD_EXAMPLES['hook']}"
     assert ("hooks:item",) == tuple(rule.hook for rule in parse(hook, Path("kadcrawl.toml")).job.records)
+    off = parse(f"[[sites]]\nmatch = {SITE_EXAMPLES['match']}\noff = {SITE_EXAMPLES['off']}", Path("kadcrawl.toml"))
+    assert (True,) == tuple(rule.off for rule in off.job.sites)
     role = "[[roles]]\n" + "\n".join(f"{key} = {value}" for key, value in ROLE_EXAMPLES.items())
     assert (True,) == tuple(rule.follow for rule in parse(role, Path("kadcrawl.toml")).job.roles)
 

@@ -6,7 +6,9 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Key, id_bytes, site_hash, url_key
 from kadcrawl.lending.borrowed_store import NOWHERE, BorrowedStore
 from kadcrawl.link.wire.messages import Contact
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 
 GIVER = Contact(id_bytes(1), "10.0.0.1", 4160)
@@ -26,7 +28,9 @@ class BorrowedStoreBench:
         self.journaled: list[tuple[str, bool]] = []
         self.known = False
         self.store = BorrowedStore(self.journal)
-        self.frontier = Frontier(self.store, Limits(), delay_s, connections=self.store.connections)
+        self.frontier = Frontier(
+            self.store, Limits(), SiteSettings(Job(delay_s=delay_s)), connections=self.store.connections
+        )
 
     def journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
         self.journaled.append((entry.url, reported))

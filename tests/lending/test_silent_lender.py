@@ -16,7 +16,9 @@ from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import ActiveLoan, Contact, LeaseRenewed, Lend, PendingRecord, RenewLease, SiteRecord
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from sim.loop import world
 
 LENDERS = [Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (1, 2)]
@@ -29,7 +31,7 @@ class SilentLenderBench:
         self.dead: set[tuple[str, int]] = set()
         self.borrowed = BorrowedStore(lambda entry, line, records, *, reported: True)
         self.journal = self
-        frontier = Frontier(self.borrowed, Limits(), 1.0)
+        frontier = Frontier(self.borrowed, Limits(), SiteSettings(Job(delay_s=1.0)))
         self.borrower = Borrower(
             me=lambda: leaf_contact(id_bytes(9)),
             client=self,  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
 from kadcrawl.settings.proxy_list import shown as proxies_shown
+from kadcrawl.settings.site_file import keys_of
 from kadcrawl.sinks.sink_names import parse
 from kadcrawl.system.printable import printable
 
@@ -68,6 +69,12 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
         # hook = "module:function"   # instead of fields: function(page) -> dict, list of dicts or None
 
     \b
+    Settings of single sites stand there as well. The most specific match decides, and it takes nothing from others:
+        [[sites]]
+        match = "*.example.org"      # or a host, host:port, a list of them, or * for all
+        delay = 5                    # or connections, max-site-pages, sitemaps, off
+
+    \b
     Exit codes: 0  the job is good, whatever becomes of the URLs
                 2  it is not
     """
@@ -100,6 +107,7 @@ def _as_json(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVe
         "contact_missing": _lacks_contact(file.job),
         "roles": [asdict(rule) for rule in file.job.roles],
         "records": [asdict(rule) for rule in file.job.records],
+        "sites": [keys_of(rule) for rule in file.job.sites],
         "urls": [asdict(verdict) for verdict in urls],
     }
 
@@ -133,7 +141,9 @@ def _lines(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerd
             yield f"  canonical  {verdict.canonical}"
             yield f"  site       {verdict.site}"
             yield f"  key        {verdict.key}, cell {verdict.cell}"
-            yield f"  delay      {_seconds(job.delay_s)}, or what robots.txt asks for if that is more"
+            yield f"  delay      {_seconds(verdict.delay_s or 0)}, or what robots.txt asks for if that is more"
+            if verdict.site_rule is not None:
+                yield f"  rule       {_site_rule(verdict.site_rule)}"
             if job.roles:
                 links = "links followed" if verdict.follows else "links not followed"
                 yield f"  role       {verdict.role or 'none'}, {links}"
@@ -152,6 +162,16 @@ def _rule_lines(job: Job) -> Iterator[str]:
         for rule in job.records:
             what = f"hook {rule.hook}" if rule.hook else ", ".join(field.name for field in rule.fields)
             yield f"  {rule.label}: {what}{', for each ' + rule.each if rule.each else ''}"
+    if job.sites:
+        yield ""
+        yield "sites, of which the most specific match decides about a URL"
+        yield from (f"  {_site_rule(keys_of(site))}" for site in job.sites)
+
+
+def _site_rule(keys: dict[str, Any]) -> str:
+    """Return a [[sites]] table on one line: its hosts, then its keys as the file has them."""
+    said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in keys.items() if key != "match")
+    return f"{', '.join(keys['match'])}: {said}"
 
 
 def _notes(job: Job) -> Iterator[str]:

@@ -7,6 +7,7 @@ Tests: tests/cli/commands/test_check.py
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.crawl.scope.traps import without_session
@@ -14,6 +15,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.keys import cell_of, site_hash, url_key
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.settings.site_file import keys_of
 from kadcrawl.urls import URL_CHARS_MAX, canonical, seed, site_of
 
 
@@ -48,6 +50,8 @@ class UrlVerdict:
     """True if the links of its page would be followed."""
     record_rule: str | None = None
     """The rule that takes records out of its page."""
+    site_rule: dict[str, Any] | None = None
+    """The [[sites]] table that decides about its host: the keys that it gives."""
 
 
 def explain(job: Job, urls: Sequence[str]) -> list[UrlVerdict]:
@@ -73,13 +77,14 @@ def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> UrlVerdict
         site=site,
         key=key.hex(),
         cell=cell_of(key, job.cell_bits),
-        delay_s=job.delay_s,
+        delay_s=scope.site_settings.delay_s(url),
         in_scope=reason is None,
         reason=reason,
         why=_why_in(job, scope, url) if reason is None else _why_out(job, scope, url, reason),
         role=None if role is None else role.role,
         follows=rules.follows(url),
         record_rule=None if record is None else job.records[record].label,
+        site_rule=None if (rule := scope.site_settings.rule(url)) is None else keys_of(rule),
     )
 
 
@@ -127,6 +132,7 @@ def _why_out(job: Job, scope: Scope, url: str, reason: str) -> str:
         "depth": f"it is not a seed (max-depth {job.max_depth})",
         "exclude": f"it matches exclude {scope.excluded_by(url)!r}",
         "include": "it matches no include",
+        "site_off": "a rule of [[sites]] turns its site off",
         "proxy_judge": "it is on the site of proxy-judge, which is asked beside all clocks and so not crawled",
         "path_segments": f"its path has more than {job.path_segments_max} segments (max-path-segments)",
         "path_repeats": f"its path repeats itself more than {job.path_repeats_max} times in a row (max-path-repeats)",

@@ -18,6 +18,7 @@ from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_state import GONE
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Progress:
         self._began = time.monotonic()
         self._samples = Samples()
         self._job = Job()
+        self._site_settings = SiteSettings(self._job)
         self._expectation: Expectation | None = None
         self._line_at = 0.0
         self._told: tuple[object, ...] = ()
@@ -73,6 +75,7 @@ class Progress:
     def expect(self, job: Job, expectation: Expectation) -> None:
         """Say the expectation of a crawl of this job. Corrections follow later."""
         self._job = job
+        self._site_settings = SiteSettings(job)
         if self._expectation is None:  # Peers that all died begin anew, which is the same crawl.
             self._expectation = expectation
             for sentence in expectation.sentences():
@@ -120,7 +123,7 @@ class Progress:
             page_rates=self._samples.page_rates,
             sites_head=self._sites_head,
             sites=sites,
-            delay_s=self._job.delay_s,
+            site_settings=self._site_settings,
         )
 
     def _print_line(self, now: float, rows: Sequence[PeerRow], ends: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, inner_bytes_max
 from kadcrawl.crawl.fetch.result import HTML, FetchError, FetchResult
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.scope.scope import LIMITS, Scope
-from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
+from kadcrawl.crawl.scope.sitemap_urls import of_origin
 from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.link.wire.messages import SMALL_MAX, DatedLink, Link
 from kadcrawl.settings.limits import Limits
@@ -117,16 +117,18 @@ class LinkFinder:
             found = yield from self._listed(entry, result, listed)
         if result.why_failed is None and directives(_x_robots_tag(result)).noindex:
             found = replace(found, noindex=True)  # Also of a file that is no page.
-        if not self._scope.follows_sitemaps:
+        if not self._scope.site_settings.follows_sitemaps(entry.url):
             return found
         onward, left_out = self.sitemaps(entry, rules)
         return replace(found, outlinks=found.outlinks + onward, left_out=Counter(found.left_out) + left_out)
 
     def sitemaps(self, entry: FrontierEntry, rules: Rules) -> tuple[list[Link], Counter[str]]:
         """Return the sitemaps of an entry's origin as links of its page, and how many of them limits kept out."""
-        if not self._scope.follows_sitemaps:
+        settings = self._scope.site_settings
+        if not settings.follows_sitemaps(entry.url):
             return [], Counter()
-        return run_to_end(self._outlinks(of_origin(entry.url, rules.sitemaps), deeper(entry), 0, None))
+        named = settings.sitemap_urls(entry.url) or rules.sitemaps
+        return run_to_end(self._outlinks(of_origin(entry.url, named), deeper(entry), 0, None))
 
     def read_sitemap(self, entry: FrontierEntry, result: FetchResult, rules: Rules) -> CooperativeWork[Sitemap | None]:
         """Return the sitemap in an answer, even if the answer was cut off here, or None without a followed sitemap.
@@ -134,11 +136,12 @@ class LinkFinder:
         Yields when other work should have its turn.
         """
         is_cut_off = result.error is FetchError.BODY_TOO_LARGE and result.status == 200
-        if not self._scope.follows_sitemaps or result.location is not None or not result.content:
+        settings = self._scope.site_settings
+        if not settings.follows_sitemaps(entry.url) or result.location is not None or not result.content:
             return None
         if result.why_failed is not None and not is_cut_off:
             return None
-        expected = named_like_one(entry.url) or entry.url in rules.sitemaps
+        expected = self._scope.is_sitemap(entry.url) or entry.url in rules.sitemaps
         is_packed = expected and result.content.startswith(GZIP_MAGIC)
         if is_packed and len(result.content) > inner_bytes_max(len(result.body)):
             return Sitemap(faulty=True)  # Made to take long: 64 kB can be 64 MB of blocks that hold nothing.

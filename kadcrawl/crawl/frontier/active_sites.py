@@ -16,6 +16,7 @@ from kadcrawl.crawl.frontier.site import Site
 from kadcrawl.crawl.frontier.site_figures import SiteFigures, site_figures
 from kadcrawl.keys import Cell, Key, site_hash
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
 
@@ -60,20 +61,20 @@ class ActiveSites:
         self,
         store: ActiveStore,
         limits: Limits,
-        delay_s: float,
+        site_settings: SiteSettings,
         began_at: float = 0.0,
         connections: Callable[[str], int] | None = None,
     ) -> None:
-        """`delay_s` is the least number of seconds between two requests to a site, as the job says.
+        """`site_settings` has the least number of seconds between two requests to each site.
 
         `began_at` is explained at `Frontier`. `connections` returns the requests that may be in flight at a time to a
-        site without a delay, by default `site_connections_max`.
+        site without a delay, beside `site_connections_max` or the limit of the site's rule.
         """
         self._store = store
         self._limits = limits
-        self._delay_s = delay_s
+        self._site_settings = site_settings
         self._began_at = began_at
-        self._delay_max_s = max(delay_s, limits.crawl_delay_max_s)
+        self._delay_max_s = max(site_settings.delay_max_s, limits.crawl_delay_max_s)
         self._sites: dict[str, Site] = {}
         self._by_cell: dict[Cell, dict[str, Site]] = {}
         self._unread: dict[Cell, bytes] = {}
@@ -135,7 +136,7 @@ class ActiveSites:
     def set_delay(self, name: str, delay_s: float, now: float) -> None:
         """Set the delay of a site, counted from its last request.
 
-        The delay is the larger of the job's delay and the Crawl-delay of robots.txt.
+        The delay is the larger of the delay by the job and its rules, and the Crawl-delay of robots.txt.
         """
         site = self._sites.get(name)
         if site is None:
@@ -186,7 +187,7 @@ class ActiveSites:
                 return None
             after = listed[-1][0]
         clocks = [(name, *self.clock(name, now)) for name in sorted(names)]
-        return [clock for clock in clocks if clock[1] > 0 or clock[2] > self._delay_s]
+        return [clock for clock in clocks if clock[1] > 0 or clock[2] > self._site_settings.delay_s(clock[0])]
 
     def learn_clock(self, name: str, wait_s: float, delay_s: float, now: float) -> None:
         """Learn the clock of a site from another holder of its cell. The later instant and the larger delay win."""
@@ -213,7 +214,7 @@ class ActiveSites:
         if received_at:
             not_before = max(not_before, received_at + max(delay_s, HOLD_LEAST_S))
         site = Site(name, cell, max(not_before, self._idle.take(cell, name)), delay_s, received_at)
-        site.connections_max = self._limits.site_connections_max
+        site.connections_max = self._site_settings.connections(name) or self._limits.site_connections_max
         if self._connections is not None:
             site.connections_max = min(site.connections_max, self._connections(name))
         self._sites[name] = site
@@ -238,7 +239,7 @@ class ActiveSites:
     def _journaled(self, name: str, now: float) -> tuple[float, float]:
         """Return (second before which the site must not be asked, its delay), as far as the store knows."""
         not_before, delay_s = self._store.sites.clock(name) or (0.0, 0.0)
-        delay_s = max(delay_s, self._delay_s)
+        delay_s = max(delay_s, self._site_settings.delay_s(name))
         # The wall clock of an earlier run may have been ahead of the clock now.
         return min(not_before, now + max(delay_s, self._limits.retry_after_max_s)), delay_s
 

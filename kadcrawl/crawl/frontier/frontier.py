@@ -19,6 +19,7 @@ from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.wire.messages import SMALL_MAX
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 
 
@@ -29,18 +30,18 @@ class Frontier(ActiveSites):
         self,
         store: ActiveStore,
         limits: Limits,
-        delay_s: float,
+        site_settings: SiteSettings,
         began_at: float = 0.0,
         connections: Callable[[str], int] | None = None,
         unproven_quota: UnprovenQuota | None = None,
     ) -> None:
-        """Begin with no open cell. `delay_s` is the job's least number of seconds between two requests to a site.
+        """Begin with no open cell. `site_settings` has the least number of seconds between two requests to each site.
 
         `began_at` is the second at which this run began, if there were earlier runs: each site is left alone for a full
         delay from then. `connections` limits the requests in flight to a site without a delay. The frontiers of a peer
         share `unproven_quota`.
         """
-        super().__init__(store, limits, delay_s, began_at, connections)
+        super().__init__(store, limits, site_settings, began_at, connections)
         self._open: dict[Cell, int] = {}
         """Open cells -> the number of the opening."""
         self._openings = 0

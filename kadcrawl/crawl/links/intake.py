@@ -6,10 +6,10 @@ had checked them: canonical, within the limits and in scope. A seed of the job i
 so that the page log says why the seed is not fetched. Nothing is awaited here: the caller acknowledges a link after
 `Journal.durable`.
 
-A site with `Job.site_pages_max` URLs gets no more. The records of the site are counted, which all holders of its cell
-have, so the next owner goes on with the same count. A record of another holder is always merged, as the histories of a
-cell could never become equal otherwise. A path gets at most `Job.path_queries_max` URLs with a query. This limit counts
-only the URLs accepted here (crawl/scope/query_limits.py).
+A site with as many URLs as its limit (`SiteSettings.pages_max`) gets no more. The records of the site are counted,
+which all holders of its cell have, so the next owner goes on with the same count. A record of another holder is always
+merged, as the histories of a cell could never become equal otherwise. A path gets at most `Job.path_queries_max` URLs
+with a query. This limit counts only the URLs accepted here (crawl/scope/query_limits.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -34,14 +34,18 @@ def _ignore(*_: object) -> None:
     """Ignore an event."""
 
 
+def _no_limit(_site: str) -> int | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class IntakeLimits:
     """The limits of the job that apply where links are accepted."""
 
     by_depth: bool = False
     """The job limits depth, so the shortest known path to a URL counts."""
-    site_pages_max: int | None = None
-    """URLs of one site, without a limit by default."""
+    pages_max_of: Callable[[str], int | None] = _no_limit
+    """Returns the limit on the URLs of a site, or None for no limit."""
     path_queries_max: int | None = None
     """URLs with a query of one path, without a limit by default."""
 
@@ -73,7 +77,7 @@ class Intake:
     ) -> None:
         self._store = store
         self._by_depth = limits.by_depth
-        self._site_pages_max = limits.site_pages_max
+        self._pages_max_of = limits.pages_max_of
         queries_max = limits.path_queries_max
         self._path_queries = None if queries_max is None else PathQueries(queries_max)
         self._events = events
@@ -168,7 +172,7 @@ class Intake:
         """Return the limit of its site or path that keeps a link out. A seed or a known URL meets no limit."""
         if link.depth == 0:
             return None
-        most, queries = self._site_pages_max, self._path_queries
+        most, queries = self._pages_max_of(location.site), self._path_queries
         if most is not None and self._store.site_keys.count(location.key[:SITE_BYTES]) >= most:
             limit = "site_pages"
         elif queries is not None and queries.is_full(link.url):

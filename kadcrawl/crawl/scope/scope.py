@@ -2,10 +2,11 @@
 
 A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there are
 any, is not too deep or too long, and is not built like the URL of a trap (traps.py). A seed is always near itself,
-included, and no trap, as somebody asked for it. ``exclude`` binds even seeds. Nearness compares sites, so http and
-https are near to each other. With `Job.sitemaps`, a URL named like a sitemap need be neither below the path of a seed
-nor included, as a sitemap is no page but lists pages. The site of the proxies' health-check page is never in scope, as
-that page is asked beside all clocks. The reasons are words of the page log.
+included, and no trap, as somebody asked for it. ``exclude`` binds even seeds, and so does a rule that turns a site off.
+Nearness compares sites, so http and https are near to each other. Where sitemaps are followed, a URL named like a
+sitemap need be neither below the path of a seed nor included, as a sitemap is no page but lists pages. The site of the
+proxies' health-check page is never in scope, as that page is asked beside all clocks. The reasons are words of the page
+log.
 """
 
 import re
@@ -17,9 +18,10 @@ from kadcrawl.crawl.scope.sitemap_urls import named_like_one
 from kadcrawl.crawl.scope.traps import Trap, Traps
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.urls import Partition, path_of, site_of
 
-Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge"] | Trap
+Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge", "site_off"] | Trap
 LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
 """Reasons that keep a crawl from going on for ever. The other reasons describe the crawl's subject."""
 
@@ -35,7 +37,7 @@ class Scope:
         self.max_depth = job.max_depth
         self.kind = job.scope
         self.strips_sessions = job.session_ids == "strip"
-        self.follows_sitemaps = job.sitemaps
+        self.site_settings = SiteSettings(job)
         self.honors_canonical = job.canonical == "honor"
         self._traps = Traps(job)
         # What counts as one site here.
@@ -70,6 +72,8 @@ class Scope:
             return "depth"
         if not self._near(url):
             return "scope"
+        if self.site_settings.is_off(url):
+            return "site_off"
         if self._exclude and self.excluded_by(url) is not None:
             return "exclude"
         if self._health_check_site is not None and site_of(url, self._site_kind) == self._health_check_site:
@@ -85,8 +89,9 @@ class Scope:
         return url in self._seeds
 
     def is_sitemap(self, url: str) -> bool:
-        """Return whether sitemaps are followed and this canonical URL is named like a sitemap."""
-        return self.follows_sitemaps and named_like_one(url)
+        """Return whether this canonical URL is named like a sitemap, or by a rule, and its site's are followed."""
+        settings = self.site_settings
+        return settings.follows_sitemaps(url) and (named_like_one(url) or url in settings.sitemap_urls(url))
 
     def excluded_by(self, url: str) -> str | None:
         """Return the first ``exclude`` that matches a canonical URL, or None."""

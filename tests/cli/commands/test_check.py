@@ -211,6 +211,23 @@ def test_urls_never_make_a_job_bad(tmp_path: Path) -> None:
     assert "\n  delay      0.5 seconds, or what robots.txt asks for if that is more\n" in text
 
 
+def test_the_rule_for_a_site_is_shown_at_each_url_that_it_decides_about(tmp_path: Path) -> None:
+    text = check_job(
+        tmp_path,
+        "[[sites]]\nmatch = ['*.a.test', 'b.test']\ndelay = 5\nsitemaps = true\n"
+        "[[sites]]\nmatch = 'x.a.test'\noff = true",
+        "http://www.a.test/",
+        "http://x.a.test/",
+        "http://c.test/",
+    )
+    rule = "*.a.test, b.test: delay = 5.0, sitemaps = true"
+    assert f"\nsites, of which the most specific match decides about a URL\n  {rule}\n  x.a.test: off = true\n" in text
+    of_url = text.split("\n\nhttp://")
+    assert f"  delay      5 seconds, or what robots.txt asks for if that is more\n  rule       {rule}" in of_url[1]
+    assert "  rule       x.a.test: off = true" in of_url[2]
+    assert "  rule " not in of_url[3]
+
+
 def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
     text = check_job(
         tmp_path,
@@ -221,7 +238,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "x",
     )
     answer: dict[str, Any] = json.loads(text)
-    keys = ["file", "settings", "sinks", "changed", "seeds", "contact_missing", "roles", "records", "urls"]
+    keys = ["file", "settings", "sinks", "changed", "seeds", "contact_missing", "roles", "records", "sites", "urls"]
     assert keys == list(answer)
     assert {
         "scope": "host",
@@ -277,6 +294,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "role": None,
         "follows": True,
         "record_rule": None,
+        "site_rule": None,
     } == first
     assert ("exclude", "scheme") == (second["reason"], third["reason"])
     assert third["canonical"] is None

@@ -21,6 +21,7 @@ from kadcrawl.link.wire.messages import DatedLink
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules, RoleRule
+from kadcrawl.settings.site_rules import SiteRule
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 
@@ -154,6 +155,15 @@ def test_what_a_sitemap_lists_is_followed_like_links(path: str) -> None:
     assert (["/x", "/1", "/3"], (f"{SITE}/x", "http://b.test/y")) == (onward(page), page.links)
     assert (2, None) == (page.outlinks[0].depth, page.failed)
     assert ([], ()) == (onward(page := found(JOB, path, content=LISTED, rules=NAMED)), page.links)
+
+
+def test_a_rule_names_the_sitemaps_of_a_site_in_place_of_its_robots_txt_or_turns_them_off() -> None:
+    named = SiteRule(match=("a.test",), sitemap_urls=(f"{SITE}/map", f"{SITE}/more"))
+    by_rule = Job(seeds=(f"{SITE}/docs/",), scope="prefix", include=("zzz",), sites=(named,))
+    page = found(by_rule, "/map", content=LISTED.replace("/x", "/docs/zzz"), rules=NAMED)
+    assert ["/docs/zzz", "/map", "/more"] == onward(page)
+    off = Job(seeds=(f"{SITE}/",), sitemaps=True, sites=(SiteRule(match=("a.test",), sitemaps=False),))
+    assert ["/a"] == onward(found(off, "/", "/a", rules=NAMED))
 
 
 def test_a_page_is_no_sitemap_by_its_type_or_name_alone() -> None:

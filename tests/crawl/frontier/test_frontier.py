@@ -1,5 +1,6 @@
 """Test the frontier: breadth first, each site at its own pace, in bounded memory, and only in open cells."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -11,7 +12,10 @@ from kadcrawl.crawl.frontier import unproven_quota
 from kadcrawl.crawl.frontier.active_sites import BACK_LEAST_S, HOLD_LEAST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Cell, cell_of, site_hash, url_key
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_rules import SiteRule
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 
@@ -40,7 +44,7 @@ def make_frontier(frontier_store: Store, monkeypatch: pytest.MonkeyPatch) -> Mak
 
     def make(delay_s: float = 1.0, now: float = START, hold: bool = False, **limits: int) -> Frontier:
         """Return a frontier whose cells are all open."""
-        frontier = Frontier(frontier_store, Limits(**limits), delay_s)
+        frontier = Frontier(frontier_store, Limits(**limits), SiteSettings(Job(delay_s=delay_s)))
         for one in CELLS:
             frontier.open(one, now, hold=hold)
         return frontier
@@ -92,6 +96,42 @@ def test_without_a_delay_a_site_gets_several_requests_up_to_its_limit(
     assert [*entries[:3], None] == [frontier.next(START) for _ in range(4)]
     frontier.release(entries[0], START, START)
     assert [entries[3], None] == [frontier.next(START) for _ in range(2)]
+
+
+def test_a_site_has_the_delay_and_the_connections_of_its_rule(frontier_store: Store) -> None:
+    rules = (
+        SiteRule(match=("slow.test",), delay_s=5.0),
+        SiteRule(match=("own.test",), delay_s=0.0, connections=2),
+        SiteRule(match=("wide.test",), delay_s=0.0, connections=12),
+    )
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=2.0, sites=rules)))
+    for cell in CELLS:
+        frontier.open(cell, START, hold=False)
+    feed = Feed(frontier_store, frontier)
+    for site in ("slow.test", "own.test", "wide.test", "other.test"):
+        for _ in range(20):
+            feed(site)
+    first = list(iter(lambda: frontier.next(START), None))
+    assert {"slow.test": 1, "own.test": 2, "wide.test": 12, "other.test": 1} == Counter(entry.site for entry in first)
+    for entry in first:
+        if entry.site in ("slow.test", "other.test"):
+            frontier.release(entry, START, START, answered=True)
+    assert ["other.test"] == [entry.site for entry in iter(lambda: frontier.next(START + 2), None)]
+    assert ["slow.test"] == [entry.site for entry in iter(lambda: frontier.next(START + 5), None)]
+
+
+def test_only_a_delay_beyond_the_rule_of_its_site_is_told_to_the_next_holder(frontier_store: Store) -> None:
+    rules = (SiteRule(match=("slow.test",), delay_s=5.0),)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=1.0, sites=rules)))
+    for cell in CELLS:
+        frontier.open(cell, START, hold=False)
+    feed = Feed(frontier_store, frontier)
+    for site in ("slow.test", "robots.test"):
+        feed(site)
+    frontier.set_delay("robots.test", 5.0, START)
+    told = [clock for cell in CELLS for clock in frontier.clocks(cell, START + 60, 100) or ()]
+    assert [("robots.test", 0.0, 5.0)] == told
+    assert 5.0 == frontier.clock("slow.test", START + 60)[1]
 
 
 def test_sites_do_not_wait_for_each_other(make_frontier: Make, frontier_store: Store) -> None:
@@ -325,7 +365,7 @@ def test_an_entry_that_is_out_can_be_removed_and_still_finish(make_frontier: Mak
 def test_nothing_of_a_closed_cell_is_given_out_and_nothing_is_forgotten(
     make_frontier: Make, frontier_store: Store
 ) -> None:
-    frontier = Frontier(frontier_store, Limits(), 0.0)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=0.0)))
     feed = Feed(frontier_store, frontier)
     first, other = feed("a"), feed("b")
     assert cell_of_site("a") != cell_of_site("b")
@@ -613,7 +653,11 @@ def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(
 ) -> None:
     """Random histories in small windows with few places, judged by the store: no URL is stuck, none is out twice."""
     random = Random(seed)
-    frontier = Frontier(frontier_store, Limits(site_window=2, active_sites_max=3, site_connections_max=2), 0.0)
+    frontier = Frontier(
+        frontier_store,
+        Limits(site_window=2, active_sites_max=3, site_connections_max=2),
+        SiteSettings(Job(delay_s=0.0)),
+    )
     feed = Feed(frontier_store, frontier)
     sites = [f"s{number}" for number in range(12)]
     out: dict[str, FrontierEntry] = {}
@@ -679,7 +723,7 @@ def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(
 
 def test_requests_just_before_the_end_of_a_run_count_as_made_now(frontier_store: Store) -> None:
     """The peer journals only long waits, and its clock may have been wrong."""
-    frontier = Frontier(frontier_store, Limits(), 4.0, began_at=100.0)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=4.0)), began_at=100.0)
     assert (3.0, 4.0) == frontier.clock("a.example", 101.0)
     frontier.learn_clock("a.example", 0.5, 8.0, 101.0)
     assert (0.5, 8.0) == frontier.clock("a.example", 101.0)
@@ -687,7 +731,7 @@ def test_requests_just_before_the_end_of_a_run_count_as_made_now(frontier_store:
 
 
 def test_clocks_of_too_many_sites_are_not_looked_at(frontier_store: Store) -> None:
-    frontier = Frontier(frontier_store, Limits(), 4.0)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=4.0)))
     one = cell_of_site("a.example")
     frontier.open(one, START, hold=False)
     frontier.hold("a.example", START + 5, START)
@@ -696,7 +740,7 @@ def test_clocks_of_too_many_sites_are_not_looked_at(frontier_store: Store) -> No
 
 
 def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(frontier_store: Store) -> None:
-    frontier = Frontier(frontier_store, Limits(), 4.0, began_at=START)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=4.0)), began_at=START)
     frontier.open(cell_of_site("a"), START + 1, hold=False)
     entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None
@@ -708,7 +752,7 @@ def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(frontier_store: S
 @pytest.mark.parametrize("active", [True, False])
 def test_an_unreleased_cell_rests_for_a_moment_even_without_a_delay(frontier_store: Store, active: bool) -> None:
     """A peer that still crawls the cell is about to say so."""
-    frontier = Frontier(frontier_store, Limits(), 0.0)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=0.0)))
     entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None
     if active:
@@ -721,7 +765,7 @@ def test_an_unreleased_cell_rests_for_a_moment_even_without_a_delay(frontier_sto
 
 def test_after_a_restart_a_site_rests_until_its_borrower_has_stopped(frontier_store: Store) -> None:
     """Found by seed 849: an owner back at once asked for a page that its taker was still fetching."""
-    frontier = Frontier(frontier_store, Limits(), 0.0, began_at=START)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=0.0)), began_at=START)
     frontier.open(cell_of_site("a"), START, hold=False)
     entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None

@@ -17,6 +17,7 @@ from kadcrawl.link.wire.messages import DatedLink, Link
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.store import DONE, PENDING, Store
 
 NOW = 1_000_000.0
@@ -61,7 +62,7 @@ def intake_world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Int
     store = Store(tmp_path, 0.0)
     store.begin(1)
     frontier, partitioner, totals, activity = (
-        Frontier(store, Limits(), 0.0),
+        Frontier(store, Limits(), SiteSettings(Job(delay_s=0.0))),
         Partitioner("host", 1),
         Counters(),
         Activity(),
@@ -131,7 +132,7 @@ def test_a_record_of_another_holder_need_not_be_in_scope_but_canonical(
 
 
 def test_a_site_gets_urls_up_to_its_limit_and_seeds_and_records_always(intake_world: IntakeWorld) -> None:
-    intake_world.intake._site_pages_max = 2
+    intake_world.intake._pages_max_of = lambda site: 2
     for url in (INSIDE, INSIDE + "2"):
         intake_world.take(url)
     assert {} == intake_world.counters.left_out
@@ -174,7 +175,7 @@ def test_a_path_gets_queries_up_to_its_limit_and_known_urls_and_seeds(intake_wor
 
 
 def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(intake_world: IntakeWorld) -> None:
-    intake_world.intake._site_pages_max = 1
+    intake_world.intake._pages_max_of = lambda site: 1
     intake_world.intake._path_queries = PathQueries(1)
     for query in "12":
         intake_world.take(f"{INSIDE}?{query}")

@@ -11,7 +11,9 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.recrawl.scheduler import CELL_PENDING_MAX, COPYING_MAX, Recrawling
 from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import Clock
@@ -34,7 +36,7 @@ class SchedulerBench:
             assert entry is not None
             self.store.finish(entry, b"{}\n", visit=self._visit(key, NOW - number))
         self.clock = Clock(loop, NOW)
-        self.frontier = Frontier(self.store, Limits(), 0.0)
+        self.frontier = Frontier(self.store, Limits(), SiteSettings(Job(delay_s=0.0)))
         self.copying = 0
         self.recrawling = Recrawling(
             self.store, self.frontier, Activity(), self.clock, copying=lambda: self.copying, wake=lambda: None

@@ -5,6 +5,7 @@ import pytest
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.settings.job import Job, ScopeKind
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_rules import SiteRule
 
 SEED = "http://www.example.org/docs/intro.html?v=1"
 
@@ -57,6 +58,13 @@ def test_exclude_binds_even_seeds_and_beats_include() -> None:
     assert scope.why_not(SEED, 0) == "exclude"
     assert scope.why_not("http://www.example.org/docs/private", 1) == "exclude"
     assert scope.why_not("http://www.example.org/docs/private/a", 1) is None
+
+
+def test_a_site_that_is_off_is_out_even_for_seeds_and_the_rest_is_not() -> None:
+    rules = (SiteRule(match=("*.a.test",), off=True), SiteRule(match=("b.a.test",), delay_s=1.0))
+    scope = Scope(Job(seeds=("http://c.a.test/",), scope="any", sites=rules))
+    why = [scope.why_not(f"http://{host}/", 0) for host in ("c.a.test", "b.a.test", "c.test")]
+    assert ["site_off", None, None] == why
 
 
 def test_one_match_of_several_includes_is_enough() -> None:

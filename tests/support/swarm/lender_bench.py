@@ -24,7 +24,9 @@ from kadcrawl.link.wire.messages import (
     SiteRecord,
 )
 from kadcrawl.overlay.waves.activity import Activity
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.store import Store
 from sim.loop import SimLoop, world
 
@@ -40,7 +42,9 @@ class LenderBench:
         self.loop = loop
         self.store = Store(directory, 0.0, lambda fds: None)
         self.store.begin(BITS)
-        self.frontier = Frontier(self.store, Limits(site_connections_max=CONNECTIONS), delay_s)
+        self.frontier = Frontier(
+            self.store, Limits(site_connections_max=CONNECTIONS), SiteSettings(Job(delay_s=delay_s))
+        )
         self.frontier.open(CELL, 0.0, hold=False)
         self.lends: list[Lend] = []
         self.fails = False

@@ -38,6 +38,7 @@ from kadcrawl.replication.owner import sync
 from kadcrawl.replication.placement.placement import HOLDERS, OWNER, holders, placement_keys
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING, Store
 from kadcrawl.system.clock import Clock
@@ -98,7 +99,7 @@ class FakePeer:
         self.store.begin(BITS)
         self.overlay = SwarmOverlay(contact)
         activity, partitioner, scope = Activity(), Partitioner("host", BITS), Scope(job)
-        self.frontier = Frontier(self.store, Limits(), DELAY_S)
+        self.frontier = Frontier(self.store, Limits(), SiteSettings(Job(delay_s=DELAY_S)))
         self.intake = Intake(self.store, self.frontier, scope, Counters(), activity, IntakeLimits(), IntakeEvents())
         self.crawler = FakeCrawler()
         self.partitioner = partitioner

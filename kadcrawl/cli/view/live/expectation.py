@@ -13,6 +13,7 @@ from kadcrawl.cli.view.live.sites import SiteReport
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.urls import site_of
 
 PAGES = 1_000
@@ -35,6 +36,7 @@ class Expectation:
     ) -> None:
         """`seeds` are canonical URLs. `limits` are those of each peer. `sees_all` as in `Progress`."""
         self._job = job
+        self._site_settings = SiteSettings(job)
         self._limits = limits
         self._sees_all = sees_all
         self._peers = peers
@@ -59,6 +61,10 @@ class Expectation:
             )
         else:
             yield self._at_pace(f"{_sites(sites)} at {_pace(job.delay_s)}", sites)
+        own = [site for site in self._sites if self._site_settings.delay_s(site) != job.delay_s]
+        if own:
+            shown = f"{own[0]} has its" if len(own) == 1 else f"{_sites(len(own))} have their"
+            yield f"{shown} own delay ([[sites]] of the job file)"
         if self._may_spread:
             yield f"links may lead to more sites (--scope {job.scope}), and each adds its own pace"
 
@@ -69,7 +75,7 @@ class Expectation:
             return
         # A small site among many is not worth the sentence, whatever its robots.txt says.
         matters = (line for number, line in enumerate(report.lines) if not number or line.site in self._sites)
-        slower = [line for line in matters if line.delay_s > job.delay_s]
+        slower = [line for line in matters if line.delay_s > self._site_settings.delay_s(line.site)]
         if slower and not self._delay_told:
             self._delay_told = True
             slowest = max(slower, key=lambda line: line.delay_s)

@@ -14,6 +14,7 @@ from kadcrawl.cli.view.live.sites import SiteReport, reason_for_pace
 from kadcrawl.cli.view.table import ROWS_SHOWN_MAX, peer_columns
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.settings.durations import roughly
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.system.printable import printable
 
 SITES_SHOWN_MAX = 8
@@ -41,8 +42,7 @@ class Picture:
     sites_head: str
     """The head of the table of sites."""
     sites: SiteReport
-    delay_s: float
-    """The job's delay."""
+    site_settings: SiteSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _site_columns(picture: Picture, count: int) -> list[TextColumn]:
     return [
         TextColumn(picture.sites_head, names, is_text=True, least=SITE_COLUMNS_MIN, short_head="sites"),
         TextColumn("URLs left", [f"{line.pending:,}" for line in lines], 4),
-        TextColumn("delay", [reason_for_pace(line, picture.delay_s) for line in lines], 2, is_text=True),
+        TextColumn("delay", [reason_for_pace(line, picture.site_settings) for line in lines], 2, is_text=True),
         TextColumn("answers in", [_seconds(line.request_s) for line in lines], 1),
         TextColumn("at least", [roughly(line.least_s) if line.least_s >= 1 else "" for line in lines], 3),
     ]

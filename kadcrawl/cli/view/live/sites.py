@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kadcrawl.settings.durations import roughly
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.urls import Partition, host_of
 
 if TYPE_CHECKING:
@@ -89,13 +90,15 @@ def merge_reports(reports: Iterable[SiteReport]) -> SiteReport:
     return SiteReport(_by_need(lines), sum(report.active for report in reports) - repeated)
 
 
-def reason_for_pace(line: SiteLine, delay_s: float) -> str:
-    """Return the delay of a site and where it comes from, given the job's delay."""
+def reason_for_pace(line: SiteLine, site_settings: SiteSettings) -> str:
+    """Return the delay of a site and where it comes from."""
     if line.wait_s > line.delay_s + BACK_OFF_LEAST_S:
         return f"back-off, {roughly(line.wait_s)} more"
     if not line.delay_s:
         return "none"
-    return f"{line.delay_s:g} s, {'robots.txt' if line.delay_s > delay_s else '--delay'}"
+    rule = site_settings.rule_of_site(line.site)
+    own = "--delay" if rule is None or rule.delay_s is None else "[[sites]]"
+    return f"{line.delay_s:g} s, {'robots.txt' if line.delay_s > site_settings.delay_s(line.site) else own}"
 
 
 def _of_host(line: SiteLine) -> SiteLine:

@@ -10,6 +10,8 @@ from kadcrawl.cli.view.live.sites import SiteLine, SiteReport
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.site_settings import SiteSettings
 
 ROWS = [
     PeerRow(
@@ -50,7 +52,7 @@ def picture_of(
         page_rates=[float(number % 7) for number in range(60)],
         sites_head="largest and slowest sites",
         sites=SiteReport(sites, len(sites)),
-        delay_s=1.0,
+        site_settings=SiteSettings(Job()),
     )
 
 

@@ -11,6 +11,9 @@ from kadcrawl.cli.view.live.sites import (
     report_sites,
 )
 from kadcrawl.crawl.frontier.site_figures import SiteFigures
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.site_rules import SiteRule
+from kadcrawl.settings.site_settings import SiteSettings
 
 
 def test_the_largest_and_the_slowest_sites_are_picked() -> None:
@@ -57,10 +60,13 @@ def test_the_urls_of_a_host_add_up_where_each_is_a_site() -> None:
         (SiteLine("a", 1, 1.0, 3.0, 0.1), "1 s, --delay"),
         (SiteLine("a", 1, 1.0, 3.1, 0.1), "back-off, 3 s more"),
         (SiteLine("a", 1, 10.0, 12.0, 0.1), "10 s, robots.txt"),
+        (SiteLine("own.test", 1, 5.0, 0.0, 0.1), "5 s, [[sites]]"),
+        (SiteLine("own.test", 1, 6.0, 0.0, 0.1), "6 s, robots.txt"),
         (SiteLine("a", 1, 10.0, 300.0, 0.1), "back-off, 5 min more"),
         (SiteLine("a", 1, 0.0, 0.0, 0.1), "none"),
         (SiteLine("a", 1, 0.0, 40.0, 0.1), "back-off, 40 s more"),
     ],
 )
 def test_a_pace_has_its_reason(line: SiteLine, expected: str) -> None:
-    assert expected == reason_for_pace(line, min(line.delay_s, 1.0))
+    rules = (SiteRule(match=("own.test",), delay_s=5.0),)
+    assert expected == reason_for_pace(line, SiteSettings(Job(delay_s=1.0, sites=rules)))

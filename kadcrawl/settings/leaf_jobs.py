@@ -1,0 +1,17 @@
+"""Says which jobs have leaves, peers without cells that borrow all their work.
+
+Tests: tests/leaf/test_leaf.py
+"""
+
+from kadcrawl.settings.job import Job
+
+
+def why_no_leaf(job: Job) -> str | None:
+    """Return the reason why this job has no leaves, as a sentence for a person, or None if it has."""
+    if job.can_lend:
+        return None
+    return (
+        "a crawl with --max-pages, --max-depth, --recrawl-after or --history bloom has no leaves: only the owner of a "
+        "page knows its share of the page limit, a shorter path to it, and its last visit, and a fingerprint cannot be "
+        "taken back; join without --leaf"
+    )

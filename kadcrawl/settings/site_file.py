@@ -1,0 +1,95 @@
+"""The [[sites]] tables of a job file: rules for single sites, by the names of the job's keys.
+
+`job_file` reads all other keys, and adds the file and the line to an error.
+"""
+
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.settings.site_rules import SiteRule, normal_match
+from kadcrawl.urls import seed
+
+
+class SiteKey(NamedTuple):
+    """The meaning of a key of a [[sites]] table."""
+
+    field: str
+    """Name of the field of `SiteRule`."""
+    type: Any
+    takes: str
+    """Description of a valid value, for the error text."""
+
+
+SITE_KEYS = {
+    "match": SiteKey("match", str | tuple[str, ...], "a host in quotes, or a list of hosts"),
+    "off": SiteKey("off", bool, "true or false"),
+    "delay": SiteKey("delay_s", float, "a number of seconds"),
+    "connections": SiteKey("connections", int, "a whole number of requests"),
+    "max-site-pages": SiteKey("site_pages_max", int, "a whole number of URLs"),
+    "sitemaps": SiteKey("sitemaps", bool | str | tuple[str, ...], "true, false, a URL in quotes, or a list of URLs"),
+}
+"""The keys of a [[sites]] table, in the order of the reference."""
+
+
+def sites(value: object) -> tuple[SiteRule, ...]:
+    """Return the rules of the [[sites]] tables. Raises ConfigError, naming the table by its number and match."""
+    if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
+        raise ConfigError("sites must be tables, each begun by [[sites]] in double brackets")
+    rules = []
+    for number, table in enumerate(value, 1):
+        try:
+            rules.append(_rule(table))
+        except ConfigError as error:
+            match = f" (match {table['match']!r:.60})" if isinstance(table.get("match"), str) else ""
+            raise ConfigError(f"[[sites]] number {number}{match}: {_in_keys(str(error))}") from None
+    return tuple(rules)
+
+
+def keys_of(rule: SiteRule) -> dict[str, Any]:
+    """Return the keys that a table needs for this rule, as it may be shown."""
+    values = {key: getattr(rule, field) for key, (field, _, _) in SITE_KEYS.items()}
+    if rule.sitemap_urls:
+        values["sitemaps"] = rule.sitemap_urls
+    if not rule.off:
+        del values["off"]
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in values.items()
+        if value is not None and value != ()
+    }
+
+
+def _rule(table: dict[str, Any]) -> SiteRule:
+    values: dict[str, Any] = {"match": ()}
+    for key, value in table.items():
+        if key not in SITE_KEYS:
+            near = get_close_matches(key.lower(), SITE_KEYS, 1)
+            meant = f"did you mean {near[0]}?" if near else f"it has {', '.join(SITE_KEYS)}"
+            raise ConfigError(f"there is no key {key!r:.60}; {meant}")
+        values |= _fields(key, value)
+    return SiteRule(**values)
+
+
+def _fields(key: str, value: object) -> dict[str, Any]:
+    """Return the fields of a rule for one key of its table."""
+    field, kind, takes = SITE_KEYS[key]
+    try:
+        typed = msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        raise ConfigError(f"{key} must be {takes}") from None
+    if key == "match":
+        hosts = (typed,) if isinstance(typed, str) else typed
+        return {"match": tuple(dict.fromkeys(map(normal_match, hosts)))}
+    if key == "sitemaps" and not isinstance(typed, bool):
+        urls = (typed,) if isinstance(typed, str) else typed
+        return {"sitemap_urls": tuple(dict.fromkeys(map(seed, urls)))}
+    return {field: typed}
+
+
+def _in_keys(sentence: str) -> str:
+    for key, (field, _, _) in SITE_KEYS.items():
+        sentence = sentence.replace(field, key)
+    return sentence

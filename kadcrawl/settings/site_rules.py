@@ -1,0 +1,158 @@
+"""The rules of a job for single sites: `SiteRule`, and the matches that say for which hosts a rule holds.
+
+A match is a host (``example.org``), a host with its port (``example.org:8080``), a host and all hosts below it
+(``*.example.org``), or every host (``*``). The rule with the most specific match decides alone: a port before a host, a
+host before a star, and a longer star before a shorter star. So the order of rules has no meaning, and a rule takes
+nothing from another rule. A setting that a rule leaves out is that of the job. Rules travel to every peer with their
+job, so they are bounded, and checked wherever they come from. `site_settings` applies them.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.settings.limits import require
+from kadcrawl.urls import Partition, canonical, is_canonical, site_of
+
+SITES_MAX = 1_000
+"""Limit on the site rules of a job."""
+MATCHES_MAX = 10_000
+"""Limit on the matches of all site rules of a job. Each may have 259 characters, and a job fits one message."""
+MATCHES_CHARS_MAX = 200_000
+"""Limit on the characters of all matches and URLs of the site rules of a job."""
+CONNECTIONS_MAX = 64
+"""Limit on the requests in flight to one site, which is that of one peer (`Limits.fetches_max`)."""
+SITEMAPS_MAX = 100
+"""Limit on the sitemaps that one rule names."""
+PAGES_MAX = 2**53
+"""Limit on a number of pages, for which messages and files have room."""
+EVERY = "*"
+
+_HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteRule:
+    """A rule for the hosts of its matches. Raises ConfigError for a value out of its limits."""
+
+    match: tuple[str, ...]
+    """Hosts for which the rule holds: a host, a host with its port, `*.` and a domain, or `*` for every host.
+
+    `*.example.org` holds for example.org and all hosts below it. Of several rules the most specific match decides
+    alone."""
+    off: bool = False
+    """True to leave these hosts out of the crawl, as seeds as well."""
+    delay_s: float | None = None
+    """Seconds between two requests to the site, 0 to 86,400, in place of the job's delay.
+
+    A robots.txt may ask for more."""
+    connections: int | None = None
+    """Limit on the requests in flight to the site, 1 to 64, of all peers together. It needs a delay of 0."""
+    site_pages_max: int | None = None
+    """Limit on the URLs of the site, 1 or more, in place of the job's limit."""
+    sitemaps: bool | None = None
+    """True to follow the sitemaps of these hosts, False to follow none."""
+    sitemap_urls: tuple[str, ...] = ()
+    """Canonical URLs of the sitemaps of these hosts, in place of those that their robots.txt names."""
+
+    def __post_init__(self) -> None:
+        require(len(self.match) > 0, "match is missing: a host, such as 'example.org' or '*.example.org'")
+        for match in self.match:
+            check_match(match)
+        for name, least, most, unit in _RANGES:
+            value = getattr(self, name)
+            require(value is None or least <= value <= most, f"{name} must be from {least} to {most}{unit}")
+        require(len(self.sitemap_urls) <= SITEMAPS_MAX, f"a rule names at most {SITEMAPS_MAX} sitemaps")
+        for url in self.sitemap_urls:
+            require(is_canonical(url), "sitemaps must be canonical URLs, as urls.seed makes them")
+        require(self.sitemaps is not False or not self.sitemap_urls, "sitemaps cannot be false and name URLs")
+        idle = [name for name in _SETTINGS if self.off and getattr(self, name) not in (None, ())]
+        require(not idle, f"{' and '.join(idle)} would do nothing, as off leaves the site out of the crawl")
+        useful = self.off or any(getattr(self, name) not in (None, ()) for name in _SETTINGS)
+        require(useful, "a rule must say something of its sites, such as delay = 5 or off = true")
+
+    @property
+    def is_exact(self) -> bool:
+        """True if the rule holds for single hosts only."""
+        return not any(match.startswith("*") for match in self.match)
+
+    @property
+    def label(self) -> str:
+        """The matches in a few words, for a person."""
+        more = len(self.match) - 3
+        return ", ".join(self.match[:3]) + (f" and {more} more" if more > 0 else "")
+
+
+_SETTINGS = tuple(entry.name for entry in fields(SiteRule) if entry.name not in ("match", "off"))
+"""Fields that would do nothing for a site that is left out."""
+_RANGES = (
+    ("delay_s", 0, 86_400, " seconds"),
+    ("connections", 1, CONNECTIONS_MAX, ""),
+    ("site_pages_max", 1, PAGES_MAX, ""),
+)
+
+
+def check_match(match: str) -> None:
+    """Raise ConfigError, saying what would do, unless this is a match in the form that `normal_match` returns."""
+    if match == EVERY or (match.startswith("*.") and _HOST.fullmatch(match[2:]) and not _is_address(match[2:])):
+        return
+    url = canonical(f"http://{match}/") if "*" not in match and len(match) <= 300 else None
+    if url is None or site_of(url, "host") != match:
+        raise ConfigError(
+            f"match {match!r:.60} is no host: it looks like example.org, example.org:8080, *.example.org, or * for all"
+        )
+
+
+def normal_match(text: str) -> str:
+    """Return a match that a person typed in the spelling of canonical URLs. Raises ConfigError for any other text."""
+    text = text.strip().lower()
+    if any(sign in text for sign in "/@?#"):
+        raise ConfigError(f"match {text!r:.60} must be a host without a scheme or a path, such as example.org")
+    star = "*." if text.startswith("*.") else ""
+    url = canonical(f"http://{text.removeprefix(star)}/") if text != EVERY and len(text) <= 300 else None
+    match = text if url is None else star + site_of(url, "host")
+    check_match(match)
+    return match
+
+
+def check_sites(sites: Sequence[SiteRule], delay_s: float, partition: Partition, history: str) -> None:
+    """Raise ConfigError if these rules are too many, contradict each other, or cannot go with the rest of the job."""
+    require(len(sites) <= SITES_MAX, f"a job has at most {SITES_MAX} sites")
+    seen: dict[str, int] = {}
+    chars = 0
+    for number, rule in enumerate(sites, 1):
+        for match in rule.match:
+            chars += len(match)
+            before = seen.setdefault(match, number)
+            require(before == number, f"sites {before} and {number} both match {match}; make one rule of them")
+        chars += sum(map(len, rule.sitemap_urls))
+        require(
+            rule.connections is None or not (delay_s if rule.delay_s is None else rule.delay_s),
+            f"connections of site {rule.label} need delay = 0 in the same rule: a site with a delay has one request in "
+            "flight",
+        )
+        if rule.site_pages_max is not None:
+            _check_site_pages(rule, partition, history)
+    require(len(seen) <= MATCHES_MAX, f"the sites of a job have at most {MATCHES_MAX} matches")
+    require(chars <= MATCHES_CHARS_MAX, f"the sites of a job have at most {MATCHES_CHARS_MAX} characters")
+
+
+def _check_site_pages(rule: SiteRule, partition: Partition, history: str) -> None:
+    require(
+        partition != "url" and history != "bloom",
+        f"site_pages_max of site {rule.label} cannot go with partition url, nor with history bloom, where no peer "
+        "counts the URLs of a host; use partition host and history exact",
+    )
+    for match in rule.match if partition == "domain" else ():
+        host = match.removeprefix("*.")
+        domain = host if match == EVERY else site_of(f"http://{host}/", "domain")
+        require(
+            host == domain,
+            f"site_pages_max of site {match} cannot go with partition domain, where all URLs of {domain} are counted "
+            f"together; match {domain}",
+        )
+
+
+def _is_address(host: str) -> bool:
+    return host.rpartition(".")[2].isdecimal()

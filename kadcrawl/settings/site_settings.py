@@ -1,0 +1,80 @@
+"""The settings of each site, by the job and its site rules. A decision: no I/O, no clock.
+
+A lookup takes as many steps as the host has labels, however many rules there are. A site is named as `urls.site_of`
+names it, by a host, a registered domain, or a URL. With partition `domain` the hosts of a domain share one clock: the
+clock has the delay of the host that was asked last, and before the first request that of the rule for the domain.
+"""
+
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.site_rules import EVERY, SiteRule
+from kadcrawl.urls import site_of
+
+
+class SiteSettings:
+    """The settings of all sites of one job."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._by_match = {match: rule for rule in job.sites for match in rule.match}
+        self._every = self._by_match.get(EVERY)
+
+    def rule(self, url: str) -> SiteRule | None:
+        """Return the rule with the most specific match for a canonical URL, or None if the job alone decides."""
+        return self._rule(site_of(url, "host")) if self._by_match else None
+
+    def rule_of_site(self, site: str) -> SiteRule | None:
+        """Return the rule with the most specific match for a site of any partition, or None."""
+        return self.rule(site) if "://" in site else self._rule(site)
+
+    def delay_s(self, site: str) -> float:
+        """Return the least seconds between two requests to a site."""
+        rule = self.rule_of_site(site)
+        return self._job.delay_s if rule is None or rule.delay_s is None else rule.delay_s
+
+    @property
+    def delay_max_s(self) -> float:
+        """The longest delay of any site, without those that a robots.txt asks for."""
+        return max(self._job.delay_s, *(rule.delay_s or 0.0 for rule in self._job.sites), 0.0)
+
+    def connections(self, site: str) -> int | None:
+        """Return the limit on the requests in flight to a site, or None if it has no limit of its own."""
+        rule = self.rule_of_site(site)
+        return None if rule is None else rule.connections
+
+    def pages_max(self, site: str) -> int | None:
+        """Return the limit on the URLs of a site, or None for no limit."""
+        rule = self.rule_of_site(site)
+        return self._job.site_pages_max if rule is None or rule.site_pages_max is None else rule.site_pages_max
+
+    def is_off(self, url: str) -> bool:
+        """Return whether a rule leaves the site of a canonical URL out of the crawl."""
+        rule = self.rule(url)
+        return rule is not None and rule.off
+
+    def follows_sitemaps(self, url: str) -> bool:
+        """Return whether the sitemaps of the host of a canonical URL are followed."""
+        rule = self.rule(url)
+        if rule is None or (rule.sitemaps is None and not rule.sitemap_urls):
+            return self._job.sitemaps
+        return rule.sitemaps is not False
+
+    def sitemap_urls(self, url: str) -> tuple[str, ...]:
+        """Return the sitemaps that a rule names for the host of a canonical URL."""
+        rule = self.rule(url)
+        return () if rule is None else rule.sitemap_urls
+
+    def _rule(self, authority: str) -> SiteRule | None:
+        """Return the rule for a host with or without its port."""
+        if not (rules := self._by_match):
+            return None
+        if (rule := rules.get(authority)) is not None:
+            return rule
+        host, colon, port = authority.rpartition(":")
+        if colon and port.isdecimal() and (rule := rules.get(host)) is not None:
+            return rule
+        name = host if colon and port.isdecimal() else authority
+        while name:
+            if (rule := rules.get(f"*.{name}")) is not None:
+                return rule
+            name = name.partition(".")[2]
+        return self._every
