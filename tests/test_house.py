@@ -25,7 +25,7 @@ CONVERSATIONS = {
     "cli": "ask exits run",
     "cli.commands": "control crawl doctor export join rekey run_peer start",
     "cli.doctor": "checkup directory_probes helper_probes network_probes",
-    "cli.local": "child_main child_process salvage supervisor",
+    "cli.local": "child_main child_process resting salvage supervisor",
     "cli.view": "progress saved_page",
     "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch",
     "crawl.content": "record_extractor",

@@ -17,6 +17,7 @@ from kadcrawl.cli.commands.export import export
 from kadcrawl.cli.commands.join import join
 from kadcrawl.cli.commands.rekey import rekey
 from kadcrawl.cli.commands.start import start
+from kadcrawl.cli.commands.summary import summary
 from kadcrawl.cli.commands.train import train
 from kadcrawl.cli.keys import keygen
 from kadcrawl.version import VERSION
@@ -49,7 +50,7 @@ def main() -> None:
 
 
 main.section("Crawl", crawl, start, join)
-main.section("Look and steer", status, add, pause, resume, leave, stop)
+main.section("Look and steer", status, summary, add, pause, resume, leave, stop)
 main.section("Before and after a crawl", check, doctor, export, train)
 main.section("Keys", keygen, rekey)
 main.section("Shell", completion)

@@ -21,6 +21,10 @@ ANOTHER = "--peer HOST:PORT asks any other peer of the swarm"
 Expected = TypeVar("Expected", bound=Message)
 
 
+class NotRunningError(ConfigError):
+    """No peer of a directory can be asked: none is up, or the directory is a leaf's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The peers that a command may ask, and the key. The first peer that is up answers."""
@@ -48,7 +52,7 @@ class Asked:
             which = f"none of the {len(self.addresses)} peers of {self.data} is up"
         else:
             which = f"the peer of {self.data} is not up; it listened at {shown(self.addresses[0])}"
-        raise ConfigError(f"{which}. The command that started it goes on with it; {ANOTHER}") from why
+        raise NotRunningError(f"{which}. The command that started it goes on with it; {ANOTHER}") from why
 
 
 def targets(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
@@ -64,6 +68,7 @@ def targets(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
         why = f"there is no {data}: --data names the directory of a peer on this machine, or of a crawl"
     elif any((data / name).exists() for name in (JOURNAL, PEER_KEY)):
         why = f"{data} is of a leaf, which listens nowhere and cannot be asked, nor told to leave but by Ctrl-C"
+        raise NotRunningError(f"{why}. {ANOTHER}")
     else:
         why = f"{data} holds no peer: --data names the directory of one on this machine, or of a crawl"
     raise ConfigError(f"{why}. {ANOTHER}")

@@ -226,12 +226,13 @@ SUMMARY = Format(
     "Summary",
     (
         "`kadcrawl crawl --summary FILE` writes the figures of the whole crawl into FILE when it ends, as one JSON "
-        "object. They count everything since the directory was made, except `seconds`.",
+        "object. They count everything since the directory was made, except `seconds`. "
+        "`kadcrawl summary --json` prints them at any time.",
     ),
     {
         Summary: _TOTALS
         | {
-            "seconds": FieldNotes(12.5, form=AT_LEAST_0),
+            "seconds": FieldNotes(12.5, "in `kadcrawl summary`, which ends no run", AT_LEAST_0),
             "peers": FieldNotes([{"id": _ID, "pages": 30, "urls": 32}]),
             "failed_examples": FieldNotes(
                 {"http_404": "https://example.org/gone"}, form={"additionalProperties": {"type": "string"}}
@@ -268,7 +269,7 @@ STATUS = Format(
     "Status",
     (
         "`kadcrawl status --json` prints the state of the swarm: one JSON object. It has the figures of the summary, "
-        "and a description of each peer.",
+        "and a description of each peer. If no peer of `--data` runs, the figures come from the journals there.",
     ),
     {
         SwarmFigures: _TOTALS

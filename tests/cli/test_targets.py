@@ -80,7 +80,7 @@ async def test_leave_returns_when_the_peer_is_gone(tmp_path: Path) -> None:
     run = await kadcrawl("leave", "--data", str(tmp_path / "two"))
     assert (0, "the peer has left\n") == (run.code, run.out), run
     assert "it finishes what is under way and hands its range over" in run.err
-    gone = await kadcrawl("status", "--data", str(tmp_path / "two"))
+    gone = await kadcrawl("pause", "--data", str(tmp_path / "two"))
     assert "is not up" in gone.err, "nobody listens there any more"
     async with asyncio.timeout(60):
         assert 0 == await two.wait()

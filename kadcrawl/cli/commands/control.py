@@ -37,10 +37,16 @@ ITSELF, ANSWER_S = 0, 10.0
 @cloup.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @told
 def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:
-    """Show the state of the swarm, peer by peer."""
+    """Show the state of the swarm, peer by peer.
+
+    If no peer of --data runs, the figures come from the directory.
+    """
+    from kadcrawl.cli.swarm_figures import swarm_figures
     from kadcrawl.cli.view.status import show
 
-    show(_targets(peer, data, key_file).ask(GetStatus(), Status), as_json)
+    found = swarm_figures(peer, data, key_file)
+    show(found.status, as_json)
+    found.say_source()
     return DONE
 
 

@@ -18,17 +18,16 @@ from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_inse
 from kadcrawl.cli.local.directory_check import check_for_crawl
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm, peers_of
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
-from kadcrawl.cli.options import ALLOW_NETWORK, DATA, make_job, make_sinks, networks_of
+from kadcrawl.cli.options import ALLOW_NETWORK, DATA, is_given, make_job, make_sinks, networks_of
 from kadcrawl.cli.run import run
 from kadcrawl.cli.targets import peer_directories
 from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import (
-    LINES_COMPARED_MAX,
     Summary,
     ended_by_budget,
+    figures_line,
     limits_met,
-    reasons,
     unfinished_summary,
 )
 from kadcrawl.errors import ConfigError
@@ -66,7 +65,8 @@ def crawl(
 
     Each peer writes WARC files and pages.jsonl below DATA/peer-N, and records.jsonl if the job file has [[records]]. A
     hook that the job file names is imported from the current directory or the installed packages. Ctrl-C finishes what
-    is under way and exits. The same command on the same --data goes on where it stopped, after a crash as well.
+    is under way and exits. The same command on the same --data goes on where it stopped, after a crash as well. Without
+    URLs a crawl goes on with the seeds and the settings of its --data.
 
     If peers die, the others go on with what the dead had, unless two of the three holders of a URL die at the same
     moment. --respawn starts the dead again. If all die, all are started again, three times within an hour. While less
@@ -81,10 +81,13 @@ def crawl(
                11  interrupted
     """
     check_for_crawl(data)
-    first = data / f"peer-{min(peers_of(data), default=1)}"
+    known = peers_of(data)
+    first = data / f"peer-{min(known, default=1)}"
     seeds, job = make_job(urls, options, first)
     if not seeds:
-        raise click.UsageError("Missing argument 'URL...': a crawl begins with one, or with the seeds in a --job FILE")
+        first, seeds = _begun(data)
+        _, job = make_job(seeds, options, first)
+        peers = peers if is_given("peers") else max(1, len(known))
     plan = CrawlPlan(
         seeds=seeds,
         job=job,
@@ -108,6 +111,23 @@ def crawl(
     return _exit_code(result, interrupted=swarm.interrupted, whole=whole)
 
 
+def _begun(data: Path) -> tuple[Path, list[str]]:
+    """Return the directory of a peer with the crawl to go on with, and its seeds. Raises UsageError without any."""
+    if peers_of(data):
+        from kadcrawl.cli.local.resting import job_of, resting_peers  # Not at the top: it loads the whole peer.
+
+        found = [peer for peer in resting_peers(data) if peer.directory != data]
+        job = job_of(found)
+        if job is not None and job.seeds:
+            seeds = f"{len(job.seeds)} seed" + ("s" if len(job.seeds) != 1 else "")
+            click.echo(f"kadcrawl: going on with the crawl in {data}, which has {seeds}", err=True)
+            return found[0].directory, [*job.seeds]
+    raise click.UsageError(
+        "Missing argument 'URL...': a crawl begins with one, or with the seeds in a --job FILE, or goes on with those "
+        f"of its --data, and {data} holds no crawl"
+    )
+
+
 async def _crawl(plan: CrawlPlan, progress: Progress) -> tuple[LocalSwarm, Summary]:
     swarm = LocalSwarm(plan, progress)
     return swarm, await swarm.run()
@@ -116,18 +136,8 @@ async def _crawl(plan: CrawlPlan, progress: Progress) -> tuple[LocalSwarm, Summa
 def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, interrupted: bool) -> None:
     """Print the last lines of a crawl: its figures, why it is not whole, limits, failures, results, advice."""
     data, job = plan.data, plan.job
-    failed = sum(result.urls_failed.values())
-    why = f": {reasons(result.urls_failed)}" if failed else ""
-    at_least = "at least " if result.urls_done > LINES_COMPARED_MAX else ""
-    records = "" if result.records is None else f"{result.records} records, "
-    if result.record_errors:
-        records += f"{result.record_errors} record_errors, "
-    click.echo(
-        f"{result.pages} pages, {result.bytes / 1e6:.1f} MB, {records}"
-        f"{result.urls_done} of {result.urls_found} URLs done ({failed} failed{why}),"
-        f" {at_least}{result.duplicates} fetched twice, {result.seconds:.1f} s; below {data}/"
-    )
-    if result.seconds >= LONG_RUN_S:
+    click.echo(f"{figures_line(result)}; below {data}/")
+    if result.seconds is not None and result.seconds >= LONG_RUN_S:
         click.echo(f"this run took {roughly(result.seconds)}")
     endings = () if interrupted else unfinished_summary(result, job)
     for sentence in (*endings, *limits_met(result.links_left_out)):

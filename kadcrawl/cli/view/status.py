@@ -111,8 +111,9 @@ def show(answer: Status, as_json: bool) -> None:
     if state == "crawling" and len(waiting) == 1 and waiting == states:
         state = state_text(next(iter(waiting)))  # Nobody crawls, and all for the same reason.
     due_s = next_due_s(answer.answer.rows)
-    if states == {PeerState.RESTING}:
-        state = state_text(PeerState.RESTING)
+    for every in (PeerState.RESTING, PeerState.NOT_RUNNING):
+        if states == {every}:
+            state = state_text(every)
     pending = sum(row.pending for row in answer.answer.rows)
     if as_json:
         with_records = summary.records is not None
@@ -138,7 +139,7 @@ def show(answer: Status, as_json: bool) -> None:
         click.echo(f"{summary.records} records{errors}")
     if due_s is not None:
         click.echo(f"the next page is due {'now' if due_s < 1 else f'in {roughly(due_s)}'}")
-    if answer.job.history == "bloom":
+    if answer.job.history == "bloom" and states != {PeerState.NOT_RUNNING}:  # A directory does not count them.
         fingerprints = sum(row.fingerprints for row in answer.answer.rows)
         click.echo(
             f"{fingerprints} fingerprints of finished URLs are kept, with copies; by them one unknown URL in "

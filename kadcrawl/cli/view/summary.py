@@ -81,8 +81,8 @@ class Summary:
     """Lines of records.jsonl, or None if the job has no records."""
     record_errors: int | None
     """Pages whose hook or selectors failed, so that they have no records. None if the job has no records."""
-    seconds: float
-    """Seconds of this run."""
+    seconds: float | None
+    """Seconds of this run. None if no run has just ended."""
     peers: list[PeerSummary]
     """The figures of each peer, in the order of IDs."""
     failed_examples: dict[str, str] = field(default_factory=dict)
@@ -92,10 +92,12 @@ class Summary:
         figures = asdict(self)
         if self.records is None:
             del figures["records"], figures["record_errors"]
+        if self.seconds is None:
+            del figures["seconds"]
         return figures
 
 
-def add_up(rows: Iterable[PeerRow], seconds: float, job: Job) -> Summary:
+def add_up(rows: Iterable[PeerRow], seconds: float | None, job: Job) -> Summary:
     """Return the summary of these peers, which crawl this job."""
     rows = sorted(rows, key=lambda row: row.contact.id)
     failed: Counter[str] = Counter()
@@ -118,8 +120,24 @@ def add_up(rows: Iterable[PeerRow], seconds: float, job: Job) -> Summary:
         unchanged=sum(row.counters.unchanged for row in rows),
         records=sum(row.counters.records for row in rows) if job.records else None,
         record_errors=sum(row.counters.record_errors for row in rows) if job.records else None,
-        seconds=round(seconds, 3),
+        seconds=None if seconds is None else round(seconds, 3),
         peers=[PeerSummary(row.contact.id.hex(), row.counters.pages, row.counters.urls) for row in rows],
+    )
+
+
+def figures_line(summary: Summary) -> str:
+    """Return the figures of a crawl in one line, without its end."""
+    failed = sum(summary.urls_failed.values())
+    why = f": {reasons(summary.urls_failed)}" if failed else ""
+    at_least = "at least " if summary.urls_done > LINES_COMPARED_MAX else ""
+    records = "" if summary.records is None else f"{summary.records} records, "
+    if summary.record_errors:
+        records += f"{summary.record_errors} record_errors, "
+    seconds = "" if summary.seconds is None else f", {summary.seconds:.1f} s"
+    return (
+        f"{summary.pages} pages, {summary.bytes / 1e6:.1f} MB, {records}"
+        f"{summary.urls_done} of {summary.urls_found} URLs done ({failed} failed{why}),"
+        f" {at_least}{summary.duplicates} fetched twice{seconds}"
     )
 
 

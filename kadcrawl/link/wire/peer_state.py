@@ -48,6 +48,8 @@ class PeerState(StrEnum):
     """The peer is gone, and still shown for its figures."""
     DIED = "died"
     """The process of a peer of a local crawl died. Only its parent reports this state."""
+    NOT_RUNNING = "not_running"
+    """No process runs the peer. Only a command that reads the peer's directory reports this state."""
 
 
 STATE_TEXTS: dict[PeerState, str] = {
@@ -69,6 +71,7 @@ STATE_TEXTS: dict[PeerState, str] = {
     PeerState.LEAVING: "leaving",
     PeerState.LEFT: "left",
     PeerState.DIED: "died",
+    PeerState.NOT_RUNNING: "not running",
 }
 """The words in which a person reads each state, in the status, in its JSON and in the summary."""
 LEAF_PREFIX = "leaf: "

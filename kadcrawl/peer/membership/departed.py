@@ -44,7 +44,7 @@ class DepartedPeers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = {departed.contact.id: departed for departed in _decoded(store.meta.get("departed"))}
+        self._kept = {departed.contact.id: departed for departed in journaled_departed(store.meta.get("departed"))}
 
     def keep(self, departed: Iterable[Departed]) -> None:
         """Keep these counters too. Of one peer, and of too many peers, those with more pages stay."""
@@ -58,20 +58,7 @@ class DepartedPeers:
 
     def rows(self) -> list[PeerRow]:
         """Return their rows for a census."""
-        return [
-            PeerRow(
-                contact=one.contact,
-                state=PeerState.LEFT,
-                pending=0,
-                in_flight=0,
-                uptime_s=0,
-                counters=one.counters,
-                allowance=0,
-                granted=0,
-                hosted_leaf=is_leaf(one.contact),
-            )
-            for one in self._kept.values()
-        ]
+        return [departed_row(one) for one in self._kept.values()]
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handler of each message type."""
@@ -126,7 +113,22 @@ def _pages(departed: Departed) -> int:
     return departed.counters.pages
 
 
-def _decoded(journaled: bytes | None) -> list[Departed]:
+def departed_row(departed: Departed) -> PeerRow:
+    """Return the row of a departed peer for a census."""
+    return PeerRow(
+        contact=departed.contact,
+        state=PeerState.LEFT,
+        pending=0,
+        in_flight=0,
+        uptime_s=0,
+        counters=departed.counters,
+        allowance=0,
+        granted=0,
+        hosted_leaf=is_leaf(departed.contact),
+    )
+
+
+def journaled_departed(journaled: bytes | None) -> list[Departed]:
     """Return the journaled peers, or none if another version wrote them, as they are dispensable."""
     try:
         return msgspec.msgpack.decode(journaled, type=list[Departed]) if journaled else []

@@ -1,0 +1,58 @@
+"""`kadcrawl summary`: the last lines of a crawl, from its directory or from its running peers.
+
+Tests: tests/cli/test_command_resting.py
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import cloup
+
+from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.keys import peer_options
+from kadcrawl.cli.options import is_given
+from kadcrawl.cli.swarm_figures import swarm_figures
+from kadcrawl.cli.targets import directories, peer_directories
+from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
+from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
+from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, add_up, figures_line, limits_met
+
+
+@cloup.command()
+@peer_options("Any peer of the swarm.")
+@cloup.option("--json", "as_json", is_flag=True, help="Print JSON, as crawl --summary writes it.")
+@told
+def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:
+    """Print the figures of a crawl, its failures, its results and what to do next.
+
+    A running peer is asked, of the whole swarm. If no peer of --data runs, the figures come from the directory.
+    """
+    found = swarm_figures(peer, data, key_file)
+    rows, job = found.status.answer.rows, found.status.job
+    result = add_up(rows, None, job)
+    logs = [directory for directory in directories(data) if directory.is_dir() and not is_given("peer")]
+    if result.urls_done <= LINES_COMPARED_MAX and peer_directories(data) and logs:
+        read = PageLogs(logs)
+        result = replace(result, duplicates=read.repeats, failed_examples=read.failed_examples)
+    elif logs:
+        result = replace(result, failed_examples=by_counted_reason(examples_at_the_ends(logs)))
+    if as_json:
+        click.echo(json.dumps(result.as_json(), indent=2))
+    else:
+        pending = sum(row.pending for row in rows)
+        click.echo(f"{figures_line(result)}, {pending} pending{f'; below {data}/' if logs else ''}")
+        for sentence in limits_met(result.links_left_out):
+            click.echo(sentence)
+        end = CrawlEnd(
+            data=data,
+            peers=peer_directories(data) or logs,
+            failed=result.urls_failed,
+            examples=result.failed_examples,
+            record_errors=result.record_errors or 0,
+        )
+        for line in last_lines(end):
+            click.echo(line)
+    found.say_source()
+    return DONE

@@ -1,0 +1,138 @@
+"""The figures of a directory whose peers do not run, from their journals, for the status, the summary and a new start.
+
+Each URL is in the journals of up to three peers. So the pending URLs of a cell count once: at the peer of the directory
+that is nearest to the cell, which owned the cell unless a peer from elsewhere did.
+
+Tests: tests/cli/test_command_resting.py
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from kadcrawl.cli.targets import address_of, directories
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.errors import KadcrawlError
+from kadcrawl.keys import ID_BYTES, Cell, anchor
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.leave_messages import Departed
+from kadcrawl.link.wire.messages import (
+    COUNT_MAX,
+    LONG_S_MAX,
+    Contact,
+    PeerCounters,
+    PeerRow,
+    Status,
+    SwarmStatus,
+    Tally,
+)
+from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.members.key_file import read_secret
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.peer.membership.departed import departed_row, each_once, journaled_departed
+from kadcrawl.settings.job import Job
+from kadcrawl.store.journal import UNREADABLE
+from kadcrawl.system.file_names import JOURNAL, PEER_KEY
+
+NO_ADDRESS = ("127.0.0.1", 1)
+"""The address of a peer whose file of that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestingPeer:
+    """The journal of one peer."""
+
+    directory: Path
+    job: Job
+    contact: Contact
+    counters: PeerCounters
+    pending: dict[Cell, int]
+    """Pending URLs of each cell that the peer holds, copies included."""
+    due: float | None
+    """Wall-clock second at which the first page is due again, or None."""
+    departed: Sequence[Departed]
+
+
+def resting_peers(data: Path) -> list[RestingPeer]:
+    """Return the peers whose journals are in this directory or below it. Unreadable journals are left out."""
+    found = (_read(directory) for directory in directories(data) if (directory / JOURNAL).exists())
+    return [peer for peer in found if peer is not None]
+
+
+def job_of(peers: Iterable[RestingPeer]) -> Job | None:
+    """Return the job of these peers with the seeds of all, or None without a peer."""
+    jobs = [peer.job for peer in peers]
+    if not jobs:
+        return None
+    return replace(jobs[0], seeds=tuple(dict.fromkeys(url for job in jobs for url in job.seeds)))
+
+
+def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
+    """Return the status of a swarm of these peers, none of which runs. `now` is a wall-clock second."""
+    pending = _owned(peers, job.cell_bits)
+    rows = [
+        PeerRow(
+            contact=peer.contact,
+            state=PeerState.NOT_RUNNING,
+            pending=min(pending.get(peer.contact.id, 0), COUNT_MAX),
+            in_flight=0,
+            uptime_s=0,
+            counters=peer.counters,
+            allowance=0,
+            granted=0,
+            due_s=None if peer.due is None else min(max(0.0, peer.due - now), LONG_S_MAX),
+        )
+        for peer in peers
+    ]
+    departed = (departed_row(one) for peer in peers for one in peer.departed)
+    tally = Tally(len(rows), bytes(16), sum(row.pending for row in rows), 0, 0)
+    return Status(job, SwarmStatus(tally, each_once([*rows, *departed])), ended=False, paused=False)
+
+
+def _owned(peers: Sequence[RestingPeer], cell_bits: int) -> Counter[bytes]:
+    """Return the pending URLs of the cells that each peer owned among these peers, by its ID."""
+    nearest: dict[Cell, RestingPeer] = {}
+    for peer in peers:
+        for cell in peer.pending:
+            known, at = nearest.get(cell), anchor(cell, cell_bits)
+            if known is None or peer.contact.number ^ at < known.contact.number ^ at:
+                nearest[cell] = peer
+    pending: Counter[bytes] = Counter()
+    for cell, peer in nearest.items():
+        pending[peer.contact.id] += peer.pending[cell]
+    return pending
+
+
+def _read(directory: Path) -> RestingPeer | None:
+    path = (directory / JOURNAL).absolute()
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as journal:
+            meta: dict[str, bytes] = dict(journal.execute("SELECT name, value FROM meta WHERE typeof(value)='blob'"))
+            cells = dict(journal.execute("SELECT cell, pending FROM cell WHERE typeof(pending)='integer'"))
+            (due,) = journal.execute("SELECT min(due) FROM visit WHERE due>=0").fetchone()
+        job = msgspec.json.decode(meta["job"], type=Job)
+        return RestingPeer(
+            directory=directory,
+            job=job,
+            contact=_contact(directory, meta),
+            counters=Counters.from_bytes(meta.get("totals")).to_wire(),
+            pending={Cell(cell): count for cell, count in cells.items() if 0 <= cell < 1 << job.cell_bits},
+            due=due if isinstance(due, float) else None,
+            departed=journaled_departed(meta.get("departed")),
+        )
+    except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, KeyError, TypeError):
+        return None
+
+
+def _contact(directory: Path, meta: dict[str, bytes]) -> Contact:
+    """Return the contact under which others knew the peer. A leaf has no address."""
+    if len(node_id := meta.get("node_id", b"")) == ID_BYTES:
+        return Contact(node_id, *(address_of(directory) or NO_ADDRESS))
+    if (directory / PEER_KEY).exists():
+        return leaf_contact(PeerKey(read_secret(directory / PEER_KEY)).id)
+    return leaf_contact(meta["leaf_id"])

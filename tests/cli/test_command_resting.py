@@ -1,0 +1,132 @@
+"""Test that a directory whose crawl does not run answers the status and the summary, and goes on without URLs."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from tests.support.sites.web import Web, html, slow
+from tests.support.swarm.command import (
+    Run,
+    children,
+    crawl,
+    ended,
+    finished,
+    joinable,
+    joined,
+    kadcrawl,
+    start,
+    until,
+)
+
+PAGES = 60
+
+
+def serve(site: Web, seconds: float = 0.0) -> None:
+    """Serve a page that links to others, and one that is not there."""
+
+    def page(request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/":
+            return html(*(f"/{number}" for number in range(PAGES)), "/gone")
+        return web.Response(status=404) if request.path == "/gone" else html()
+
+    site.fallback = slow(page, seconds)
+
+
+async def status(data: Path) -> dict[str, object]:
+    run = await kadcrawl("status", "--data", str(data), "--json")
+    assert run.code == 0, run
+    return dict(json.loads(run.out))
+
+
+@pytest.mark.parametrize("peers", [1, 3])
+async def test_a_finished_crawl_answers_from_its_directory(tmp_path: Path, peers: int) -> None:
+    data, written = tmp_path / "data", tmp_path / "summary.json"
+    async with Web(3) as site:
+        serve(site)
+        seeds = [site.url("/", one) for one in range(3)]
+        run = await kadcrawl(*crawl(data, *seeds, peers=peers), "--summary", str(written))
+        assert run.code == 0, run
+    found = await status(data)
+    total = 3 * (PAGES + 2)
+    assert ("not running", 0, total, total) == tuple(
+        found[name] for name in ("state", "pending", "urls_found", "urls_done")
+    )
+    assert {"http_404": 3} == found["urls_failed"]
+    assert peers == len(found["peers"])  # type: ignore[arg-type]
+    told = await kadcrawl("status", "--data", str(data))
+    assert told.out.startswith(f"not running: {total} pages, 0 pending, 3 failed\n")
+    assert f"kadcrawl crawl --data {data} goes on" in told.err
+
+    said = await kadcrawl("summary", "--data", str(data), "--json")
+    expected = json.loads(written.read_text())
+    del expected["seconds"]
+    assert expected == json.loads(said.out), "as the crawl wrote it at its end"
+    said = await kadcrawl("summary", "--data", str(data))
+    assert f"{total} of {total} URLs done (3 failed: http_404 3), 0 fetched twice, 0 pending; below {data}/" in said.out
+    assert "  3 http_404 (there is no such page): http://" in said.out
+
+
+async def killed(data: Path, *urls: str) -> None:
+    """Crawl some pages with two peers, and kill all processes."""
+    process = await start(*crawl(data, *urls, peers=2))
+    await until(lambda: len(finished(data)) >= 20, process)
+    for pid in (*children(process), process.pid):
+        os.kill(pid, signal.SIGKILL)
+    await ended(process)
+
+
+async def test_a_killed_crawl_goes_on_without_its_urls_and_counts_its_pending_urls_once(tmp_path: Path) -> None:
+    async with Web(2) as site:
+        serve(site, 0.03)
+        seeds = [site.url("/", one) for one in range(2)]
+        await killed(tmp_path, *seeds)
+        found = await status(tmp_path)
+        assert "not running" == found["state"]
+        assert 0 < int(str(found["pending"])) == 2 * (PAGES + 2) - int(str(found["urls_done"]))
+        assert sorted(seeds) == sorted(found["seeds"])  # type: ignore[call-overload]
+        run = await kadcrawl("crawl", "--data", str(tmp_path))
+        expected = {
+            site.url(path, one) for one in range(2) for path in ("/", "/gone", *map("/{}".format, range(PAGES)))
+        }
+    assert run.code == 0, run
+    assert "going on with the crawl" in run.err
+    assert "2 seeds" in run.err
+    assert expected == finished(tmp_path).keys()
+
+
+async def test_a_setting_may_change_when_a_crawl_goes_on(tmp_path: Path) -> None:
+    async with Web() as site:
+        serve(site)
+        first = await kadcrawl(*crawl(tmp_path, site.url("/")), "--max-pages", "3")
+        assert "3 of " in first.out, first
+        run = await kadcrawl("crawl", "--data", str(tmp_path), "--max-pages", "10")
+    assert 10 == len(finished(tmp_path)), run
+
+
+async def test_a_directory_without_a_crawl_needs_a_url(tmp_path: Path) -> None:
+    run: Run = await kadcrawl("crawl", "--data", str(tmp_path))
+    assert run.code == 2, run
+    assert "Missing argument 'URL...'" in run.err
+    assert "holds no crawl" in run.err
+
+
+async def test_a_peer_that_left_still_shows_its_own_figures(tmp_path: Path) -> None:
+    one = await joinable(data=tmp_path / "one")
+    two = await joined((tmp_path / "one" / "address").read_text().strip(), tmp_path / "two")
+    assert 0 == (await kadcrawl("leave", "--data", str(tmp_path / "two"))).code
+    run = await kadcrawl("status", "--data", str(tmp_path / "two"))
+    assert run.out.startswith("not running: 0 pages"), run
+    assert f"kadcrawl start --data {tmp_path / 'two'} goes on" in run.err
+    assert 0 == await two.wait()
+    one.send_signal(signal.SIGSTOP)
+    try:
+        held = await kadcrawl("status", "--data", str(tmp_path / "one"))
+    finally:
+        one.send_signal(signal.SIGCONT)
+    assert held.code == 2, "a process that runs is not spoken for"
+    one.send_signal(signal.SIGINT)
+    await ended(one)
