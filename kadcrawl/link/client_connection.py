@@ -44,6 +44,11 @@ def is_hung_up(why: str) -> bool:
     return any(words in why for words in ("disconnected", "connection is lost", "reset by peer"))
 
 
+def is_going_away(why: str) -> bool:
+    """Return whether the other end closed the connection because its process ends."""
+    return f"(code {WSCloseCode.GOING_AWAY})" in why
+
+
 class UnsentError(BrokenError):
     """The connection broke before the request was sent, so that the caller may try another connection."""
 
@@ -185,7 +190,7 @@ class ClientConnection:
         code = socket.close_code
         if code in (None, 0, WSCloseCode.ABNORMAL_CLOSURE):
             return "the connection is lost"
-        return f"has closed the connection (code {code})"
+        return f"has closed the connection (code {code:d})"
 
     def _end(self, why: str) -> bool:
         """Note the end of the connection. Return False if it was noted before."""

@@ -1,6 +1,6 @@
 """The commands that ask a running peer: status, add, pause, resume, leave, stop.
 
-Tests: tests/cli/test_command_live.py
+Tests: tests/cli/test_command_live.py, tests/cli/commands/test_control.py
 """
 
 import time
@@ -30,6 +30,10 @@ A single look may fall into the moment in which the peer closes its connections.
 """
 ITSELF, ANSWER_S = 0, 10.0
 """A wave that goes no further (`overlay.waves.wave`), and how long its answer may take."""
+STOPPED_FIRST = (
+    "the swarm is stopping; the asked peer ended before all peers had answered. "
+    "`kadcrawl status --peer HOST:PORT` of another peer shows whether one goes on"
+)
 
 
 @cloup.command()
@@ -74,8 +78,17 @@ def _order(verb: Literal["pause", "resume", "stop"], help_text: str, said: str) 
     @PEER
     @told
     def order(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-        _targets(peer, data, key_file).ask(Command(verb), Ok)
-        click.echo(said)
+        from kadcrawl.link.client_connection import is_going_away
+
+        try:
+            _targets(peer, data, key_file).ask(Command(verb), Ok)
+        except RemoteError as error:
+            if verb != "stop" or not is_going_away(error.why):
+                raise
+            # A dead peer holds up the order's answer, and the asked peer stops at once.
+            click.echo(STOPPED_FIRST)
+        else:
+            click.echo(said)
         return DONE
 
     return order

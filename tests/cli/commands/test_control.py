@@ -1,0 +1,50 @@
+"""Orders to a running swarm, as far as a single peer that answers oddly shows them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import WSCloseCode, web
+from click.testing import CliRunner, Result
+
+from kadcrawl.cli.app import main
+
+
+@asynccontextmanager
+async def peer_that_closes(code: int) -> AsyncIterator[str]:
+    """Yield the address of a peer that closes each connection after its first request, with this code."""
+
+    async def respond(request: web.BaseRequest) -> web.StreamResponse:
+        link = web.WebSocketResponse()
+        await link.prepare(request)
+        await link.receive()
+        await link.close(code=code)
+        return link
+
+    runner = web.ServerRunner(web.Server(respond))
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def run(verb: str, code: int) -> Result:
+    """Return the outcome of a command that asks a peer of `peer_that_closes`."""
+    async with peer_that_closes(code) as address:
+        return await asyncio.to_thread(CliRunner().invoke, main, [verb, "--peer", address])
+
+
+async def test_stop_succeeds_if_the_asked_peer_ends_before_all_have_answered() -> None:
+    done = await run("stop", WSCloseCode.GOING_AWAY)
+    assert 0 == done.exit_code, done.output
+    assert "the swarm is stopping; the asked peer ended before all peers had answered" in done.output
+
+
+@pytest.mark.parametrize(("verb", "code"), [("pause", WSCloseCode.GOING_AWAY), ("stop", WSCloseCode.POLICY_VIOLATION)])
+async def test_other_orders_and_other_ends_of_a_connection_fail(verb: str, code: int) -> None:
+    done = await run(verb, code)
+    assert 2 == done.exit_code, done.output
+    assert f"has closed the connection (code {code:d})" in done.output
