@@ -45,7 +45,7 @@ def outside_links(markdown: str, page: str, root: Path, base: str) -> tuple[str,
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: object) -> str:
     """Return the page's text for MkDocs, and warn of links to files that are not there."""
     root = Path(config.config_file_path).parent
-    base = f"{config.repo_url.rstrip('/')}/blob/main/"
+    base = f"{config.extra['repository']}/blob/main/"
     text, missing = outside_links(markdown, page.file.src_uri, root, base)
     for target in missing:
         log.warning("%s links to %s, which is not in the repository", page.file.src_uri, target)

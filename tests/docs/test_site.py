@@ -57,3 +57,11 @@ def test_the_site_needs_nothing_from_elsewhere(site: Path) -> None:
         r"<(?:script|img|iframe)[^>]*\ssrc=[\"'](?:https?:)?//|<link[^>]*stylesheet[^>]*href=[\"'](?:https?:)?//"
     )
     assert [] == [str(page) for page in site.rglob("*.html") if loads.search(page.read_text(encoding="utf-8"))]
+    assert [] == [str(page) for page in site.rglob("*.html") if 'data-md-component="source"' in page.read_text("utf-8")]
+
+
+def test_pages_opened_from_the_disk_have_a_search(site: Path) -> None:
+    assert (site / "search/search_index.js").exists()
+    page = (site / "how-to/recrawl.html").read_text(encoding="utf-8")
+    assert '<script src="../assets/iframe-worker.js"' in page
+    assert (site / "assets/iframe-worker.js").exists()
