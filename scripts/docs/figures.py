@@ -1,7 +1,8 @@
 """Measured figures in the documentation: tables made of the files in docs/figures, between two comments of a page.
 
 A page has `<!-- figures: NAME -->` and `<!-- end figures -->`. What stands between is written by `python -m
-scripts.docs`, by the function of that name in `figure_blocks` or `figure_sentences`.
+scripts.docs`, by the function of that name in `figure_blocks` or `figure_sentences`. Single figures are in
+`named_figures`.
 
 Tests: tests/docs/test_figures.py, tests/docs/test_generated_pages.py
 """
@@ -15,8 +16,10 @@ import msgspec
 
 from scripts.docs.figure_blocks import BLOCKS, KeptFigures
 from scripts.docs.figure_sentences import SENTENCES
+from scripts.docs.named_figures import NAMED
 
 _MARKED = re.compile(r"(<!-- figures: ([a-z0-9-]+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
+_NAMED = re.compile(r"(<!-- figure: ([a-z0-9-]+) -->)[^\n]*?(<!-- end figure -->)")
 RENDERED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {**BLOCKS, **SENTENCES}
 """Functions from the kept files to Markdown."""
 
@@ -72,13 +75,23 @@ def with_figures(text: str, kept: Kept, page: str) -> str:
             block = f"*{error}.*"
         return f"{match[1]}{block}\n{match[3]}"
 
-    return _MARKED.sub(anew, text)
+    def named_anew(match: re.Match[str]) -> str:
+        if match[2] not in NAMED:
+            raise ValueError(f"{page}: no figure has the name {match[2]!r}; there are {', '.join(NAMED)}")
+        try:
+            figure = NAMED[match[2]](kept)
+        except FiguresMissingError:
+            figure = "(not measured yet)"
+        return f"{match[1]}{figure}{match[3]}"
+
+    return _NAMED.sub(named_anew, _MARKED.sub(anew, text))
 
 
 def pages_with_figures(root: Path) -> Iterator[Path]:
     """Yield the pages that have figures."""
     for path in sorted([root / "README.md", *(root / "docs").rglob("*.md")]):
-        if "<!-- figures: " in path.read_text(encoding="utf-8"):
+        text = path.read_text(encoding="utf-8")
+        if "<!-- figures: " in text or "<!-- figure: " in text:
             yield path
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from scripts.docs.figure_blocks import BLOCKS, campaign_table, number, table
 from scripts.docs.figures import RENDERED, Kept, pages_with_figures, with_figures
+from scripts.docs.named_figures import NAMED
 from scripts.figures.measurements import MEASUREMENTS
 from sim.campaign import Totals
 
@@ -60,6 +61,23 @@ def test_a_campaign_without_urls_has_a_table() -> None:
 def test_all_figures_that_are_made_stand_on_a_page() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in pages_with_figures(ROOT))
     assert [] == [name for name in RENDERED if f"<!-- figures: {name} -->" not in text]
+
+
+def test_a_single_figure_stands_in_a_sentence_and_all_have_a_place(tmp_path: Path) -> None:
+    files = kept(tmp_path, "five-peers", {"crawls": {"shedding": {"over_bound": 1.0043}}})
+    text = "a <!-- figure: five-drain -->9<!-- end figure --> b"
+    anew = with_figures(text, files, "page.md")
+    assert "a <!-- figure: five-drain -->1.00<!-- end figure --> b" == anew == with_figures(anew, files, "page.md")
+    assert "-->(not measured yet)<!--" in with_figures(text, Kept(tmp_path / "none"), "page.md")
+    with pytest.raises(ValueError, match=r"page.md: no figure has the name 'five-drains'"):
+        with_figures(text.replace("drain", "drains"), files, "page.md")
+    pages = "".join(path.read_text(encoding="utf-8") for path in pages_with_figures(ROOT))
+    assert [] == [name for name in NAMED if f"<!-- figure: {name} -->" not in pages]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_each_named_figure_is_in_the_kept_files(name: str) -> None:
+    assert NAMED[name](Kept(ROOT / "docs/figures"))
 
 
 def test_each_measurement_has_a_table() -> None:

@@ -1,0 +1,104 @@
+"""Single figures that stand in a sentence or a cell of a table, each with a name.
+
+A page has `<!-- figure: NAME -->` and `<!-- end figure -->` in one line. What stands between is written by
+`python -m scripts.docs`.
+
+Tests: tests/docs/test_figures.py
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from scripts.docs.figure_blocks import KeptFigures
+
+XOR_BALANCE: Final = "busiest / mean, 100 peers, URLs of sites: XOR owner"
+NEEDLESS: Final = "URLs of others that move when one of 100 leaves, %: "
+DISAGREED: Final = "URLs two of 100 peers disagree about during churn, %: "
+LARGEST_RANGE: Final = "largest range / mean, 100 peers, d = "
+
+
+def _finding(experiment: str, what: str, form: str, column: str = "ours") -> Callable[[KeptFigures], str]:
+    """Return a function to the formatted finding of an experiment of the papers."""
+
+    def read(kept: KeptFigures) -> str:
+        values = [found[column] for found in kept["papers"][experiment]["findings"] if found["what"] == what]
+        if len(values) != 1:
+            raise ValueError(f"the experiment {experiment} has {len(values)} findings {what!r}")
+        return format(values[0], form)
+
+    return read
+
+
+def _cell(experiment: str, table: str, row: str, column: str, form: str) -> Callable[[KeptFigures], str]:
+    """Return a function to the formatted cell of a table of the papers' experiments."""
+
+    def read(kept: KeptFigures) -> str:
+        found = next(each for each in kept["papers"][experiment]["tables"] if each["title"] == table)
+        values = next(each for each in found["rows"] if each[0] == row)
+        return format(values[found["heading"].index(column)], form)
+
+    return read
+
+
+def _examined(kept: KeptFigures) -> list[float]:
+    """Return the cells that were examined for each cell that moved, least first."""
+    counts: list[Mapping[str, Any]] = kept["bench-moves"]["cells"]
+    return sorted(
+        (one["looks_held"] + one["looks_watched"]) / (one["moved_held"] + one["moved_watched"])
+        for one in counts
+        if one["moved_held"] + one["moved_watched"]
+    )
+
+
+def _over_bound(balance: str) -> Callable[[KeptFigures], str]:
+    """Return a function to the time of five unequal peers, in times the least possible."""
+    return lambda kept: f"{kept['five-peers']['crawls'][balance]['over_bound']:.2f}"
+
+
+SOLVERS: Final = "What a solution costs on predicted times (swarm: 3000 rounds)"
+
+NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
+    "busiest": _finding("assignment", XOR_BALANCE, ".1f"),
+    "busiest-least": _finding("assignment", XOR_BALANCE, ".1f", "bound"),
+    "busiest-lending": _finding("assignment", f"{XOR_BALANCE} + shedding", ".2f"),
+    "busiest-two-level": _finding("assignment", "busiest / mean, 100 peers, URLs of sites: two-level hash", ".2f"),
+    "needless": _finding("assignment", f"{NEEDLESS}XOR owner", ".3g"),
+    "needless-two-level": _finding("assignment", f"{NEEDLESS}two-level hash", ".1f"),
+    "disagreed": _finding("assignment", f"{DISAGREED}XOR owner", ".2f"),
+    "disagreed-least": _finding("assignment", f"{DISAGREED}XOR owner", ".2f", "bound"),
+    "disagreed-two-level": _finding("assignment", f"{DISAGREED}two-level hash", ".1f"),
+    "offers": _finding("messages", "offers of links, of the paper's requests, 8 peers", ".3f"),
+    "offered-urls": _finding("messages", "URLs in them, of the paper's, 8 peers", ".3f"),
+    "copies": _finding("messages", "the same with copies, requests, 8 peers", ".2f"),
+    "copied-urls": _finding("messages", "the same with copies, URLs, 8 peers (bound: each copied twice to two)", ".2f"),
+    "offers-lending": _finding(
+        "messages", "offers of links, of the paper's requests, 8 peers that shed (drain)", ".3f"
+    ),
+    "offered-urls-lending": _finding("messages", "URLs in them, of the paper's, 8 peers that shed (drain)", ".3f"),
+    "messages-lending": _finding(
+        "messages", "messages of a crawl with shedding by level, of one without, 8 peers", ".2f"
+    ),
+    "range-random": _finding("joining", f"{LARGEST_RANGE}1", ".2f"),
+    "range-eight": _finding("joining", f"{LARGEST_RANGE}8", ".2f"),
+    "range-best": _finding("joining", f"{LARGEST_RANGE}8", ".2f", "bound"),
+    "gain": _finding("levels", "more pages with shedding, 24 h (%)", "+.1f"),
+    "gain-paper": _finding("levels", "more pages with shedding, 24 h (%)", "+.1f", "theirs"),
+    "gain-optimum": _finding("levels", "more pages with shedding, 24 h (%)", "+.1f", "bound"),
+    "gain-as-printed": _finding(
+        "levels", "by the rules as printed: more pages, 24 h, median of 8 draws of node IDs (%)", "+.1f"
+    ),
+    "predicted-s": _finding("powers", "BP + exact, warm: makespan, s", ".1f"),
+    "lending-s": _finding("powers", "shedding: makespan, s", ".1f"),
+    "bound-s": _finding("powers", "shedding: makespan, s", ".0f", "bound"),
+    "equal-s": _finding("powers", "equal shares: makespan, s", ".0f"),
+    "swarm-solver": _cell("powers", SOLVERS, "swarm", "times worked out", ",d"),
+    "exact-solver": _cell("powers", SOLVERS, "exact", "times worked out", ",d"),
+    "filter-bytes": _finding("expiring", "bytes of a URL in a slice, all three to 1e-4", ".2f"),
+    "filter-bytes-least": _finding("expiring", "bytes of a URL in a slice, all three to 1e-4", ".2f", "bound"),
+    "filter-error": _finding("expiring", "error of all three slices, 100,000 URLs a day, by the bits", ".1g"),
+    "examined-least": lambda kept: f"{_examined(kept)[0]:.2f}",
+    "examined-most": lambda kept: f"{_examined(kept)[-1]:.2f}",
+    "five-predictive": _over_bound("predictive"),
+    "five-drain": _over_bound("shedding"),
+}
+"""Functions from the kept files to the text of one figure."""
