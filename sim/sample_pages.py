@@ -239,7 +239,8 @@ def _archive(flaky_robots: bool) -> dict[str, Resource]:
     """A small site that wants to be asked slowly."""
     robots = _robots("User-agent: *\nCrawl-delay: 1\n")
     if flaky_robots:
-        robots = Resource(answers=(SampleResponse(status=503), *robots.answers), fetches_min=2, fetches_max=2)
+        busy = SampleResponse(status=503, headers=(("Retry-After", "1"),))
+        robots = Resource(answers=(busy, *robots.answers), fetches_min=2, fetches_max=2)
     return {"/robots.txt": robots}
 
 

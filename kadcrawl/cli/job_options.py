@@ -13,7 +13,7 @@ from cloup import option, option_group
 
 from kadcrawl.cli.options import Command
 from kadcrawl.settings.durations import seconds_of
-from kadcrawl.settings.job import URL_PARTS_MAX, Job
+from kadcrawl.settings.job import REFUSALS_MAX, URL_PARTS_MAX, Job
 
 
 class Duration(click.ParamType[float]):
@@ -162,6 +162,15 @@ POLITENESS = option_group(
         show_default=True,
         metavar="S",
         help="Seconds between two requests to one site. robots.txt may ask for more.",
+    ),
+    option(
+        "--refusals",
+        type=click.IntRange(0, REFUSALS_MAX),
+        default=Job().refusals_max,
+        show_default=True,
+        metavar="N",
+        help="Answers 429 or 503 in a row after which the URLs of a site fail as site_refused, until its wait is over. "
+        "0 keeps them pending.",
     ),
     option(
         "--partition",

@@ -39,6 +39,8 @@ ALONE_WAIT_S = 0.25
 """Seconds a site waits while no backup of its cell is reachable, or while the proxies are not verified."""
 SCOPE_WAIT_S = 5.0
 """Seconds a site waits while seeds that may bring its URLs into scope are still on their way."""
+SITE_REFUSED = "site_refused"
+"""The reason in the page line of a URL whose site refused too many requests in a row (`Job.refusals_max`)."""
 KEPT_WAITING_TRIES = 3
 """Extra tries of a URL whose server gave up while the body waited here: five minutes by default.
 
@@ -171,6 +173,8 @@ class Attempt:
         known: Rules | str | None = parts.scope.why_not(entry.url, entry.depth)
         if known == "scope" and not parts.scope.scope_is_final():  # Another peer may know seeds that include the URL.
             return self._put_off(SCOPE_WAIT_S)
+        if known is None and source.frontier.gives_up(entry.site, parts.clock.now()):
+            known = SITE_REFUSED
         if known is None:
             known = source.robots.look_up(origin_of(entry.url), parts.clock.now())
         if known is None:
@@ -248,6 +252,7 @@ class Attempt:
             return None
         received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()
         frontier.time_request(entry.site, fetched.seconds)
+        self._heed(fetched, now)
         frontier.release(entry, received_at, now, fetched.hold_s, fetched.answered)
         self._end_slot()
         parts.capacity.wake_all(self._context.work)
@@ -256,6 +261,23 @@ class Attempt:
             on_unreached(entry.site)
             return None
         return fetched
+
+    def _heed(self, fetched: FetchResult, now: float) -> None:
+        """Leave the site alone for a while if it refused the request, or ease its back-off if it did not."""
+        frontier, site = self._source.frontier, self._entry.site
+        if fetched.accepts:
+            frontier.accept(site, now)
+        if not fetched.refuses or fetched.status is None:
+            return
+        known = frontier.back_off(site)
+        frontier.refuse(site, fetched.status, fetched.hold_s, now)
+        if (back_off := frontier.back_off(site)).refusals > known.refusals:
+            log.info(
+                "crawl.backed_off site=%s status=%d refusals=%d wait_s=%.0f",
+                *(site, back_off.status, back_off.refusals, back_off.until - now),
+            )
+        if self._hooks.on_refused is not None:
+            self._hooks.on_refused(site)
 
     def _end_slot(self) -> None:
         self._has_slot = False

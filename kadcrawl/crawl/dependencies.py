@@ -98,5 +98,7 @@ class CrawlHooks:
     """Returns whether a request may start, right before each request. Whoever makes it True calls `Crawler.wake`."""
     no_backup_reachable: Callable[[Cell], bool] = _never
     """Returns whether, for the moment, no other peer would learn which pages of a cell are fetched."""
+    on_refused: Callable[[str], None] | None = None
+    """Receives the site of a page after an answer 429 or 503, so that other peers hear of the refusal."""
     on_unreached: Callable[[str], None] | None = None
     """Receives the site of a page that perhaps only this machine cannot reach. The page is then not finished here."""

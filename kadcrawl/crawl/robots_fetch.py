@@ -198,7 +198,11 @@ class RobotsSearch:
     ) -> None:
         self._outputs.keep(result)
         now = self._clock.now()
-        self._lead(self._elsewhere(entry, search.url), self._clock.of(result.first_byte_at), now)
+        elsewhere = self._elsewhere(entry, search.url)
+        self._lead(elsewhere, self._clock.of(result.first_byte_at), now)
+        if result.refuses:
+            for name in elsewhere:
+                self._frontier.hold(name, self._frontier.back_off(entry.site).until, now)
         if result.error is FetchError.UNSURE:
             return  # Another proxy makes the request again.
         target = canonical(result.location, result.url) if result.location else None

@@ -102,7 +102,8 @@ class LeafCrawl:
             may_start=self._may_start,
             # Pages of a lender that is gone are fetched again: the next owner would not trust a leaf.
             no_backup_reachable=lambda cell: self.borrower.is_silent(cell),
-            on_unreached=lambda site: self.borrower.unreached(site),
+            on_refused=lambda site: self.borrower.give_back(site),
+            on_unreached=lambda site: self.borrower.give_back(site),
         )
         self.crawler: Crawler = self.components.crawler_over(borrowed, frontier, resources.activity, hooks)
         self.borrower = Borrower(

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from kadcrawl.keys import SITE_BYTES, Cell, Key, site_hash
 from kadcrawl.link.wire.messages import Contact
+from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
 
@@ -57,11 +58,12 @@ class PageJournaler(Protocol):
 
 
 class BorrowedClocks:
-    """The clocks of the borrowed sites, in memory."""
+    """The clocks and refusals of the borrowed sites, in memory."""
 
     def __init__(self, has_site: Callable[[str], bool]) -> None:
         self._has_site = has_site
         self._clocks: dict[str, tuple[float, float]] = {}
+        self._back_offs: dict[str, BackOff] = {}
 
     def clock(self, site: str) -> tuple[float, float] | None:
         """Return the (not_before, delay_s) of a site, as `SiteTable.clock` does, or None."""
@@ -72,9 +74,23 @@ class BorrowedClocks:
         if self._has_site(site):
             self._clocks[site] = not_before, delay_s
 
+    def back_off(self, site: str) -> BackOff:
+        """Return the refusals of a site, as `SiteTable.back_off` does."""
+        return self._back_offs.get(site, NO_REFUSALS)
+
+    def set_back_off(self, site: str, cell: Cell, back_off: BackOff) -> None:
+        """Keep the refusals of a site while it is borrowed."""
+        if self._has_site(site):
+            self._back_offs[site] = back_off
+
+    def backed_off(self, cell: Cell, most: int) -> list[str]:
+        """Return no site, because no other holder asks for the cells of loans."""
+        return []
+
     def drop(self, site: str) -> None:
-        """Forget the clock of a site."""
+        """Forget the clock and the refusals of a site."""
         self._clocks.pop(site, None)
+        self._back_offs.pop(site, None)
 
 
 class BorrowedStore:

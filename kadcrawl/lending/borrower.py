@@ -35,7 +35,7 @@ from kadcrawl.link.wire.messages import (
     ReturnedUrl,
 )
 from kadcrawl.replication.cell_crawl import FINISHING_S
-from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, WAIT_MAX_S, site_record
+from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, WAIT_MAX_S, back_off_of, site_record
 from kadcrawl.store.store import Store
 from kadcrawl.urls import is_canonical, origin_of
 
@@ -159,7 +159,7 @@ class Borrower:
         ]
         self._borrowed.add(lend.loan, lend.lender, site, urls, lend.connections)
         wait_s = max(lend.clock.wait_s, self._clocks.pop(site, 0.0) - now)
-        self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now)
+        self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now, back_off_of(lend.clock, now))
         origins = {origin_of(record.url) for record in lend.pending}
         for robots in (robots for robots in lend.robots if robots.origin in origins):
             self._store.sites.learn_robots(robots.origin, robots.rules, now - robots.age_s)
@@ -235,8 +235,11 @@ class Borrower:
             due[loan.lender] = min(left_s, due.get(loan.lender, inf))
         return {lender: RENEW_S if lender in self._reporting else left_s for lender, left_s in due.items()}
 
-    def unreached(self, site: str) -> None:
-        """Close the loan of a site that does not answer: its owner may reach it from another machine."""
+    def give_back(self, site: str) -> None:
+        """Close the loan of a site that does not answer or refuses requests.
+
+        Its owner may reach it from another machine, or has to slow down all who ask it.
+        """
         for loan in self._borrowed.loans.values():
             if loan.site == site:
                 self._close(loan)
@@ -301,7 +304,7 @@ class Borrower:
             for key, entry in loan.entries.items():
                 unfinished = UNFINISHED_WAIT_S if self.crawler.is_taken(entry) else 0.0
                 returned.append(ReturnedUrl(key, entry.tries, min(max(0.0, entry.due - now, unfinished), WAIT_MAX_S)))
-        clock = site_record(loan.site, *self._frontier.clock(loan.site, now))
+        clock = site_record(self._frontier.clock_of(loan.site, now), now)
         return LoanReport(loan.id, clock, [*islice(loan.done, BATCH_MAX)], returned, over)
 
     def _go_on(self, loan: BorrowedLoan, until: float) -> None:

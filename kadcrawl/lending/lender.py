@@ -47,6 +47,8 @@ LOAN_BYTES = 8
 CONNECTION_WAIT_S = 5.0
 """A loan waits this long for this peer's own requests to leave its connections."""
 CONNECTION_POLL_S = 0.05
+ASKED_LEAST_S = 0.001
+"""Seconds of a site's Retry-After that are left when the borrower's report arrives, at least."""
 LOST_SITES_MAX = 1_000
 """Sites of lost loans that are remembered."""
 
@@ -206,12 +208,14 @@ class Lender:
         loop_s = asyncio.get_running_loop().time()
         loan.note_report(report.clock, self._delay_s(loan), self._now(), loop_s)
         self._take_in(loan, report)
+        self._heed_refusal(loan, report)
         over = report.over or not loan.entries
         # The borrower's clock counts here only at the end: told back to it meanwhile, both clocks would creep on.
         wait_s = report.clock.wait_s if over else 0.0
         self._frontier.learn_clock(loan.site, wait_s, report.clock.delay_s, self._now())
         if over:
-            if not loan.made_progress and (loan.recalled_at is None or loan.is_stuck or is_leaf(loan.borrower)):
+            failed = loan.recalled_at is None or loan.is_stuck or is_leaf(loan.borrower)
+            if failed and not loan.made_progress and not loan.is_refused:
                 self._note_failure(loan)
             self._end(loan)
             return False
@@ -219,6 +223,22 @@ class Lender:
             loan.recall(loop_s, is_stuck=True)
             return False
         return loan.recalled_at is None and self._frontier.is_open(loan.cell) and self._is_first(loan)
+
+    def _heed_refusal(self, loan: Loan, report: LoanReport) -> None:
+        """Leave a site alone that refused a request of the borrower, and recall all loans of the site.
+
+        A loan counts as one refusal at most, as a borrower may lie. The next request is this peer's own.
+        """
+        told = report.clock.back_off
+        if told is None or not told.refusals or loan.is_refused:
+            return
+        now = self._now()
+        loan.note_refusal(asyncio.get_running_loop().time())
+        is_asked = told.last_s == self._frontier.back_off(loan.site).wait_s  # By Retry-After, else it had grown.
+        asked_s = min(max(told.left_s, ASKED_LEAST_S), RETURNED_WAIT_MAX_S) if is_asked else 0.0
+        self._frontier.refuse(loan.site, told.status, asked_s, now)
+        log.info("loan.refused site=%s by=%s status=%d", loan.site, loan.borrower, told.status)
+        self._recall_loans([other for other in self._loans.values() if other.site == loan.site and other is not loan])
 
     def _take_in(self, loan: Loan, report: LoanReport) -> None:
         now = self._now()

@@ -50,6 +50,8 @@ class Loan:
     """The lender recalled the loan because it made no progress."""
     begun: bool = False
     """The lender has answered a report of the loan, so the borrower may fetch."""
+    is_refused: bool = False
+    """The site refused a request of the borrower."""
     made_progress: bool = False
     """The borrower has finished a page of the loan."""
 
@@ -88,6 +90,11 @@ class Loan:
         """Note the first recall, and whether the loan made no progress."""
         self.recalled_at = self.recalled_at or loop_s
         self.is_stuck = self.is_stuck or is_stuck
+
+    def note_refusal(self, loop_s: float) -> None:
+        """Note that the site refused a request of the borrower, which ends the loan."""
+        self.is_refused = True
+        self.recall(loop_s)
 
     def makes_no_progress(self, delay_s: float, wall_s: float) -> bool:
         """Return whether no page has moved for longer than a site can be slow, even if the borrower says otherwise."""

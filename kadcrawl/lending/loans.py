@@ -91,7 +91,11 @@ class Loans:
             connections=borrowed.connections,
             unproven_quota=components.unproven_quota,
         )
-        hooks = CrawlHooks(may_start=self._may_start, on_unreached=lambda site: self.borrower.unreached(site))
+        hooks = CrawlHooks(
+            may_start=self._may_start,
+            on_refused=lambda site: self.borrower.give_back(site),
+            on_unreached=lambda site: self.borrower.give_back(site),
+        )
         crawler = components.crawler_over(borrowed, frontier, AsideActivity(activity), hooks)
         self.borrower = Borrower(
             me=me,

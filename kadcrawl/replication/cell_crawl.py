@@ -9,7 +9,7 @@ from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import SiteRecord
 from kadcrawl.replication.events import ReplicationEvents
-from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, site_record
+from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, back_off_of, site_record
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 
@@ -63,8 +63,9 @@ class CellCrawl:
 
     def known_clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         """Return the clocks that this peer knows, or None if more than `most`. The cell may be on a full delay."""
-        clocks = self._frontier.clocks(cell, self._clock.now(), most)
-        return None if clocks is None else [site_record(*clock) for clock in clocks]
+        now = self._clock.now()
+        clocks = self._frontier.clocks(cell, now, most)
+        return None if clocks is None else [site_record(clock, now) for clock in clocks]
 
     def in_hand(self, cell: Cell) -> list[bytes]:
         """Return the keys of pages that are fetched here and not finished."""
@@ -82,4 +83,5 @@ class CellCrawl:
         """Leave these sites of the cell alone for as long as their clocks say."""
         for site in sites:
             if self._partitioner.cell(site.site) == cell:
-                self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, self._clock.now())
+                now = self._clock.now()
+                self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now, back_off_of(site, now))

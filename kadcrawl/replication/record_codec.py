@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from kadcrawl.crawl.frontier.active_sites import SiteClock
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.intake import Intake
 from kadcrawl.crawl.recrawl.policy import sanitized
@@ -20,6 +21,7 @@ from kadcrawl.link.wire.messages import (
     LONG_S_MAX,
     ROBOTS_BYTES_MAX,
     URL_CHARS_MAX,
+    BackOffRecord,
     Batch,
     Contact,
     Link,
@@ -28,6 +30,7 @@ from kadcrawl.link.wire.messages import (
     SiteRecord,
     VisitRecord,
 )
+from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
 from kadcrawl.store.frontier_entry import FrontierEntry
@@ -47,9 +50,22 @@ ROBOTS_BATCH_BYTES_MAX = 512 * 1024
 """Size of all robots.txt in one batch. The rest are fetched again."""
 
 
-def site_record(site: str, wait_s: float, delay_s: float) -> SiteRecord:
+def site_record(clock: SiteClock, now: float) -> SiteRecord:
     """Return the clock of a site as it travels."""
-    return SiteRecord(site, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+    known = clock.back_off
+    back_off = None
+    if known.noted_at:
+        left_s, age_s = min(max(0.0, known.until - now), WAIT_MAX_S), min(max(0.0, now - known.noted_at), LONG_S_MAX)
+        back_off = BackOffRecord(known.refusals, known.wait_s, known.status, left_s, age_s)
+    return SiteRecord(clock.site, min(clock.wait_s, WAIT_MAX_S), min(clock.delay_s, WAIT_MAX_S), back_off)
+
+
+def back_off_of(record: SiteRecord, now: float) -> BackOff:
+    """Return the refusals in a record, by this peer's clock."""
+    told = record.back_off
+    if told is None:
+        return NO_REFUSALS
+    return BackOff(told.refusals, told.last_s, told.status, now + told.left_s, now - told.age_s)
 
 
 class RecordTrust(Protocol):
@@ -137,7 +153,7 @@ class Records:
         try:
             for site in batch.sites:
                 if sets_clocks(self._partitioner.cell(site.site)):
-                    self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now)
+                    self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now, back_off_of(site, now))
             for key in map(Key, batch.done):
                 cell = self._store.cell_of(key)
                 if (only is None or cell == only) and is_trusted(cell):
@@ -266,7 +282,8 @@ class Records:
         ]
 
     def _site(self, site: str) -> SiteRecord:
-        return site_record(site, *self._frontier.clock(site, self._now()))
+        now = self._now()
+        return site_record(self._frontier.clock_of(site, now), now)
 
     def _robots(self, origins: Iterable[str]) -> list[RobotsRecord]:
         now = self._now()

@@ -34,6 +34,8 @@ SEEDS_MAX = 10_000
 """Limit on the seeds of a job, which travels whole to every joiner."""
 SEEDS_CHARS_MAX = 1_000_000
 """Limit on the characters of all seeds together, so that they fit one message (`Limits.message_bytes_max`)."""
+REFUSALS_MAX = 1_000_000
+"""Largest limit on refusals in a row."""
 RECRAWL_LEAST_S = 1
 """Shortest interval of a recrawl, in seconds."""
 RECRAWL_MOST_S = 10 * 366 * 86_400
@@ -132,6 +134,11 @@ class Job:
     """Number of retries after a temporary failure (time-out, reset, 429, 5xx), 0 to 20.
 
     After the last retry, the failure is recorded."""
+    refusals_max: int = 10
+    """Number of answers 429 or 503 in a row after which a site's URLs fail as `site_refused`, 0 to 1,000,000.
+
+    They fail until the site's wait is over: then one URL asks again. 0 to keep them pending, however long that takes.
+    10 refusals without a Retry-After take 8.5 hours."""
     balance: Balance = "auto"
     """Method by which heavily loaded peers lend pages to lightly loaded peers.
 
@@ -229,6 +236,7 @@ class Job:
             "twins skip cannot go with partition url, where each URL is a site without other pages; "
             "use partition host or domain",
         )
+        require(0 <= self.refusals_max <= REFUSALS_MAX, f"refusals_max must be from 0 to {REFUSALS_MAX}")
         require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
         require(
             self.balance in ("auto", "off") or self.can_lend,

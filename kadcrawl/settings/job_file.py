@@ -69,6 +69,7 @@ KEYS = {
     "twins": Key("twins", f"one of {', '.join(get_args(TwinLinks))}, in quotes"),
     "delay": Key("delay_s", "a number of seconds"),
     "retries": Key("retries", "a whole number"),
+    "refusals": Key("refusals_max", "a whole number"),
     "partition": Key("partition", f"one of {', '.join(get_args(Partition))}, in quotes"),
     "balance": Key("balance", f"one of {', '.join(get_args(Balance))}, in quotes"),
     "block": Key("block_urls", "a whole number of URLs"),

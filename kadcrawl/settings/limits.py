@@ -82,6 +82,12 @@ class Limits:
     """Seconds before the first retry of a URL. The wait doubles each time, up to `retry_after_max_s`, with jitter."""
     retry_after_max_s: float = 3600
     """Limit on a Retry-After, in seconds. A longer wait counts as this."""
+    back_off_s: float = 60
+    """Seconds for which a site is first left alone after an answer 429 or 503 without a Retry-After.
+
+    Each further such answer doubles the wait."""
+    back_off_max_s: float = 86_400
+    """Longest such wait, in seconds."""
     fetches_max: int = 64
     """Limit on the requests in flight of one peer.
 
@@ -133,6 +139,7 @@ class Limits:
     """Least free space on the disk for fetching, in bytes. Pages in flight and the journal live on the reserve."""
 
     def __post_init__(self) -> None:
+        require(self.back_off_max_s <= 86_400, "back_off_max_s must be at most 86400 seconds")
         for entry in fields(self):
             minimum = 0 if entry.name in _MAY_BE_ZERO else 1e-9
             require(getattr(self, entry.name) >= minimum, f"{entry.name} must be above 0")

@@ -36,6 +36,11 @@ class SiteSettings:
         """The longest delay of any site, without those that a robots.txt asks for."""
         return max(self._job.delay_s, *(rule.delay_s or 0.0 for rule in self._job.sites), 0.0)
 
+    @property
+    def refusals_max(self) -> int:
+        """The refusals in a row after which the URLs of a site fail, or 0 for no limit."""
+        return self._job.refusals_max
+
     def connections(self, site: str) -> int | None:
         """Return the limit on the requests in flight to a site, or None if it has no limit of its own."""
         rule = self.rule_of_site(site)

@@ -23,7 +23,7 @@ from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.store.line_log import LineLog
-from kadcrawl.store.schema import RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION
+from kadcrawl.store.schema import BACK_OFF, RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION
 from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.min_interval import MinInterval
 
@@ -278,6 +278,7 @@ class Journal:
         if version == 0:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
         db.execute(RECORD_OUTBOX)
+        db.executescript(BACK_OFF)
         db.execute("BEGIN")
 
 

@@ -61,3 +61,11 @@ RECORD_OUTBOX = "CREATE TABLE IF NOT EXISTS record_outbox(place INTEGER PRIMARY 
 """The statement that makes the outbox of records.jsonl.
 
 It is not part of the schema, so that directories made before there were records still open."""
+
+BACK_OFF = """
+CREATE TABLE IF NOT EXISTS back_off(
+    site TEXT PRIMARY KEY, cell INTEGER NOT NULL, refusals INTEGER NOT NULL, wait_s REAL NOT NULL,
+    status INTEGER NOT NULL, until REAL NOT NULL, noted_at REAL NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS back_off_by_cell ON back_off(cell);
+"""
+"""The statements that make the table of sites that refuse requests, for directories of all releases."""

@@ -1,19 +1,26 @@
-"""The tables of sites: politeness clocks by site, and robots.txt rules by origin.
+"""The tables of sites: politeness clocks and refusals by site, and robots.txt rules by origin.
 
 Tests: tests/store/test_store.py, tests/crawl/robots/test_cache.py
 """
 
+from kadcrawl.keys import Cell
+from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.events import StoreEvents
 from kadcrawl.store.journal import Journal
 
+_BACK_OFF = "refusals, wait_s, status, until, noted_at"
+_BACK_OFF_TYPES = (int, float, int, float, float)
+
 
 class SiteTable:
-    """The clocks and robots.txt rules that one peer has journaled."""
+    """The clocks, refusals and robots.txt rules that one peer has journaled."""
 
     def __init__(self, journal: Journal, events: StoreEvents) -> None:
-        """`events.site_changed` is called after each `set_clock`."""
+        """`events.site_changed` is called after each `set_clock` and `set_back_off`."""
         self._journal = journal
         self._events = events
+        self._any_back_off: bool | None = None
+        """Whether the table of refusals has rows, once that is known. Most crawls must not pay for the table."""
 
     def clock(self, site: str) -> tuple[float, float] | None:
         """Return the journaled (not_before, delay_s) of a site, or None.
@@ -28,6 +35,27 @@ class SiteTable:
         self._journal.write("INSERT OR REPLACE INTO site VALUES (?, ?, ?)", (site, not_before, delay_s))
         for listener in self._events.site_changed:
             listener(site)
+
+    def back_off(self, site: str) -> BackOff:
+        """Return the journaled refusals of a site, `NO_REFUSALS` without any."""
+        if self._any_back_off is None:
+            self._any_back_off = self._journal.row((int,), "SELECT 1 FROM back_off LIMIT 1") is not None
+        if not self._any_back_off:
+            return NO_REFUSALS
+        row = self._journal.row(_BACK_OFF_TYPES, f"SELECT {_BACK_OFF} FROM back_off WHERE site=?", (site,))
+        return BackOff._make(row) if row else NO_REFUSALS
+
+    def set_back_off(self, site: str, cell: Cell, back_off: BackOff) -> None:
+        """Journal the refusals of a site of this cell."""
+        self._any_back_off = True
+        self._journal.write("INSERT OR REPLACE INTO back_off VALUES (?, ?, ?, ?, ?, ?, ?)", (site, cell, *back_off))
+        for listener in self._events.site_changed:
+            listener(site)
+
+    def backed_off(self, cell: Cell, most: int) -> list[str]:
+        """Return the sites of a cell whose refusals still count, at most `most`."""
+        select = "SELECT site FROM back_off WHERE cell=? AND (refusals>0 OR wait_s>0) ORDER BY site LIMIT ?"
+        return [row[0] for row in self._journal.rows((str,), select, (cell, most))]
 
     def robots(self, origin: str) -> tuple[bytes, float] | None:
         """Return the journaled (rules, wall-clock second of the fetch) of an origin, or None."""

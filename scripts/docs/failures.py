@@ -26,6 +26,8 @@ FAILURES = {
     "bad_redirect": "A redirect leads to a target that is no URL of the web.",
     "redirect_limit": "The redirects that led here are as many as redirects_max, and the next one is not followed.",
     "bad_sitemap": "The sitemap cannot be read to its end. URLs before the fault were followed.",
+    "site_refused": "The site refused as many requests in a row as --refusals says, with 429 or 503. No request was "
+    "made for the URL.",
     "killed_peer": "A peer crashed twice while it read the page, so it is not read again.",
     "internal_error": "A fault of kadcrawl. The log has a traceback. Please report it.",
     "scope": "The URL is outside the scope, by the seeds that this peer knows.",

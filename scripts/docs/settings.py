@@ -64,6 +64,7 @@ EXAMPLES = {
     "twins": 'twins = "skip"',
     "delay": "delay = 2",
     "retries": "retries = 5",
+    "refusals": "refusals = 20",
     "partition": 'partition = "domain"',
     "balance": 'balance = "drain"',
     "block": "block = 50",

@@ -16,6 +16,7 @@ from kadcrawl.crawl.robots_fetch import TURNS_MAX, RobotsSearch
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.store.back_off import BackOff
 from kadcrawl.store.frontier_entry import FrontierEntry
 from tests.support.swarm.poison_pages import dies_reading
 
@@ -85,7 +86,7 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
         location = None if is_there else "http://led-to.test/rules"
         return SimpleNamespace(
             error=None, status=200 if is_there else 302, location=location, url=url, content=b"x",
-            first_byte_at=clocks.time, passing=False,
+            first_byte_at=clocks.time, passing=False, refuses=False,
         )  # fmt: skip
 
     search = make_search(clocks, cache)
@@ -102,6 +103,26 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
     assert count == len(asked)
     assert all(any(before < at < after for at in own) for before, after in pairwise(asked))
     assert min(after - before for before, after in pairwise(sorted(own + asked))) >= 1.0
+
+
+async def test_a_site_that_refuses_its_robots_txt_to_another_site_is_left_alone_as_long() -> None:
+    clocks = Clocks()
+    clocks.back_off = lambda name: BackOff(1, 60.0, 429, 60.0, 0.0)  # type: ignore[attr-defined]
+    store = SimpleNamespace(sites=SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None))
+    search = make_search(clocks, RobotsCache(cast(Any, store), Limits()))
+    entry = cast(FrontierEntry, SimpleNamespace(url="http://a.test/", site="a.test"))
+
+    async def request(entry: FrontierEntry, url: str) -> Any:
+        is_there = url.startswith("http://led-to.test/")
+        location = None if is_there else "http://led-to.test/rules"
+        return SimpleNamespace(
+            error=None, status=429 if is_there else 302, location=location, url=url, content=b"x",
+            first_byte_at=clocks.time, passing=is_there, refuses=is_there,
+        )  # fmt: skip
+
+    for clocks.time in (0.0, 1.0):
+        await search.advance(entry, partial(request, entry))
+    assert 60.0 == clocks.at["led-to.test"]
 
 
 async def test_evicted_large_rules_are_reread_at_a_bounded_rate_not_refetched() -> None:
@@ -149,8 +170,9 @@ async def test_only_rules_that_last_clear_a_robots_txt_suspected_of_a_crash(
     async def request(entry: FrontierEntry, url: str) -> Any:
         asked.append(url)
         return SimpleNamespace(
-            error=None, status=status, location=location, url=url, content=b"x", first_byte_at=0.0, passing=False
-        )
+            error=None, status=status, location=location, url=url, content=b"x", first_byte_at=0.0, passing=False,
+            refuses=False,
+        )  # fmt: skip
 
     for _ in range(2):
         await dies_reading(tmp_path, "http://a.test/robots.txt")

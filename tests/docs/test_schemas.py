@@ -217,7 +217,9 @@ def reasons_in_code() -> set[str]:
                 elif name in ("_finish_unfetched", "_leave_out"):
                     found |= {text for argument in node.args for text in texts_in(argument)}
             elif isinstance(node, ast.Assign):
-                names = {"failed", "KILLED_PEER"} | ({"why"} if path.name == "robots_fetch.py" else set())
+                names = {"failed", "KILLED_PEER", "SITE_REFUSED"} | (
+                    {"why"} if path.name == "robots_fetch.py" else set()
+                )
                 if ast.unparse(node.targets[0]) in names:
                     found |= texts_in(node.value)
     return found

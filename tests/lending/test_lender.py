@@ -11,6 +11,7 @@ from kadcrawl.lending import loan as loan_module
 from kadcrawl.lending.loan import RECALLED_MAX_S, RETURNED_WAIT_MAX_S
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import (
+    BackOffRecord,
     LoanReport,
     RenewLease,
     ReturnedUrl,
@@ -52,6 +53,50 @@ def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play_
         assert [bench.lends[1].loan] == await bench.report(B, 1)
         assert [bench.lends[0].loan] == await bench.report(A, 0, delay_s=10.0)
         assert [] == await bench.report(B, 1, delay_s=10.0)
+
+    play_loans(0.0, scenario)
+
+
+REFUSED = BackOffRecord(1, 60.0, 429, 59.0, 1.0)
+"""A borrower's word for a refusal without a Retry-After, one second ago."""
+
+
+@pytest.mark.parametrize(
+    ("told", "waits_s"),
+    [
+        (REFUSED, 60.0),
+        (BackOffRecord(1, 0.0, 503, 9.0, 1.0), 9.0),
+        (BackOffRecord(1_000_000, 86_400.0, 429, 86_400.0, 0.0), 60.0),
+        (BackOffRecord(1_000_000, 0.0, 429, 86_400.0, 0.0), RETURNED_WAIT_MAX_S),
+    ],
+    ids=["no Retry-After", "Retry-After", "a lie about the row", "a lie about Retry-After"],
+)
+def test_a_refusal_that_a_borrower_reports_slows_all_who_ask_the_site_and_counts_once(
+    told: BackOffRecord, waits_s: float, play_loans: Play
+) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        await bench.lender.lend(A, SITE, 2)
+        await bench.lender.lend(B, SITE, 1)
+        for _ in range(2):
+            assert [] == await bench.report(A, 0, back_off=told)
+        assert [] == await bench.report(B, 1), "the other loan of the site ends as well"
+        now = bench.loop.time()
+        assert 1 == bench.frontier.back_off(SITE).refusals
+        assert pytest.approx(waits_s, abs=0.01) == bench.frontier.wait_s(SITE, now)
+        assert bench.frontier.next(now + waits_s - 0.1) is None
+        assert [] == bench.lender.sites_with_spare_connections()
+
+    play_loans(0.0, scenario)
+
+
+def test_a_borrower_whose_loan_was_refused_may_have_others(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        await bench.lender.lend(A, SITE, 2)
+        clock = SiteRecord(SITE, 59.0, 0.0, REFUSED)
+        back = [ReturnedUrl(url_key(site_hash(SITE), record.url), 1, 0.0) for record in bench.lends[0].pending]
+        await bench.lender.renew_lease(RenewLease(A, [LoanReport(bench.lends[0].loan, clock, [], back, True)]))
+        assert 0 == bench.lender.urls
+        assert bench.lender.may_lend_to(A)
 
     play_loans(0.0, scenario)
 

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -196,6 +197,31 @@ async def test_retry_after_holds_the_whole_site(make_peer: MakePeer) -> None:
         await crawl_and_drain(await make_peer(), site.url())
         times = [at for at, url in site.requests if url in (site.url("/busy"), site.url("/after"))]
         assert times[1] - times[0] >= 1.0
+
+
+async def test_a_site_that_refuses_is_left_alone_as_a_whole_for_twice_as_long_each_time(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html(*(f"/{number}" for number in range(5)))
+        refusals = iter([429, 503, 429])
+        site.fallback = lambda request: html(status=next(refusals, 200))
+        await crawl_and_drain(await make_peer(delay_s=0.01, limits=replace(QUICK, back_off_s=0.3)), site.url())
+        times = [at for at, url in site.requests if url not in (site.url(), site.url("/robots.txt"))]
+        assert 8 == len(times)
+        waits = [later - earlier for earlier, later in pairwise(times[:4])]
+        assert all(waits[number] >= 0.3 * 2**number for number in range(3)), waits
+
+
+async def test_the_urls_of_a_site_that_refuses_all_requests_fail_without_asking_for_each(
+    make_peer: MakePeer, lines: Lines
+) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html(*(f"/{number}" for number in range(30)))
+        site.fallback = lambda request: html(status=429)
+        peer = await make_peer(delay_s=0.01, limits=replace(QUICK, back_off_s=0.1), refusals_max=5, retries=9)
+        await crawl_and_drain(peer, site.url())
+        assert {None: 1, "site_refused": 30} == Counter(line.failed for line in lines().values())
+        assert {"site_refused": 30} == peer.counters.failed
+        assert 5 == len([url for _, url in site.requests if url not in (site.url(), site.url("/robots.txt"))])
 
 
 async def test_two_requests_to_a_site_are_its_delay_apart(make_peer: MakePeer) -> None:

@@ -45,6 +45,9 @@ _BY_NAME: Final = {
     "redirect_limit": Reason("the URL redirects too often"),
     "robots": Reason("robots.txt forbids it"),
     "robots_unreachable": Reason("the robots.txt cannot be read, so the site is left alone"),
+    "site_refused": Reason(
+        "the site answered too many requests in a row with 429 or 503", "use a larger --delay, or ask the site's owner"
+    ),
     "timeout": Reason("the answer was not complete in time", unreached=True),
     "tls": Reason("the certificate is not valid, or TLS failed", unreached=True),
     "too_slow": Reason("the answer came too slowly"),

@@ -94,6 +94,8 @@ SLOW = frozenset({FetchError.TIMEOUT, FetchError.IDLE, FetchError.TOO_SLOW})
 """Failures for which a request is waited for long."""
 HTML = frozenset({"text/html", "application/xhtml+xml", ""})
 """Media types whose links are followed. A page without a type is parsed."""
+REFUSALS = frozenset({429, 503})
+"""Statuses by which a site says that it has too many requests: Too Many Requests and Service Unavailable."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -174,6 +176,16 @@ class FetchResult:
     def hold_s(self) -> float:
         """Seconds for which the site asks to be left alone, as it is in trouble."""
         return self.retry_after_s if self.retry_after_s and self.passing else 0.0
+
+    @property
+    def refuses(self) -> bool:
+        """True if the site refuses requests for now: an answer 429 or 503."""
+        return self.status in REFUSALS
+
+    @property
+    def accepts(self) -> bool:
+        """True for an answer that is neither a refusal nor a failure of the server."""
+        return self.status is not None and self.status < 500 and not self.refuses
 
     @property
     def passing(self) -> bool:

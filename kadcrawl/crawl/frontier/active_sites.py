@@ -1,22 +1,24 @@
 """The active sites and the politeness clocks of all sites, with work and without.
 
 A site that was asked keeps its clock: in memory while the clock runs, and in the journal if the clock runs long. A
-delay that differs from the job's is always journaled. Clocks and delays move with the site's cell: one holder reports
-them (`clocks`), the next holder learns them, and the later instant and the larger delay win. A decision over the store:
-times are wall-clock seconds given by the caller.
+delay that differs from the job's is always journaled, and so are refusals (back_off.py). Clocks, delays and refusals
+move with the site's cell: one holder reports them (`clocks`), the next holder learns them, and the later instant, the
+larger delay and the newer refusals win. A decision over the store: times are wall-clock seconds given by the caller.
 
 Tests: tests/crawl/frontier/test_frontier.py
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from kadcrawl.crawl.frontier.back_off import answered, newer, refused
 from kadcrawl.crawl.frontier.idle_clocks import IdleClocks
 from kadcrawl.crawl.frontier.site import Site
 from kadcrawl.crawl.frontier.site_figures import SiteFigures, site_figures
 from kadcrawl.keys import Cell, Key, site_hash
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
 
@@ -34,11 +36,25 @@ SITES_LISTED_MAX = 64
 """Sites looked up in the store at once."""
 
 
+class SiteClock(NamedTuple):
+    """The clock of one site as it moves to another holder."""
+
+    site: str
+    wait_s: float
+    """Seconds for which the site must still be left alone."""
+    delay_s: float
+    """Seconds between two requests to the site."""
+    back_off: BackOff
+
+
 class SiteClocks(Protocol):
-    """The journaled clocks of sites (see `store.site_table`)."""
+    """The journaled clocks and refusals of sites (see `store.site_table`)."""
 
     def clock(self, site: str) -> tuple[float, float] | None: ...
     def set_clock(self, site: str, not_before: float, delay_s: float) -> None: ...
+    def back_off(self, site: str) -> BackOff: ...
+    def set_back_off(self, site: str, cell: Cell, back_off: BackOff) -> None: ...
+    def backed_off(self, cell: Cell, most: int) -> list[str]: ...
 
 
 class ActiveStore(Protocol):
@@ -74,6 +90,8 @@ class ActiveSites:
         self._limits = limits
         self._site_settings = site_settings
         self._began_at = began_at
+        self._refusals_max = site_settings.refusals_max
+        """Refusals in a row from which the entries of a site are given out without a request (`gives_up`), or 0."""
         self._delay_max_s = max(site_settings.delay_max_s, limits.crawl_delay_max_s)
         self._sites: dict[str, Site] = {}
         self._by_cell: dict[Cell, dict[str, Site]] = {}
@@ -171,13 +189,17 @@ class ActiveSites:
             not_before = max(not_before, self._back_at(delay_s))
         return max(0.0, not_before - now, self.wait_s(name, now)), delay_s
 
-    def clocks(self, cell: Cell, now: float, most: int) -> list[tuple[str, float, float]] | None:
-        """Return (site, wait_s, delay_s) of each site of the cell that must wait or has its own delay.
+    def clock_of(self, name: str, now: float) -> SiteClock:
+        """Return the clock of a site with its refusals, for another holder or borrower."""
+        return SiteClock(name, *self.clock(name, now), self.back_off(name))
+
+    def clocks(self, cell: Cell, now: float, most: int) -> list[SiteClock] | None:
+        """Return the clock of each site of the cell that must wait, has its own delay, or has refused requests.
 
         Returns None if the cell has more than `most` sites with clocks or PENDING URLs: the method looks no further.
         Delays of sites without PENDING URLs are missing: the next peer that visits such a site reads its robots.txt.
         """
-        names = {*self._by_cell.get(cell, ()), *self._idle.of(cell)}
+        names = {*self._by_cell.get(cell, ()), *self._idle.of(cell), *self._store.sites.backed_off(cell, most + 1)}
         after = b""
         if len(names) > most:
             return None
@@ -186,13 +208,23 @@ class ActiveSites:
             if len(names) > most:
                 return None
             after = listed[-1][0]
-        clocks = [(name, *self.clock(name, now)) for name in sorted(names)]
-        return [clock for clock in clocks if clock[1] > 0 or clock[2] > self._site_settings.delay_s(clock[0])]
+        clocks = [self.clock_of(name, now) for name in sorted(names)]
+        return [
+            clock
+            for clock in clocks
+            if clock.wait_s > 0 or clock.delay_s > self._site_settings.delay_s(clock.site) or clock.back_off.noted_at
+        ]
 
-    def learn_clock(self, name: str, wait_s: float, delay_s: float, now: float) -> None:
-        """Learn the clock of a site from another holder of its cell. The later instant and the larger delay win."""
+    def learn_clock(
+        self, name: str, wait_s: float, delay_s: float, now: float, back_off: BackOff = NO_REFUSALS
+    ) -> None:
+        """Learn the clock of a site from another holder of its cell.
+
+        The later instant, the larger delay and the newer refusals win.
+        """
+        self._learn_back_off(name, back_off, now)
         delay_s = min(delay_s, self._delay_max_s)
-        until = now + min(wait_s, max(delay_s, self._limits.retry_after_max_s))
+        until = now + min(wait_s, self._wait_max_s(delay_s, back_off))
         site = self._sites.get(name)
         if site is not None:
             self._hold(site, until, now)
@@ -205,6 +237,38 @@ class ActiveSites:
             self._store.sites.set_clock(name, max(until, not_before), max(delay_s, known_s))
         self.hold(name, until, now)
 
+    # --- refusals ------------------------------------------------------------------------------------------------
+
+    def back_off(self, name: str) -> BackOff:
+        """Return the refusals of a site."""
+        site = self._sites.get(name)
+        return site.back_off if site is not None else self._store.sites.back_off(name)
+
+    def refuse(self, name: str, status: int, asked_s: float, now: float) -> None:
+        """Leave a site alone that refused a request with this status, and asks for `asked_s` or for no certain time."""
+        self._set_back_off(name, refused(self.back_off(name), status, asked_s, now, self._limits), now)
+
+    def accept(self, name: str, now: float) -> None:
+        """Ease the back-off of a site that answered without a refusal."""
+        self._set_back_off(name, answered(self.back_off(name), now, self._limits), now)
+
+    def gives_up(self, name: str, now: float) -> bool:
+        """Return whether the entries of this active site end without a request: the site refused too often."""
+        return self._sites[name].gives_up(now)
+
+    def _learn_back_off(self, name: str, told: BackOff, now: float) -> None:
+        if told.noted_at:
+            self._set_back_off(name, newer(self.back_off(name), told, now, self._limits), now)
+
+    def _set_back_off(self, name: str, back_off: BackOff, now: float) -> None:
+        if back_off == self.back_off(name):
+            return
+        site = self._sites.get(name)
+        if site is not None:
+            site.set_back_off(back_off, self._refusals_max)
+        self._store.sites.set_back_off(name, self._cell(name), back_off)
+        self.hold(name, back_off.until, now)
+
     # --- for the frontier ------------------------------------------------------------------------------------------
 
     def _activate(self, name: str, cell: Cell, now: float) -> Site:
@@ -214,6 +278,7 @@ class ActiveSites:
         if received_at:
             not_before = max(not_before, received_at + max(delay_s, HOLD_LEAST_S))
         site = Site(name, cell, max(not_before, self._idle.take(cell, name)), delay_s, received_at)
+        site.set_back_off(self._store.sites.back_off(name), self._refusals_max)
         site.connections_max = self._site_settings.connections(name) or self._limits.site_connections_max
         if self._connections is not None:
             site.connections_max = min(site.connections_max, self._connections(name))
@@ -240,8 +305,14 @@ class ActiveSites:
         """Return (second before which the site must not be asked, its delay), as far as the store knows."""
         not_before, delay_s = self._store.sites.clock(name) or (0.0, 0.0)
         delay_s = max(delay_s, self._site_settings.delay_s(name))
+        back_off = self._store.sites.back_off(name)
         # The wall clock of an earlier run may have been ahead of the clock now.
-        return min(not_before, now + max(delay_s, self._limits.retry_after_max_s)), delay_s
+        return min(max(not_before, back_off.until), now + self._wait_max_s(delay_s, back_off)), delay_s
+
+    def _wait_max_s(self, delay_s: float, back_off: BackOff) -> float:
+        """Return the longest wait of a site with this delay and these refusals."""
+        longest_s = max(delay_s, self._limits.retry_after_max_s)
+        return max(longest_s, self._limits.back_off_max_s) if back_off.refusals else longest_s
 
     def _back_at(self, delay_s: float) -> float:
         """Return the second from which a site may be asked after an earlier run of this peer.

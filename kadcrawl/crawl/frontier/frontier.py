@@ -290,7 +290,7 @@ class Frontier(ActiveSites):
         if not site.ready and site.more:
             self._refill(site, now)
             self._settle(site, now)
-        if not site.ready or site.next_at > now or not site.may_start:
+        if not site.ready or (site.next_at > now and not site.gives_up(now)) or not site.may_start:
             return None
         self._unproven.add(site.next_is_unproven)
         return site.take()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from kadcrawl.keys import Cell, Key
+from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.frontier_entry import FrontierEntry
 
 REQUESTS_AVERAGED = 8
@@ -43,6 +44,10 @@ class Site:
     """Seconds that a request takes lately, a moving average. 0 before the first request is over."""
     answers: bool | None = None
     """The site answered its last finished request. None before the first request is over."""
+    back_off: BackOff = NO_REFUSALS
+    """The refusals of the site."""
+    given_up_until: float = 0.0
+    """Second until which entries of the site are given out without a request, as the site refused too often."""
     connections_max: int = 1
     """Requests that may be in flight at a time, here and at other peers, if the site has no delay."""
     lent: int = 0
@@ -68,7 +73,7 @@ class Site:
     @property
     def may_start(self) -> bool:
         """A request may start as soon as the clock allows."""
-        most = 1 if self.answers is False else self._most
+        most = 1 if self.answers is False or self.back_off.refusals else self._most
         return not self.blocked and not self.closed and self.in_flight < min(most, self._most - self.lent)
 
     @property
@@ -97,9 +102,9 @@ class Site:
 
         A site with a delay has one connection, which is lent only whole. Of a site that does not answer, one connection
         is lent. Otherwise the unused connections are spare. If all are in use, one connection less is used from now on,
-        as long as one is left.
+        as long as one is left. A site that refuses requests is not lent: its owner alone finds out when it is ready.
         """
-        if self.blocked or self.closed or not self.ready:
+        if self.blocked or self.closed or not self.ready or self.back_off.refusals:
             return 0
         if self.delay_s > 0 or self.answers is False:
             return int(self.in_flight + self.lent == 0)
@@ -116,9 +121,21 @@ class Site:
         """Return the second from which the site has an entry to fetch, or entries to look for in the store. None if
         there are none.
         """
+        next_at = 0.0 if self.given_up_until else self.next_at
         if self.ready or (self.more and len(self.waiting) < window):
-            return self.next_at
-        return max(self.next_at, self.waiting[0][0]) if self.waiting else None
+            return next_at
+        return max(next_at, self.waiting[0][0]) if self.waiting else None
+
+    def set_back_off(self, back_off: BackOff, refusals_max: int) -> None:
+        """Set the refusals, and give the site up for its wait from `refusals_max` refusals in a row, unless it is 0."""
+        self.back_off = back_off
+        self.given_up_until = back_off.until if 0 < refusals_max <= back_off.refusals else 0.0
+
+    def gives_up(self, now: float) -> bool:
+        """Return whether entries are given out without a request now."""
+        if self.given_up_until <= now:
+            self.given_up_until = 0.0
+        return self.given_up_until > 0
 
     def load(self, entry: FrontierEntry, now: float, wait_max_s: float) -> None:
         """Add an entry from the store."""

@@ -91,12 +91,29 @@ class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 Visits = Annotated[list[VisitRecord], Meta(max_length=BATCH_MAX)]
 
 
+class BackOffRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The refusals of a site, answers 429 or 503 (store/back_off.py). Of two records the younger counts."""
+
+    refusals: Small
+    """Refusals in a row."""
+    last_s: Seconds
+    """Seconds of the last wait that had no Retry-After, halved by each answer since."""
+    status: Annotated[int, Meta(ge=429, le=503)]
+    """Status of the last refusal, 429 or 503."""
+    left_s: Seconds
+    """Seconds until the wait of the last refusal is over."""
+    age_s: LongSeconds
+    """Seconds since the last change."""
+
+
 class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The politeness of a site: the wait before its next request, and the delay between requests."""
+    """The politeness of a site: the wait before its next request, the delay between requests, and its refusals."""
 
     site: Url
     wait_s: Seconds
     delay_s: Seconds
+    back_off: BackOffRecord | None = None
+    """The refusals, or None if there was none."""
 
 
 class RobotsRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

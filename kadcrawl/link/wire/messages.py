@@ -50,6 +50,7 @@ from kadcrawl.link.wire.cell_messages import (
     EPOCH_FILTERS_MAX as EPOCH_FILTERS_MAX,
     VALIDATOR_CHARS_MAX as VALIDATOR_CHARS_MAX,
     AssignReplica as AssignReplica,
+    BackOffRecord as BackOffRecord,
     Batch as Batch,
     CellEpochFilters as CellEpochFilters,
     CellsAccepted as CellsAccepted,

@@ -14,6 +14,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
 from kadcrawl.lending.lender import Lender
 from kadcrawl.link.wire.messages import (
+    BackOffRecord,
     Batch,
     Contact,
     Lend,
@@ -76,9 +77,16 @@ class LenderBench:
             raise RemoteError(to, "no answer")
         return Lent(True)
 
-    async def report(self, borrower: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
+    async def report(
+        self,
+        borrower: Contact,
+        number: int,
+        delay_s: float = 0.0,
+        wait_s: float = 0.0,
+        back_off: BackOffRecord | None = None,
+    ) -> list[bytes]:
         """Report the `number`th loan. Return the loans that go on."""
-        one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s), [], [], False)
+        one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s, back_off), [], [], False)
         return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(borrower, [one]))).active]
 
 

@@ -17,7 +17,7 @@ from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.output_schemas import departing_lines
 from tests.support.swarm.brisk_loop import BriskLoop
 
-QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_spacing_s=0.01, batch_spacing_s=0.01)
+QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, back_off_s=0.01, commit_spacing_s=0.01, batch_spacing_s=0.01)
 JOB = Job(delay_s=0.0, scope="any")
 
 MakePeer = Callable[..., Awaitable[Peer]]
