@@ -19,6 +19,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import PORT_DEFAULT
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
+from kadcrawl.settings.site_rules import check_contact
 from kadcrawl.sinks.sink_names import FORMS, check, parse
 from kadcrawl.urls import Partition, host_of, seed, site_of
 
@@ -192,6 +193,7 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
             )
         contact = click.prompt("Contact for the sites' owners (URL or e-mail address; goes into the User-Agent)")
         job = replace(job, contact=contact)
+    check_contact(job.sites, job.contact)
     return seeds, job
 
 

@@ -45,6 +45,8 @@ KEPT_WAITING_TRIES = 3
 """Extra tries of a URL whose server gave up while the body waited here: five minutes by default.
 
 Without this limit a few sites could keep each other waiting, and the crawl would not end."""
+ALLOW_ALL = Rules()
+"""The rules of a host whose robots.txt is ignored."""
 log = logging.getLogger(__name__)
 
 
@@ -175,6 +177,8 @@ class Attempt:
             return self._put_off(SCOPE_WAIT_S)
         if known is None and source.frontier.gives_up(entry.site, parts.clock.now()):
             known = SITE_REFUSED
+        if known is None and parts.site_settings.ignores_robots(entry.url):
+            known = ALLOW_ALL
         if known is None:
             known = source.robots.look_up(origin_of(entry.url), parts.clock.now())
         if known is None:
@@ -203,7 +207,7 @@ class Attempt:
         if fetched is None or fetched.error is FetchError.UNSURE:
             return AttemptOutcome.PUT_BACK
         more = KEPT_WAITING_TRIES if fetched.error is FetchError.KEPT_WAITING else 0
-        if fetched.passing and entry.tries < parts.retries + more:
+        if fetched.passing and entry.tries < parts.site_settings.retries(entry.url) + more:
             self._due = parts.clock.now() + retry_wait_s(entry.tries, fetched, parts.limits, parts.random)
             return AttemptOutcome.POSTPONED
         if parts.by_depth:

@@ -23,6 +23,7 @@ from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher, Fetching, user_agent
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.refused_addresses import RefusedAddresses
+from kadcrawl.crawl.fetch.request_rules import RequestRules
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
 from kadcrawl.crawl.links.forwarder import AcceptHere, Forwarder, Owners
@@ -47,6 +48,7 @@ from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import GRAINS_DEFAULT, Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.settings.site_rules import robots_ignored
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.bloom.expiring_filter import Period
 from kadcrawl.store.store import Store
@@ -167,11 +169,10 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         seeds_fingerprint=callbacks.seeds_fingerprint,
     )
     refused = RefusedAddresses()
-    fetcher, fetching, proxy_checks = _fetchers(job, resources, refused)
+    fetcher, fetching, proxy_checks = _fetchers(job, resources, site_settings, refused)
     parts = CrawlDependencies(
         by_depth=job.max_depth is not None,
         site_settings=site_settings,
-        retries=job.retries,
         limits=limits,
         clock=clock,
         random=resources.random,
@@ -235,22 +236,30 @@ def _intake_events(wake: Callable[[], None], recrawling: Recrawling | None, roun
 
 
 def _fetchers(
-    job: Job, resources: PeerResources, refused: RefusedAddresses
+    job: Job, resources: PeerResources, site_settings: SiteSettings, refused: RefusedAddresses
 ) -> tuple[Fetcher, Fetching, ProxyChecks | None]:
     """Return the direct fetcher, the fetcher of pages, and the checks of the proxies, if the job uses proxies."""
     config, clock = resources.config, resources.clock
     guard = Guard(config.allow_networks, lambda address: refused.add(address, clock.now()))
     agent = user_agent(VERSION, job.contact)
 
-    def fetcher_with(limits: Limits) -> Fetcher:
-        return Fetcher(limits, guard, agent, clock.now, resources.resolver, job.by_proxies, resources.poison_pages)
+    def fetcher_with(limits: Limits, rules: RequestRules | None = None) -> Fetcher:
+        return Fetcher(
+            limits, guard, agent, clock.now, resources.resolver, job.by_proxies, resources.poison_pages, rules
+        )
 
-    fetcher = fetcher_with(config.limits)
+    fetcher = fetcher_with(config.limits, RequestRules(config.limits, site_settings))
     if not job.by_proxies:
         return fetcher, fetcher, None
     pool = Proxies(resources.random, config.limits.proxy_verify_s, config.limits.proxy_retry_s)
     checks = ProxyChecks(job, pool, fetcher_with, config.limits, clock.now)
     return fetcher, ThroughProxies(fetcher, pool, job.partition, clock.now), checks
+
+
+def _robots(job: Job) -> str:
+    """Return the treatment of robots.txt for the warcinfo record."""
+    ignored = robots_ignored(job.sites)
+    return f"obey, but ignore for {', '.join(ignored)}" if ignored else "obey"
 
 
 def _budget(job: Job, resources: PeerResources) -> Budget:
@@ -269,7 +278,7 @@ def _outputs(job: Job, resources: PeerResources) -> Outputs:
             "software": f"kadcrawl/{VERSION}",
             "isPartOf": job.name,
             "http-header-user-agent": user_agent(VERSION, job.contact),
-            "robots": "obey",
+            "robots": _robots(job),
         },
         peer,
         resources.store,

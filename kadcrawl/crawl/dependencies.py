@@ -50,8 +50,6 @@ class CrawlDependencies:
     by_depth: bool
     """The job limits depth, so the shortest known path to a URL counts."""
     site_settings: SiteSettings
-    retries: int
-    """Tries after the first before a passing fault becomes final."""
     limits: Limits
     clock: Clock
     random: Random

@@ -15,7 +15,7 @@ from typing import Any, Self
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.output.counters import Counters
-from kadcrawl.errors import StartError, StorageError
+from kadcrawl.errors import ConfigError, StartError, StorageError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import PeerScore
 from kadcrawl.members.credentials import Credentials
@@ -27,6 +27,7 @@ from kadcrawl.peer.resources import Resources, open_resources
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.settings.site_rules import check_contact, robots_ignored
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
@@ -200,7 +201,8 @@ class PeerBase:
     async def _prepare(self, job: Job, given: Job | None = None) -> None:
         """Start the extraction of this job's records from pages. `given` is the job this peer was made with.
 
-        Raises StartError if the job names a hook that was not allowed here, or that is not installed. Any member of a
+        Raises StartError if the job ignores a robots.txt without a contact, and if the job names a hook that was not
+        allowed here, or that is not installed. Any member of a
         swarm may name any function of any module, so only the person who runs this machine allows hooks.
         """
         allowed = {*self.config.hooks, *(PageRules(records=given.records).hooks if given is not None else ())}
@@ -210,6 +212,12 @@ class PeerBase:
                 f"the job of this swarm calls {', '.join(strange)} on every peer, and here nobody allowed that; "
                 f"if you know what it does, join with {options}"
             )
+        if ignored := robots_ignored(job.sites):
+            try:
+                check_contact(job.sites, job.contact)
+            except ConfigError as error:
+                raise StartError(f"the job cannot start: {error}") from None
+            log.warning("job.robots_ignored hosts=%s", ",".join(ignored))
         if job.records:
             self._extraction = self.environment.extraction(job.records, self.config.limits)
             await self._extraction.start()

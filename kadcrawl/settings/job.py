@@ -15,7 +15,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.page_rules import RULES_CHARS_MAX, RecordRule, RoleRule, check_pattern, check_rules
 from kadcrawl.settings.proxy_list import check_proxies
-from kadcrawl.settings.site_rules import SiteRule, check_sites
+from kadcrawl.settings.site_rules import RECRAWL_LEAST_S, RECRAWL_MOST_S, SiteRule, check_sites, recrawl_bounds_s
 from kadcrawl.urls import Partition
 
 ScopeKind = Literal["host", "domain", "prefix", "any"]
@@ -36,10 +36,6 @@ SEEDS_CHARS_MAX = 1_000_000
 """Limit on the characters of all seeds together, so that they fit one message (`Limits.message_bytes_max`)."""
 REFUSALS_MAX = 1_000_000
 """Largest limit on refusals in a row."""
-RECRAWL_LEAST_S = 1
-"""Shortest interval of a recrawl, in seconds."""
-RECRAWL_MOST_S = 10 * 366 * 86_400
-"""Longest interval of a recrawl, in seconds: ten years."""
 GRAINS_DEFAULT, GRAINS_MAX = 7, 400
 """Number of live epochs of the Bloom filters: the default, as in P4's week of days, and the limit, a year of days."""
 URL_PARTS_MAX = 10_000
@@ -251,7 +247,7 @@ class Job:
         require(len(self.contact) <= 200, "contact must have at most 200 characters")
         require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
         check_rules(self.roles, self.records)
-        check_sites(self.sites, self.delay_s, self.partition, self.history)
+        check_sites(self.sites, self)
         chars = sum(map(len, (*self.include, *self.exclude)))
         require(chars <= RULES_CHARS_MAX, f"include and exclude have at most {RULES_CHARS_MAX} characters, not {chars}")
         for pattern in (*self.include, *self.exclude):
@@ -299,8 +295,7 @@ class Job:
     @property
     def recrawl_bounds_s(self) -> tuple[float, float]:
         """The shortest and the longest time, in seconds, after which a page is fetched again."""
-        after_s = self.recrawl_after_s or 0.0
-        return self.recrawl_least_s or max(after_s / 10, RECRAWL_LEAST_S), self.recrawl_most_s or after_s * 10
+        return recrawl_bounds_s(self.recrawl_after_s or 0.0, self.recrawl_least_s, self.recrawl_most_s)
 
     def _check_recrawl(self) -> None:
         for name in ("recrawl_after_s", "recrawl_least_s", "recrawl_most_s"):

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.site_rules import SiteRule, normal_match
+from kadcrawl.settings.durations import seconds_of, shown
+from kadcrawl.settings.site_rules import Robots, SiteRule, normal_match
+from kadcrawl.settings.sizes import bytes_of
 from kadcrawl.urls import seed
 
 
@@ -29,6 +31,11 @@ SITE_KEYS = {
     "delay": SiteKey("delay_s", float, "a number of seconds"),
     "connections": SiteKey("connections", int, "a whole number of requests"),
     "max-site-pages": SiteKey("site_pages_max", int, "a whole number of URLs"),
+    "recrawl-after": SiteKey("recrawl_after_s", float | str, '"never", or a length of time, such as "12h" or "7d"'),
+    "retries": SiteKey("retries", int, "a whole number"),
+    "max-body": SiteKey("body_bytes_max", int | str, 'a number of bytes, or a size such as "10MB"'),
+    "timeout": SiteKey("fetch_timeout_s", float | str, 'a length of time, such as "30s", or a number of seconds'),
+    "robots": SiteKey("robots", Robots, "obey or ignore, in quotes"),
     "sitemaps": SiteKey("sitemaps", bool | str | tuple[str, ...], "true, false, a URL in quotes, or a list of URLs"),
 }
 """The keys of a [[sites]] table, in the order of the reference."""
@@ -55,6 +62,8 @@ def keys_of(rule: SiteRule) -> dict[str, Any]:
         values["sitemaps"] = rule.sitemap_urls
     if not rule.off:
         del values["off"]
+    if rule.recrawl_after_s is not None:
+        values["recrawl-after"] = shown(rule.recrawl_after_s) if rule.recrawl_after_s else "never"
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in values.items()
@@ -83,10 +92,22 @@ def _fields(key: str, value: object) -> dict[str, Any]:
     if key == "match":
         hosts = (typed,) if isinstance(typed, str) else typed
         return {"match": tuple(dict.fromkeys(map(normal_match, hosts)))}
+    if isinstance(typed, str) and key in ("recrawl-after", "max-body", "timeout"):
+        return {field: _number(key, typed, takes)}
     if key == "sitemaps" and not isinstance(typed, bool):
         urls = (typed,) if isinstance(typed, str) else typed
         return {"sitemap_urls": tuple(dict.fromkeys(map(seed, urls)))}
     return {field: typed}
+
+
+def _number(key: str, text: str, takes: str) -> float:
+    """Return the seconds or bytes of a text."""
+    if key == "recrawl-after" and text.strip().lower() == "never":
+        return 0.0
+    try:
+        return bytes_of(text) if key == "max-body" else seconds_of(text)
+    except ValueError:
+        raise ConfigError(f"{key} must be {takes}, not {text!r:.60}") from None
 
 
 def _in_keys(sentence: str) -> str:

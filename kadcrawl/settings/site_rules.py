@@ -8,8 +8,9 @@ job, so they are bounded, and checked wherever they come from. `site_settings` a
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from typing import Literal, Protocol
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
@@ -25,9 +26,16 @@ CONNECTIONS_MAX = 64
 """Limit on the requests in flight to one site, which is that of one peer (`Limits.fetches_max`)."""
 SITEMAPS_MAX = 100
 """Limit on the sitemaps that one rule names."""
+ROBOTS_IGNORED_MAX = 100
+"""Limit on the hosts of a job whose robots.txt is ignored. Each is named in every WARC file."""
+RECRAWL_LEAST_S = 1
+"""Shortest interval of a recrawl, in seconds."""
+RECRAWL_MOST_S = 10 * 366 * 86_400
+"""Longest interval of a recrawl, in seconds: ten years."""
 PAGES_MAX = 2**53
 """Limit on a number of pages, for which messages and files have room."""
 EVERY = "*"
+Robots = Literal["obey", "ignore"]
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 
@@ -55,11 +63,31 @@ class SiteRule:
     """True to follow the sitemaps of these hosts, False to follow none."""
     sitemap_urls: tuple[str, ...] = ()
     """Canonical URLs of the sitemaps of these hosts, in place of those that their robots.txt names."""
+    recrawl_after_s: float | None = None
+    """Seconds after which a page of these hosts is fetched again, from 1 second to 3,660 days. 0 for never.
+
+    It needs `recrawl_after_s` of the job."""
+    retries: int | None = None
+    """Number of retries after a temporary failure, 0 to 20, in place of the job's number."""
+    body_bytes_max: int | None = None
+    """Limit on a body as received, in bytes, 1 or more. A larger limit than the machine's has no effect."""
+    fetch_timeout_s: float | None = None
+    """Time-out of one request, in seconds, above 0. A longer time-out than the machine's has no effect."""
+    robots: Robots | None = None
+    """Treatment of robots.txt: `obey`, or `ignore` for your own hosts.
+
+    `ignore` needs hosts without a star, at most 100 of them in a job, and a contact. The WARC files name these
+    hosts."""
 
     def __post_init__(self) -> None:
         require(len(self.match) > 0, "match is missing: a host, such as 'example.org' or '*.example.org'")
         for match in self.match:
             check_match(match)
+        require(self.robots in (None, "obey", "ignore"), "robots must be obey or ignore")
+        require(
+            self.robots != "ignore" or self.is_exact,
+            "robots ignore is for your own hosts: name each of them in match, without a star",
+        )
         for name, least, most, unit in _RANGES:
             value = getattr(self, name)
             require(value is None or least <= value <= most, f"{name} must be from {least} to {most}{unit}")
@@ -90,6 +118,9 @@ _RANGES = (
     ("delay_s", 0, 86_400, " seconds"),
     ("connections", 1, CONNECTIONS_MAX, ""),
     ("site_pages_max", 1, PAGES_MAX, ""),
+    ("retries", 0, 20, ""),
+    ("body_bytes_max", 1, PAGES_MAX, " bytes"),
+    ("fetch_timeout_s", 0.001, 86_400, " seconds"),
 )
 
 
@@ -116,7 +147,24 @@ def normal_match(text: str) -> str:
     return match
 
 
-def check_sites(sites: Sequence[SiteRule], delay_s: float, partition: Partition, history: str) -> None:
+class JobSettings(Protocol):
+    """The settings of a job with which its site rules must go together."""
+
+    @property
+    def delay_s(self) -> float: ...
+    @property
+    def partition(self) -> Partition: ...
+    @property
+    def history(self) -> str: ...
+    @property
+    def recrawl_after_s(self) -> float | None: ...
+    @property
+    def recrawl_least_s(self) -> float | None: ...
+    @property
+    def recrawl_most_s(self) -> float | None: ...
+
+
+def check_sites(sites: Sequence[SiteRule], job: JobSettings) -> None:
     """Raise ConfigError if these rules are too many, contradict each other, or cannot go with the rest of the job."""
     require(len(sites) <= SITES_MAX, f"a job has at most {SITES_MAX} sites")
     seen: dict[str, int] = {}
@@ -128,14 +176,57 @@ def check_sites(sites: Sequence[SiteRule], delay_s: float, partition: Partition,
             require(before == number, f"sites {before} and {number} both match {match}; make one rule of them")
         chars += sum(map(len, rule.sitemap_urls))
         require(
-            rule.connections is None or not (delay_s if rule.delay_s is None else rule.delay_s),
+            rule.connections is None or not (job.delay_s if rule.delay_s is None else rule.delay_s),
             f"connections of site {rule.label} need delay = 0 in the same rule: a site with a delay has one request in "
             "flight",
         )
         if rule.site_pages_max is not None:
-            _check_site_pages(rule, partition, history)
+            _check_site_pages(rule, job.partition, job.history)
+        if rule.recrawl_after_s is not None:
+            _check_recrawl(rule, job)
     require(len(seen) <= MATCHES_MAX, f"the sites of a job have at most {MATCHES_MAX} matches")
+    ignored = len(robots_ignored(sites))
+    require(ignored <= ROBOTS_IGNORED_MAX, f"robots ignore is for at most {ROBOTS_IGNORED_MAX} hosts, not {ignored}")
     require(chars <= MATCHES_CHARS_MAX, f"the sites of a job have at most {MATCHES_CHARS_MAX} characters")
+
+
+def robots_ignored(sites: Iterable[SiteRule]) -> tuple[str, ...]:
+    """Return the hosts whose robots.txt is ignored."""
+    return tuple(match for rule in sites if rule.robots == "ignore" for match in rule.match)
+
+
+def check_contact(sites: Iterable[SiteRule], contact: str) -> None:
+    """Raise ConfigError if a robots.txt is ignored by a crawl that names nobody."""
+    require(
+        bool(contact) or not robots_ignored(sites),
+        "robots ignore needs a contact, so that the owner of a host can reach you: give --contact",
+    )
+
+
+def _check_recrawl(rule: SiteRule, job: JobSettings) -> None:
+    after_s = rule.recrawl_after_s or 0.0
+    require(
+        job.recrawl_after_s is not None and job.history == "exact",
+        f"recrawl_after_s of site {rule.label} needs recrawl_after_s of the job, and history exact",
+    )
+    require(
+        not after_s or RECRAWL_LEAST_S <= after_s <= RECRAWL_MOST_S,
+        f"recrawl_after_s of site {rule.label} must be 0, or from {RECRAWL_LEAST_S} second to "
+        f"{RECRAWL_MOST_S // 86_400} days",
+    )
+    least_s, most_s = recrawl_bounds_s(after_s, job.recrawl_least_s, job.recrawl_most_s)
+    require(
+        not after_s or least_s <= after_s <= most_s,
+        f"recrawl_after_s of site {rule.label} must lie between recrawl_least_s and recrawl_most_s",
+    )
+
+
+def recrawl_bounds_s(after_s: float, least_s: float | None, most_s: float | None) -> tuple[float, float]:
+    """Return the shortest and the longest period of a page whose period begins as `after_s` seconds.
+
+    `least_s` and `most_s` are the bounds that the job names, if any.
+    """
+    return least_s or max(after_s / 10, RECRAWL_LEAST_S), most_s or after_s * 10
 
 
 def _check_site_pages(rule: SiteRule, partition: Partition, history: str) -> None:

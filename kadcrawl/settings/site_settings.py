@@ -6,7 +6,7 @@ clock has the delay of the host that was asked last, and before the first reques
 """
 
 from kadcrawl.settings.job import Job
-from kadcrawl.settings.site_rules import EVERY, SiteRule
+from kadcrawl.settings.site_rules import EVERY, SiteRule, recrawl_bounds_s
 from kadcrawl.urls import site_of
 
 
@@ -50,6 +50,27 @@ class SiteSettings:
         """Return the limit on the URLs of a site, or None for no limit."""
         rule = self.rule_of_site(site)
         return self._job.site_pages_max if rule is None or rule.site_pages_max is None else rule.site_pages_max
+
+    def recrawl_after_s(self, url: str) -> float:
+        """Return the seconds after which the page at a canonical URL is fetched again, or 0 for never."""
+        rule = self.rule(url)
+        after_s = None if rule is None else rule.recrawl_after_s
+        return (self._job.recrawl_after_s or 0.0) if after_s is None else after_s
+
+    def recrawl_bounds_s(self, url: str) -> tuple[float, float]:
+        """Return the shortest and the longest time, in seconds, after which that page is fetched again."""
+        after_s = self.recrawl_after_s(url) or self._job.recrawl_after_s or 0.0
+        return recrawl_bounds_s(after_s, self._job.recrawl_least_s, self._job.recrawl_most_s)
+
+    def retries(self, url: str) -> int:
+        """Return the number of retries after a temporary failure of a canonical URL."""
+        rule = self.rule(url)
+        return self._job.retries if rule is None or rule.retries is None else rule.retries
+
+    def ignores_robots(self, url: str) -> bool:
+        """Return whether the robots.txt of the host of a canonical URL is ignored."""
+        rule = self.rule(url)
+        return rule is not None and rule.robots == "ignore"
 
     def is_off(self, url: str) -> bool:
         """Return whether a rule leaves the site of a canonical URL out of the crawl."""

@@ -7,6 +7,7 @@ AREAS = {
     "peer": "The peer as a whole",
     "swarm": "The swarm and its key",
     "state": "The state that all peers share",
+    "job": "The job",
     "seeds": "Seeds",
     "identity": "The peer's ID",
     "crawl": "Pages",
@@ -35,6 +36,7 @@ AREAS = {
 """The title of each area, the first word of its events, in the order of the page."""
 
 MEANINGS = {
+    "job.robots_ignored": "The job ignores the robots.txt of these hosts, which should be of the person who crawls.",
     "peer.begun": "The peer has started: its ID, its address, and the URLs that wait on it.",
     "peer.ended": "A failure ended the peer. After a full disk the peer starts again when there is room.",
     "peer.stalled": "The peer did not run for so long that others may own its cells. It closes them, and syncs again.",

@@ -130,6 +130,11 @@ SITE_EXAMPLES = {
     "delay": "0",
     "connections": "4",
     "max-site-pages": "5_000",
+    "recrawl-after": '"1d"',
+    "retries": "1",
+    "max-body": '"2MB"',
+    "timeout": '"30s"',
+    "robots": '"obey"',
     "sitemaps": '"https://example.org/sitemaps/news.xml"',
 }
 """A value for each key of a [[sites]] table."""
@@ -277,7 +282,9 @@ def _job_file(root: Path) -> str:
         "rule leaves out is as the job says. [Rules for single sites](../how-to/site-rules.md) explains the use.",
         _site_table(root),
         "```toml\n[[sites]]\n"
-        + "\n".join(f"{key} = {example}" for key, example in SITE_EXAMPLES.items() if key != "off")
+        + "\n".join(
+            f"{key} = {example}" for key, example in SITE_EXAMPLES.items() if key not in ("off", "recrawl-after")
+        )
         + "\n```",
     )
 

@@ -149,7 +149,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = Fal
     activity.armed = True
     store = Store(tmp_path, LIMITS.commit_spacing_s)
     store.begin(16)
-    job = Job(scope="any", delay_s=delay_s)
+    job = Job(scope="any", delay_s=delay_s, retries=1)
     scope, partitioner = Scope(job), Partitioner("host", 16)
     frontier = Frontier(store, LIMITS, scope.site_settings)
     events = IntakeEvents(changed=lambda: world.crawler.wake())
@@ -164,7 +164,6 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = Fal
     parts = CrawlDependencies(
         by_depth=by_depth,
         site_settings=scope.site_settings,
-        retries=1,
         limits=LIMITS,
         clock=clock,
         random=random,

@@ -1,16 +1,19 @@
 """Real crawls by rules for single sites, with each partition, more peers, and a peer that joins later."""
 
+import gzip
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from kadcrawl import StartError
 from kadcrawl.settings.site_rules import SiteRule
 from kadcrawl.urls import Partition
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.sites.web import Web, html
+from tests.support.sites.web import Web, html, slow
 from tests.support.swarm.peers import MakePeer, finish, swarm
 
 Lines = Callable[[], dict[str, LoggedPage]]
@@ -64,6 +67,53 @@ async def test_a_seed_on_a_site_that_is_off_is_recorded_and_not_asked(make_peer:
         await finish([peer])
         assert [] == site.requests
     assert {"site_off": 1} == Counter(line.fields["failed"] for line in lines().values())
+
+
+@pytest.mark.parametrize("partition", ["host", "domain", "url"])
+async def test_the_robots_txt_of_an_own_host_is_ignored_and_the_warc_says_so(
+    partition: Partition, make_peer: MakePeer, lines: Lines, tmp_path: Path
+) -> None:
+    async with Web(2) as site:
+        site.pages["/robots.txt"] = lambda request: web.Response(text="user-agent: *\ndisallow: /\n")
+        site.fallback = lambda request: html("/1", "/2", site.url("/", site=1))
+        own = SiteRule(match=(OFF,), robots="ignore")
+        peers = await swarm(make_peer, "ab", sites=(own,), partition=partition, contact="you@a.test")
+        await peers[0].crawl([site.url("/")])
+        await finish(peers)
+        assert {site.url("/"), site.url("/1"), site.url("/2")} == set(site.fetched)
+        assert site.url("/robots.txt") not in {url for _, url in site.requests}
+    assert {"robots": 1} == Counter(line.fields["failed"] for line in lines().values() if "failed" in line.fields)
+    warcs = [gzip.decompress(path.read_bytes()) for path in tmp_path.rglob("*.warc.gz")]
+    assert warcs
+    assert all(b"robots: obey, but ignore for 127.0.0.2\r\n" in warc for warc in warcs)
+
+
+async def test_a_peer_does_not_ignore_a_robots_txt_for_nobody(make_peer: MakePeer) -> None:
+    with pytest.raises(StartError, match="robots ignore needs a contact"):
+        await make_peer(sites=(SiteRule(match=(OFF,), robots="ignore"),))
+
+
+async def test_a_site_has_bounds_of_its_own_for_an_answer(make_peer: MakePeer, lines: Lines) -> None:
+    bounds = (
+        SiteRule(match=(OFF,), body_bytes_max=100),
+        SiteRule(match=(SLOW,), fetch_timeout_s=0.2, retries=0),
+        SiteRule(match=(MAPPED,), retries=0),
+    )
+    async with Web(4) as site:
+        site.pages |= {
+            "/large": lambda request: web.Response(body=b"x" * 101),
+            "/late": slow(lambda request: html(), 30.0),
+            "/broken": lambda request: html(status=500),
+        }
+        peers = await swarm(make_peer, "ab", sites=bounds, retries=1)
+        urls = [site.url("/large"), site.url("/large", site=1), site.url("/late", site=1)]
+        urls += [site.url("/broken", site=2), site.url("/broken", site=3)]
+        await peers[0].crawl(urls)
+        await finish(peers)
+        assert ["body_too_large", None, "timeout", "http_500", "http_500"] == [
+            lines()[url].fields.get("failed") for url in urls
+        ]
+        assert [1, 2] == [site.fetched[url] for url in urls[3:]]
 
 
 @pytest.mark.parametrize("partition", ["host", "domain"])

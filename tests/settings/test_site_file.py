@@ -56,6 +56,26 @@ def test_a_rule_is_shown_as_the_table_that_makes_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "field", "value", "shown"),
+    [
+        ("recrawl-after = 'never'", "recrawl_after_s", 0.0, "never"),
+        ("recrawl-after = '12h'", "recrawl_after_s", 43_200.0, "12h"),
+        ("recrawl-after = 90", "recrawl_after_s", 90.0, "90s"),
+        ("max-body = '2MB'", "body_bytes_max", 2_000_000, 2_000_000),
+        ("max-body = 3000", "body_bytes_max", 3000, 3000),
+        ("timeout = '2m'", "fetch_timeout_s", 120.0, 120.0),
+        ("timeout = 1.5", "fetch_timeout_s", 1.5, 1.5),
+        ("retries = 0", "retries", 0, 0),
+        ("robots = 'ignore'", "robots", "ignore", "ignore"),
+    ],
+)
+def test_values_are_read_with_their_units(line: str, field: str, value: object, shown: object) -> None:
+    job = parse(f"recrawl-after = '7d'\n[[sites]]\nmatch = 'a.test'\n{line}", FILE).job
+    assert value == getattr(job.sites[0], field)
+    assert {"match": ["a.test"], line.partition(" =")[0]: shown} == keys_of(job.sites[0])
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("sites = 3", "line 1: sites must be tables, each begun by [[sites]] in double brackets"),
@@ -69,6 +89,14 @@ def test_a_rule_is_shown_as_the_table_that_makes_it() -> None:
         ("[[sites]]\nmatch = 'a.test'\nmax-site-pages = 0", "max-site-pages must be from 1"),
         ("[[sites]]\nmatch = 'a.test'\nsitemaps = 'ftp://a.test/'", "only http and https URLs can"),
         ("[[sites]]\nmatch = 'a.test'\nsitemaps = 4", "sitemaps must be true, false, a URL in quotes"),
+        ("[[sites]]\nmatch = 'a.test'\nmax-body = 'big'", "max-body must be a number of bytes, or a size such as"),
+        ("[[sites]]\nmatch = 'a.test'\ntimeout = 'soon'", 'timeout must be a length of time, such as "30s"'),
+        ("[[sites]]\nmatch = 'a.test'\nrobots = 'no'", "robots must be obey or ignore"),
+        ("[[sites]]\nmatch = '*.a.test'\nrobots = 'ignore'", "name each of them in match, without a star"),
+        (
+            "[[sites]]\nmatch = 'a.test'\nrecrawl-after = 'never'",
+            "recrawl-after of site a.test needs recrawl-after of the job",
+        ),
         ("[[sites]]\nmatch = 'a.test'\nconnections = 2", "connections of site a.test need delay = 0 in the same rule"),
         (
             "partition = 'url'\n[[sites]]\nmatch = 'a.test'\nmax-site-pages = 2",

@@ -6,7 +6,14 @@ import pytest
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.job import Job
-from kadcrawl.settings.site_rules import MATCHES_CHARS_MAX, SITES_MAX, SiteRule, normal_match
+from kadcrawl.settings.site_rules import (
+    MATCHES_CHARS_MAX,
+    SITES_MAX,
+    SiteRule,
+    check_contact,
+    normal_match,
+    robots_ignored,
+)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +76,11 @@ def test_a_match_of_another_peer_must_have_that_spelling(match: str) -> None:
         ({"sitemap_urls": ("http://A.test/x",)}, "must be canonical"),
         ({"sitemap_urls": ("http://a.test/x",) * 101}, "at most 100 sitemaps"),
         ({"sitemaps": False, "sitemap_urls": ("http://a.test/x",)}, "cannot be false and name URLs"),
+        ({"retries": 21}, "retries must be from 0 to 20"),
+        ({"body_bytes_max": 0}, "body_bytes_max must be from 1"),
+        ({"fetch_timeout_s": 0.0}, "fetch_timeout_s must be from 0.001"),
+        ({"robots": "never"}, "robots must be obey or ignore"),
+        ({"robots": "ignore", "match": ("a.test", "*.a.test")}, "name each of them in match, without a star"),
         ({"off": True, "delay_s": 1.0}, "delay_s would do nothing, as off"),
     ],
 )
@@ -77,6 +89,7 @@ def test_a_rule_out_of_its_bounds_is_refused(fields: dict[str, Any], why: str) -
         SiteRule(**({"match": ("a.test",)} | fields))
 
 
+AGAIN = SiteRule(match=("a.test",), recrawl_after_s=100.0)
 OFF = SiteRule(match=("a.test",), off=True)
 
 
@@ -100,6 +113,23 @@ OFF = SiteRule(match=("a.test",), off=True)
         (
             {"sites": (SiteRule(match=("docs.example.org",), site_pages_max=4),), "partition": "domain"},
             "counted together; match example.org",
+        ),
+        ({"sites": (AGAIN,)}, "needs recrawl_after_s of the job, and history exact"),
+        (
+            {"sites": (AGAIN,), "recrawl_after_s": 70.0, "history": "bloom"},
+            "needs recrawl_after_s of the job, and history exact",
+        ),
+        (
+            {"sites": (AGAIN,), "recrawl_after_s": 70.0, "recrawl_adaptive": True, "recrawl_most_s": 71.0},
+            "must lie between recrawl_least_s and recrawl_most_s",
+        ),
+        (
+            {"sites": (SiteRule(match=("a.test",), recrawl_after_s=0.5),), "recrawl_after_s": 70.0},
+            "must be 0, or from 1 second to 3660 days",
+        ),
+        (
+            {"sites": (SiteRule(match=tuple(f"s{number}.test" for number in range(101)), robots="ignore"),)},
+            "robots ignore is for at most 100 hosts, not 101",
         ),
     ],
 )
@@ -128,6 +158,15 @@ def test_the_rules_of_a_job_are_bounded() -> None:
     long = tuple(f"s{number}.{name}" for number in range(MATCHES_CHARS_MAX // 240))
     with pytest.raises(ConfigError, match=f"at most {MATCHES_CHARS_MAX} characters"):
         Job(sites=(SiteRule(match=long, off=True),))
+
+
+def test_a_crawl_that_ignores_a_robots_txt_names_somebody() -> None:
+    own = SiteRule(match=("a.test", "b.test:81"), robots="ignore")
+    check_contact((own,), "you@a.test")
+    check_contact((SiteRule(match=("a.test",), robots="obey"),), "")
+    assert ("a.test", "b.test:81") == robots_ignored((own, OFF))
+    with pytest.raises(ConfigError, match="robots ignore needs a contact"):
+        check_contact((own,), "")
 
 
 @pytest.mark.parametrize(("match", "exact"), [(("a.test", "b.test:81"), True), (("a.test", "*.b.test"), False)])

@@ -88,6 +88,17 @@ def test_sitemaps_of_one_site_are_followed_in_a_job_that_follows_none() -> None:
     assert (True, False) == (settings.follows_sitemaps("http://a.test/"), settings.follows_sitemaps("http://b.test/"))
 
 
+def test_recrawls_retries_and_robots_txt_are_by_site() -> None:
+    own = SiteRule(match=("a.test",), recrawl_after_s=50.0, retries=0, robots="ignore")
+    once = SiteRule(match=("b.test",), recrawl_after_s=0.0, robots="obey")
+    settings = SiteSettings(Job(recrawl_after_s=500.0, sites=(own, once)))
+    urls = [f"http://{host}.test/" for host in "abc"]
+    assert [50.0, 0.0, 500.0] == list(map(settings.recrawl_after_s, urls))
+    assert [(5.0, 500.0), (50.0, 5000.0), (50.0, 5000.0)] == list(map(settings.recrawl_bounds_s, urls))
+    assert [0, 3, 3] == list(map(settings.retries, urls))
+    assert [True, False, False] == list(map(settings.ignores_robots, urls))
+
+
 def test_the_longest_delay_counts_those_of_rules() -> None:
     assert 99.0 == rules("a.test").delay_max_s
     assert 5.0 == SiteSettings(Job(sites=(SiteRule(match=("a.test",), delay_s=5.0),))).delay_max_s

@@ -17,6 +17,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
 from kadcrawl.settings.proxy_list import shown as proxies_shown
 from kadcrawl.settings.site_file import keys_of
+from kadcrawl.settings.site_rules import robots_ignored
 from kadcrawl.sinks.sink_names import parse
 from kadcrawl.system.printable import printable
 
@@ -72,7 +73,7 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
     Settings of single sites stand there as well. The most specific match decides, and it takes nothing from others:
         [[sites]]
         match = "*.example.org"      # or a host, host:port, a list of them, or * for all
-        delay = 5                    # or connections, max-site-pages, sitemaps, off
+        delay = 5                    # or recrawl-after, max-site-pages, sitemaps, off, ...
 
     \b
     Exit codes: 0  the job is good, whatever becomes of the URLs
@@ -181,6 +182,9 @@ def _notes(job: Job) -> Iterator[str]:
         yield "sitemaps: those a site's robots.txt names, or else its /sitemap.xml, count as linked from each of its"
         yield "pages. They must be in scope, and so must what they list; a URL named like a sitemap need neither match"
         yield "an include nor lie below the path of a seed."
+    if ignored := robots_ignored(job.sites):
+        yield ""
+        yield f"robots.txt is ignored for {', '.join(ignored)}: for your own hosts only. The WARC files say so."
     if job.canonical == "honor":
         yield ""
         yield "canonical: a page that names another URL of its domain, with https for http, fewer parameters or"
@@ -212,7 +216,7 @@ def _sinks(file: JobFile) -> list[str]:
 
 
 def _lacks_contact(job: Job) -> bool:
-    return not job.contact and needs_contact(job.seeds)
+    return not job.contact and (needs_contact(job.seeds) or bool(robots_ignored(job.sites)))
 
 
 def _changed(job: Job) -> list[tuple[str, Any, Any]]:

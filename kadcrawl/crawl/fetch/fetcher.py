@@ -38,6 +38,7 @@ from kadcrawl.crawl.fetch.errors import Broken, classified
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.metered_connection import meter
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
+from kadcrawl.crawl.fetch.request_rules import RequestRule, RequestRules
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult, retry_after_s
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.settings.limits import Limits
@@ -107,17 +108,20 @@ class Fetcher:
         resolver: Callable[[], AbstractResolver] = system_resolver,
         by_proxies: bool = False,
         poison_pages: PoisonPages | None = None,
+        request_rules: RequestRules | None = None,
     ) -> None:
         """Make a fetcher with no connection yet.
 
         `now` is the world's clock, in seconds since 1970. `resolver` makes a resolver for host names. Only with
         `by_proxies` may a fetch name a proxy. `poison_pages` is told which URLs have bodies that are being decoded.
+        `request_rules` has the bounds of each request, which are otherwise `limits`.
         """
         self._poison_pages = poison_pages or PoisonPages(None)
         self._by_proxies = by_proxies
         self._make_resolver = resolver
         self._now = now
         self._limits = limits
+        self._request_rules = request_rules or RequestRules(limits)
         self._large = asyncio.Semaphore(limits.large_bodies_max)
         self._large_contents = asyncio.Semaphore(limits.large_contents_max)
         """Slots for large bodies, then slots for large contents that are not the body. They are acquired in this
@@ -196,7 +200,8 @@ class Fetcher:
         loop = asyncio.get_running_loop()
         started_at = datetime.fromtimestamp(self._now(), UTC)
         started = loop.time()
-        patience = ResponseDeadline(self._limits, started)
+        rule = self._request_rules.of(url)
+        patience = ResponseDeadline(rule.limits, started)
         answer = _Answer()
         failure: FetchError | None = None
         detail = ""
@@ -206,7 +211,7 @@ class Fetcher:
                 if proxy is not None and not self._guard.permits_host(host_of(url)):
                     raise Broken(FetchError.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
                 target = URL(url, encoded=True)
-                await self._converse(self._session, target, extra_headers, answer, patience, proxy, memory_slots)
+                await self._converse(self._session, target, extra_headers, answer, patience, proxy, memory_slots, rule)
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)
@@ -227,6 +232,7 @@ class Fetcher:
         deadline: ResponseDeadline,
         proxy: Proxy | None,
         memory_slots: MemorySlots,
+        rule: RequestRule,
     ) -> None:
         """Send the request and read the answer into `answer` as far as it comes."""
         loop = asyncio.get_running_loop()
@@ -238,7 +244,7 @@ class Fetcher:
             now = loop.time()
             deadline.head_came(now)
             answer.take_head(response, now, self._limits.header_bytes_max)
-            body_bytes_max = self._limits.body_bytes_max
+            body_bytes_max = rule.limits.body_bytes_max
             content = response.content
             while chunk := await content.readany():
                 deadline.bytes_came(len(chunk), loop.time())

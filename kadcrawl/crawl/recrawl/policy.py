@@ -1,10 +1,10 @@
 """Decides when a page is fetched again, and whether the page has changed since.
 
 A decision made from the job. The crawler asks when a page is finished (`next_visit`, `unasked`) and when it is
-requested again (`validators`). The period of a page is the job's period. If the job adapts the period, it becomes
-shorter when the page had changed and longer when it had not, as in Nutch's AdaptiveFetchSchedule. A page that is gone
-(404, 410) is requested after twice the time, each time, and then no more. Any other failure may pass, so it changes
-nothing.
+requested again (`validators`). The period of a page is that of its site's rule, or else of the job. If the job adapts
+the period, it becomes shorter when the page had changed and longer when it had not, as in Nutch's
+AdaptiveFetchSchedule. A page that is gone (404, 410) is requested after twice the time, each time, and then no more.
+Any other failure may pass, so it changes nothing.
 
 A sitemap may say that a page changed after its last visit, which brings the next visit forward (`hastened`). Whatever
 sitemaps say, no page is visited again within the shortest period of the job.
@@ -17,7 +17,9 @@ from re import ASCII, compile as pattern
 from kadcrawl.crawl.content.sitemap import AHEAD_S
 from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.link.wire.messages import VALIDATOR_CHARS_MAX
-from kadcrawl.settings.job import RECRAWL_LEAST_S, RECRAWL_MOST_S, Job
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.site_rules import RECRAWL_LEAST_S, RECRAWL_MOST_S
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 
@@ -38,7 +40,7 @@ class Recrawl:
     def __init__(self, job: Job) -> None:
         assert job.recrawl_after_s is not None, "the job fetches each page once"
         self._after_s = job.recrawl_after_s
-        self._least_s, self._most_s = job.recrawl_bounds_s
+        self._site_settings = SiteSettings(job)
         self._adapts = job.recrawl_adaptive
 
     def validators(self, visit: Visit) -> Sequence[tuple[str, str]]:
@@ -67,6 +69,12 @@ class Recrawl:
 
         `captured` is the WARC-Date of the answer's record, and `now` is in wall-clock seconds.
         """
+        visit = self._next_visit(entry, last, result, digest, captured, now)
+        return visit if self._site_settings.recrawl_after_s(entry.url) else visit._replace(due=None)
+
+    def _next_visit(
+        self, entry: FrontierEntry, last: Visit | None, result: FetchResult, digest: str, captured: str, now: float
+    ) -> Visit:
         last = last or self._first(entry)
         last = last._replace(depth=min(last.depth, entry.depth))
         if result.status in GONE_MAX:
@@ -78,14 +86,14 @@ class Recrawl:
             fresh = last._replace(etag="", last_modified="", digest="", captured="", gone=0)
             return fresh._replace(due=now + last.period_s)
         if self.is_unchanged(last, result, digest):
-            period_s = self._adapted(last.period_s, LONGER)
+            period_s = self._adapted(entry.url, last.period_s, LONGER)
             fields = result.header(b"etag"), result.header(b"last-modified")
             if result.status == 200 or any(fields):
                 # A server that is set up anew has other tags for the same bytes.
                 last = last._replace(etag=_etag(fields[0]), last_modified=_date(fields[1]))
             return last._replace(due=now + period_s, period_s=period_s, gone=0)
         # The first visit is no change.
-        period_s = self._adapted(last.period_s, SHORTER) if last.digest else last.period_s
+        period_s = self._adapted(entry.url, last.period_s, SHORTER) if last.digest else last.period_s
         return last._replace(
             due=now + period_s,
             period_s=period_s,
@@ -103,6 +111,7 @@ class Recrawl:
         left out for good.
         """
         passes = why.startswith("robots") or why == "internal_error"
+        passes = passes and self._site_settings.recrawl_after_s(entry.url) > 0
         if last is None and not passes:
             return None
         last = last or self._first(entry)
@@ -121,7 +130,8 @@ class Recrawl:
         which is about the time since its sitemap was read before. It comes back after the shortest period, not now, as
         it may just have been visited.
         """
-        soon = now + self._least_s
+        least_s, _ = self._site_settings.recrawl_bounds_s(visit.url)
+        soon = now + least_s
         if modified > now + AHEAD_S:
             return None
         if visit.due is None:
@@ -129,10 +139,15 @@ class Recrawl:
         visited = visit.due - self._wait_s(visit)
         if visit.due <= soon or modified <= visited:
             return None
-        return max(now, visited + self._least_s)
+        return max(now, visited + least_s)
 
     def _first(self, entry: FrontierEntry) -> Visit:
-        return Visit(entry.key, entry.site, entry.url, entry.depth, None, self._after_s, "", "", "", "", 0)
+        period_s = self._period_s(entry.url)
+        return Visit(entry.key, entry.site, entry.url, entry.depth, None, period_s, "", "", "", "", 0)
+
+    def _period_s(self, url: str) -> float:
+        """Return the period with which a page begins. A page that is fetched once has that of the job."""
+        return self._site_settings.recrawl_after_s(url) or self._after_s
 
     def _gone(self, last: Visit, status: int, now: float) -> Visit:
         gone = last.gone + 1
@@ -143,12 +158,16 @@ class Recrawl:
 
     def _wait_s(self, visit: Visit) -> float:
         """Return the seconds between a visit and the next visit: the page's period, or longer if the page is gone."""
-        return min(visit.period_s * 2.0**visit.gone, max(self._most_s, 2 * visit.period_s))
+        return min(
+            visit.period_s * 2.0**visit.gone,
+            max(self._site_settings.recrawl_bounds_s(visit.url)[1], 2 * visit.period_s),
+        )
 
-    def _adapted(self, period_s: float, factor: float) -> float:
+    def _adapted(self, url: str, period_s: float, factor: float) -> float:
         if not self._adapts:
-            return self._after_s
-        return min(max(period_s * factor, self._least_s), self._most_s)
+            return self._period_s(url)
+        least_s, most_s = self._site_settings.recrawl_bounds_s(url)
+        return min(max(period_s * factor, least_s), most_s)
 
 
 def sanitized(visit: Visit) -> Visit:

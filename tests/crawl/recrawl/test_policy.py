@@ -9,7 +9,8 @@ from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.recrawl.due_cells import DueCells
 from kadcrawl.crawl.recrawl.policy import Recrawl, sanitized
 from kadcrawl.keys import Cell, Key
-from kadcrawl.settings.job import RECRAWL_MOST_S, Job
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.site_rules import RECRAWL_MOST_S, SiteRule
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 from tests.support.sites.fetched_page import PAGE
@@ -28,6 +29,25 @@ def first(rules: Recrawl = ONCE, fetched: FetchResult = TAGGED) -> Visit:
 
 def again(rules: Recrawl, last: Visit, fetched: FetchResult, digest: str = "sha1:ONE") -> Visit:
     return rules.next_visit(ENTRY, last, fetched, digest, "2026-11-22T10:00:00Z", NOW + DAY_S)
+
+
+def test_a_page_has_the_period_of_its_sites_rule() -> None:
+    own = SiteRule(match=("a.example",), recrawl_after_s=100.0)
+    assert NOW + 100 == first(Recrawl(Job(recrawl_after_s=DAY_S, sites=(own,)))).due
+    adapts = Recrawl(Job(recrawl_after_s=DAY_S, recrawl_adaptive=True, sites=(own,)))
+    periods = [first(adapts).period_s]
+    visit = first(adapts)
+    for _ in range(20):
+        visit = again(adapts, visit, TAGGED)
+    assert [100.0, 1000.0] == [*periods, visit.period_s]
+    assert NOW + DAY_S == first(Recrawl(Job(recrawl_after_s=DAY_S, sites=(replace(own, match=("b.example",)),)))).due
+
+
+@pytest.mark.parametrize("status", [200, 302, 404, 500])
+def test_a_page_of_a_site_that_is_fetched_once_is_never_due(status: int) -> None:
+    never = Recrawl(Job(recrawl_after_s=DAY_S, sites=(SiteRule(match=("a.example",), recrawl_after_s=0.0),)))
+    assert first(never, replace(TAGGED, status=status)).due is None
+    assert never.unasked(ENTRY, None, "robots", NOW) is None
 
 
 def test_a_page_is_due_after_the_period_and_its_request_is_conditional() -> None:
