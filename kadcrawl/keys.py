@@ -16,7 +16,9 @@ from kadcrawl.errors import KadcrawlError
 ID_BITS = 160
 ID_BYTES = ID_BITS // 8
 SITE_BYTES = 12
-"""Number of bytes of a key that come from its site. The other 8 come from the whole URL."""
+"""Number of bytes of a key that come from its site."""
+URL_BYTES = ID_BYTES - SITE_BYTES
+"""Number of bytes of a key that come from the whole URL: 8."""
 
 Key = NewType("Key", bytes)
 """The point of a URL in the 160-bit space, as 20 bytes."""
@@ -33,7 +35,12 @@ def site_hash(site: str) -> bytes:
 
 def url_key(site: bytes, url: str) -> Key:
     """Return the key of a canonical URL, given its site's hash (see `site_hash`)."""
-    return Key(site + blake2b(url.encode(), digest_size=ID_BYTES - SITE_BYTES, person=b"kadcrawl url").digest())
+    return Key(site + url_hash(url))
+
+
+def url_hash(url: str) -> bytes:
+    """Return the last 8 bytes of the key of a canonical URL."""
+    return blake2b(url.encode(), digest_size=URL_BYTES, person=b"kadcrawl url").digest()
 
 
 def cell_of(key: Key, cell_bits: int) -> Cell:

@@ -122,19 +122,19 @@ class BorrowedStore:
         loan_id: bytes,
         lender: Contact,
         site: str,
-        urls: Iterable[tuple[Key, str, int, int, int, float]],
+        urls: Iterable[tuple[Key, str, int, int, int, float, bytes]],
         connections: int = 1,
     ) -> BorrowedLoan:
         """Add a loan of a site that has no other loan.
 
         Args:
-            urls: (key, url, depth, hops, tries, due) of each page.
+            urls: (key, url, depth, hops, tries, due, trail) of each page.
             connections: requests that may be in flight at a time if the site has no delay.
         """
         cell = Cell(next(self._cells))
         entries = {
-            key: FrontierEntry(depth, next(self._seqs), key, site, url, hops, tries, due)
-            for key, url, depth, hops, tries, due in urls
+            key: FrontierEntry(depth, next(self._seqs), key, site, url, hops, tries, due, trail)
+            for key, url, depth, hops, tries, due, trail in urls
         }
         loan = BorrowedLoan(loan_id, lender, cell, site, entries, connections)
         self.loans[loan_id] = self._by_cell[cell] = loan

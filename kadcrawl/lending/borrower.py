@@ -154,7 +154,7 @@ class Borrower:
         ):
             return False
         urls = [
-            (location.key, one.url, one.depth, one.hops, one.tries, now + one.wait_s if one.wait_s else 0.0)
+            (location.key, one.url, one.depth, one.hops, one.tries, now + one.wait_s if one.wait_s else 0.0, one.trail)
             for location, one in zip(locations, lend.pending, strict=True)
         ]
         self._borrowed.add(lend.loan, lend.lender, site, urls, lend.connections)

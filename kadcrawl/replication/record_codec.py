@@ -165,7 +165,7 @@ class Records:
                 place = self._partitioner.locate(one.url)
                 if only is not None and place.cell != only:
                     continue
-                link = Link(one.url, one.depth, one.hops)
+                link = Link(one.url, one.depth, one.hops, one.trail)
                 if is_trusted(place.cell):
                     due = now + one.wait_s if one.wait_s else 0.0
                     even_seen = only is None and not self._trust.owns(place.cell)
@@ -277,7 +277,9 @@ class Records:
 
     def _pending(self, entries: Sequence[FrontierEntry], *, moving: bool) -> list[PendingRecord]:
         return [
-            PendingRecord(entry.url, entry.depth, entry.hops, entry.tries, self._wait_s(entry, moving=moving))
+            PendingRecord(
+                entry.url, entry.depth, entry.hops, entry.tries, self._wait_s(entry, moving=moving), entry.trail
+            )
             for entry in entries
         ]
 

@@ -24,3 +24,5 @@ class FrontierEntry(NamedTuple):
     """Number of fetches that failed temporarily so far."""
     due: float
     """Wall-clock second before which the URL is not fetched, or 0 for at once."""
+    trail: bytes = b""
+    """Hashes of the URLs whose redirects led to the URL, in order (crawl/content/redirects.py)."""

@@ -10,8 +10,8 @@ from kadcrawl.keys import ID_BYTES, SITE_BYTES, Key
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import Journal
 
-_COLUMNS = "depth, seq, key, site, url, hops, tries, due"
-_TYPES = (int, int, bytes, str, str, int, int, float)
+_COLUMNS = "depth, seq, key, site, url, hops, tries, due, trail"
+_TYPES = (int, int, bytes, str, str, int, int, float, bytes)
 
 BEYOND_SITE = b"\xff" * (ID_BYTES - SITE_BYTES) + b"\0"
 """Suffix that makes of a site's 12-byte hash the least bytes greater than all keys of the site."""
@@ -48,11 +48,13 @@ class FrontierTable:
             begin = site_hash + BEYOND_SITE
         return found
 
-    def insert(self, key: Key, site: str, url: str, depth: int, hops: int, tries: int, due: float) -> FrontierEntry:
+    def insert(
+        self, key: Key, site: str, url: str, depth: int, hops: int, tries: int, due: float, trail: bytes = b""
+    ) -> FrontierEntry:
         """Journal a new entry, the last in order of arrival, and return it."""
         self._seq += 1
-        entry = FrontierEntry(depth, self._seq, key, site, url, hops, tries, due)
-        self._journal.write(f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+        entry = FrontierEntry(depth, self._seq, key, site, url, hops, tries, due, trail)
+        self._journal.write(f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", entry)
         return entry
 
     def delete(self, key: Key) -> None:

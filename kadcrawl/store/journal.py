@@ -23,7 +23,7 @@ from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.store.line_log import LineLog
-from kadcrawl.store.schema import BACK_OFF, RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION
+from kadcrawl.store.schema import BACK_OFF, RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION, TRAIL
 from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.min_interval import MinInterval
 
@@ -277,6 +277,8 @@ class Journal:
         db.execute("PRAGMA cache_size=-32768")
         if version == 0:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+        elif not db.execute("SELECT 1 FROM pragma_table_info('frontier') WHERE name='trail'").fetchone():
+            db.execute(f"ALTER TABLE frontier ADD COLUMN {TRAIL}")
         db.execute(RECORD_OUTBOX)
         db.executescript(BACK_OFF)
         db.execute("BEGIN")

@@ -132,6 +132,7 @@ class Store:
         due: float = 0,
         *,
         even_seen: bool = False,
+        trail: bytes = b"",
     ) -> FrontierEntry | None:
         """Journal a URL as PENDING and return its entry, or None for a known key.
 
@@ -143,7 +144,7 @@ class Store:
             return None
         if not self._write("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, PENDING)):
             return None
-        entry = self._frontier.insert(key, site, url, depth, hops, tries, due)
+        entry = self._frontier.insert(key, site, url, depth, hops, tries, due, trail)
         self._changed(key, None, PENDING)
         return entry
 

@@ -25,6 +25,10 @@ FAILURES = {
     "bad_url": "The URL cannot be requested, for example because of the name of its host.",
     "bad_redirect": "A redirect leads to a target that is no URL of the web.",
     "redirect_limit": "The redirects that led here are as many as redirects_max, and the next one is not followed.",
+    "redirect_loop": "The redirect leads to a URL that redirected here, or to itself. Each URL of the loop was fetched "
+    "once.",
+    "cookie_wall": "The same, and the answer sets a cookie, without which the site shows nothing.",
+    "seed_left_scope": "A seed redirects to a URL that the job does not crawl. `detail` says what to do.",
     "bad_sitemap": "The sitemap cannot be read to its end. URLs before the fault were followed.",
     "site_refused": "The site refused as many requests in a row as --refusals says, with 429 or 503. No request was "
     "made for the URL.",

@@ -53,6 +53,7 @@ MEANINGS = {
     "state.sync_deferred": "No peer told its swarm state while this peer joined. A later heartbeat brings it.",
     "seeds.late": "Not all peers were told the new seeds. The others learn of them by heartbeats.",
     "identity.drawn_blindly": "The bootstrap peer did not tell the ranges of peers, so the peer took an ID at random.",
+    "crawl.seed_left_scope": "A seed redirects to a URL that the job does not crawl. The line says what to do.",
     "crawl.failed": "A URL is finished as failed. The reasons are those of pages.jsonl.",
     "crawl.unfinished": "The peer stops before the links of some pages were acknowledged. The pages are fetched again.",
     "crawl.waiting": "The machine gave no further socket, so the peer starts no request for some seconds.",

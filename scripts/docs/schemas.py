@@ -108,6 +108,7 @@ PAGES = Format(
             ),
             "failed": FieldNotes("http_404", "if the URL did not fail", {"pattern": "^[a-z0-9_]+$"}),
             "detail": FieldNotes("Connection refused", "if there is nothing to add"),
+            "location": FieldNotes("https://example.org/docs/", "if the response is no redirect"),
             "canonical": FieldNotes(
                 "https://example.org/item", "without `--canonical honor`, and if the page is no such redirect"
             ),

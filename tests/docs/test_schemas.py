@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from kadcrawl import Peer
 from kadcrawl.cli.view.status import SwarmFigures, show
 from kadcrawl.cli.view.summary import Summary, add_up
+from kadcrawl.crawl.content.redirects import SEED_LEFT_SCOPE, Loop
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
 from kadcrawl.crawl.scope.scope import LIMITS, Reason
@@ -229,7 +230,8 @@ def test_every_reason_of_a_failure_is_explained() -> None:
     errors = {error.value for error in FetchError} - set(passing_errors())
     reasons = {reason for one in get_args(Reason) for reason in (get_args(one) or [one])}
     assert {"bad_redirect", "bad_sitemap", "killed_peer", "robots", "robots_unreachable"} <= reasons_in_code()
-    assert set(FAILURES) == {"http_404"} | errors | reasons | reasons_in_code()
+    redirects = {*get_args(Loop), SEED_LEFT_SCOPE}
+    assert set(FAILURES) == {"http_404"} | errors | reasons | redirects | reasons_in_code()
 
 
 def test_every_limit_that_leaves_links_out_is_explained() -> None:

@@ -155,7 +155,12 @@ def lies(me: Contact) -> Iterator[Message]:
         links = [offer(url, depth, SMALL_MAX) for url in URLS for depth in (0, 1, SMALL_MAX)]
         for mark in (0, 7):
             yield (Offer if offer is Link else DatedOffer)(links, mark)  # type: ignore[arg-type]
-    yield DatedOffer([DatedLink("http://a.example/x", 1, 0, LONG_S_MAX), DatedLink("http://a.example/y", 1, 0, 0.0)])
+    yield DatedOffer(
+        [
+            DatedLink("http://a.example/x", 1, 0, b"12345678", LONG_S_MAX),
+            DatedLink("http://a.example/y", 1, 0, b"", 0.0),
+        ]
+    )
     for version in (0, WIRE_VERSION - 1, WIRE_VERSION + 1, SMALL_MAX):
         yield Hello(version)
     yield GetSwarmState()

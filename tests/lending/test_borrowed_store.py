@@ -37,7 +37,7 @@ class BorrowedStoreBench:
         return not self.known
 
     def borrow(self, site: str, count: int, loan: bytes = b"loan one") -> None:
-        urls = [(site_key(site, number), site_url(site, number), 1, 0, 0, 0.0) for number in range(count)]
+        urls = [(site_key(site, number), site_url(site, number), 1, 0, 0, 0.0, b"") for number in range(count)]
         self.store.add(loan, GIVER, site, urls)
 
 
@@ -63,7 +63,7 @@ def test_a_loan_is_crawled_only_between_its_opening_and_its_closing(borrowed_ben
 @pytest.mark.parametrize("connections", [1, 2, 100])
 def test_no_more_requests_are_under_way_than_connections_were_lent(connections: int) -> None:
     bench = BorrowedStoreBench(delay_s=0.0)
-    urls = [(site_key(A, number), site_url(A, number), 1, 0, 0, 0.0) for number in range(20)]
+    urls = [(site_key(A, number), site_url(A, number), 1, 0, 0, 0.0, b"") for number in range(20)]
     loan = bench.store.add(b"loan one", GIVER, A, urls, connections)
     bench.frontier.open(loan.cell, 0.0, hold=False)
     taken = [bench.frontier.next(0.0) for _ in range(20)]

@@ -43,6 +43,29 @@ def test_the_keys_of_a_site_are_counted_through_every_change(store: Store) -> No
     assert (1, 0) == counts(store)
 
 
+async def test_the_trail_of_a_redirect_is_journaled(tmp_path: Path) -> None:
+    with closing(opened(tmp_path)) as first:
+        first.accept(key(1), "a.example", "http://a.example/1", 0, 1, trail=b"12345678")
+        await first.journal.commit()
+    with closing(opened(tmp_path)) as again:
+        entry = again.entry(key(1))
+        assert entry is not None
+        assert (1, b"12345678") == (entry.hops, entry.trail)
+
+
+async def test_a_directory_of_the_first_release_opens_with_empty_trails(tmp_path: Path) -> None:
+    with closing(opened(tmp_path)) as first:
+        accept(first, 1)
+        await first.journal.commit()
+    with closing(sqlite3.connect(first.journal.path)) as database:
+        database.execute("ALTER TABLE frontier DROP COLUMN trail")
+        database.commit()
+    with closing(opened(tmp_path)) as again:
+        entry = again.entry(key(1))
+        assert entry is not None
+        assert b"" == entry.trail
+
+
 def test_a_key_is_accepted_once(store: Store) -> None:
     entry = accept(store, 1)
     assert store.accept(entry.key, entry.site, entry.url, 5, 0) is None

@@ -111,7 +111,9 @@ def _why_in(job: Job, scope: Scope, url: str) -> str:
     elif job.scope == "prefix":
         why = "it is below the path of a seed"
     else:
-        why = f"{site_of(url, job.scope)} is the {job.scope} of a seed"
+        site = site_of(url, job.scope)
+        is_other = job.scope == "host" and all(site != site_of(given, "host") for given in job.seeds)
+        why = f"{site} is the {job.scope} of a seed" + (", with or without www." if is_other else "")
     if (pattern := scope.included_by(url)) is not None:
         why += f", and it matches include {pattern!r}"
     conditions = []

@@ -33,6 +33,7 @@ _BY_NAME: Final = {
     "bad_url": Reason("no request can be made of this URL"),
     "body_too_large": Reason("the body is larger than the limit"),
     "connect": Reason("the host refuses connections, or cannot be reached in time", unreached=True),
+    "cookie_wall": Reason("the URL redirects to itself until a cookie comes back, and the crawl keeps none"),
     "disconnected": Reason("the site closed the connection before it answered"),
     "dns": Reason("the host's name has no address, or no name server answers", unreached=True),
     "headers_too_large": Reason("the headers are larger than the limit"),
@@ -43,11 +44,13 @@ _BY_NAME: Final = {
     "killed_peer": Reason("the page crashed two peers, so nobody asks for it any more", "please report it"),
     "protocol": Reason("the answer is not valid HTTP"),
     "redirect_limit": Reason("the URL redirects too often"),
+    "redirect_loop": Reason("the redirects lead back to where they began"),
     "robots": Reason("robots.txt forbids it"),
     "robots_unreachable": Reason("the robots.txt cannot be read, so the site is left alone"),
     "site_refused": Reason(
         "the site answered too many requests in a row with 429 or 503", "use a larger --delay, or ask the site's owner"
     ),
+    "seed_left_scope": Reason("a seed redirects to a URL that is not crawled"),
     "timeout": Reason("the answer was not complete in time", unreached=True),
     "tls": Reason("the certificate is not valid, or TLS failed", unreached=True),
     "too_slow": Reason("the answer came too slowly"),

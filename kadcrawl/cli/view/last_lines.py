@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kadcrawl.cli.view.failure_reasons import explained
+from kadcrawl.cli.view.left_seeds import SEED_LEFT_SCOPE, left_seed_lines
 from kadcrawl.cli.view.result_files import ResultFiles, place, result_files, shown_size
 from kadcrawl.system.printable import printable
 
@@ -42,6 +43,8 @@ class CrawlEnd:
 def last_lines(end: CrawlEnd) -> Iterator[str]:
     """Yield the lines below the figures."""
     files = [*result_files(end.data, end.peers)]
+    if SEED_LEFT_SCOPE in end.failed:
+        yield from left_seed_lines(end.peers)
     yield from failure_lines(end.failed, end.examples)
     yield from _file_lines(files)
     yield from _next_lines(end, has_results=bool(files))

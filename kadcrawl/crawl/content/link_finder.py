@@ -23,6 +23,13 @@ from dataclasses import dataclass, field, replace
 from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
+from kadcrawl.crawl.content.redirects import (
+    LOCATION_CHARS_MAX,
+    SEED_LEFT_SCOPE,
+    longer_trail,
+    loop_of,
+    why_seed_left,
+)
 from kadcrawl.crawl.content.robots_directives import directives
 from kadcrawl.crawl.content.sitemap import Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, inner_bytes_max
@@ -64,6 +71,10 @@ class FoundLinks:
     """The page to which its links were left, as its text is nearly the same."""
     noindex: bool = False
     """The page asks search engines not to show it."""
+    location: str | None = None
+    """The target of a redirect: a canonical URL if it is one, else as sent."""
+    detail: str = ""
+    """A few words about the failure, for a person."""
 
 
 class LinkFinder:
@@ -174,11 +185,22 @@ class LinkFinder:
     def _redirected(self, entry: FrontierEntry, result: FetchResult, location: str) -> FoundLinks:
         target = canonical(location, entry.url)
         if target is None:
-            return FoundLinks((), [], "bad_redirect")
-        if entry.hops >= self._limits.redirects_max:
-            return FoundLinks((target,), [], "redirect_limit")
-        onward, left_out = run_to_end(self._outlinks((target,), entry.depth, entry.hops + 1, entry.url))
-        return FoundLinks((target,), onward, result.why_failed, left_out)
+            return FoundLinks((), [], "bad_redirect", location=location[:LOCATION_CHARS_MAX])
+        failed: str | None = loop_of(entry, target, result)
+        if failed is None and entry.hops >= self._limits.redirects_max:
+            return FoundLinks((target,), [], "redirect_limit", location=target)
+        onward, left_out = run_to_end(
+            self._outlinks((target,), entry.depth, entry.hops + 1, entry.url, trail=longer_trail(entry))
+        )
+        if target == entry.url:
+            onward = []
+        detail = None if failed else why_seed_left(entry, target, self._scope)
+        if detail is not None:
+            failed = SEED_LEFT_SCOPE
+            log.warning("crawl.seed_left_scope url=%s why=%s", entry.url, detail)
+        return FoundLinks(
+            (target,), onward, failed or result.why_failed, left_out, location=target, detail=detail or ""
+        )
 
     def _page(
         self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None
@@ -259,11 +281,17 @@ class LinkFinder:
         return first
 
     def _outlinks(
-        self, urls: Iterable[str], depth: int, hops: int, redirected: str | None, dates: Mapping[str, float] = NO_DATES
+        self,
+        urls: Iterable[str],
+        depth: int,
+        hops: int,
+        redirected: str | None,
+        dates: Mapping[str, float] = NO_DATES,
+        trail: bytes = b"",
     ) -> CooperativeWork[tuple[list[Link], Counter[str]]]:
         """Return the links to forward, and how many links each limit kept out. `redirected` is the URL that led here.
 
-        `dates` are the wall-clock seconds in which some of the URLs changed last.
+        `dates` are the wall-clock seconds in which some of the URLs changed last. `trail` is the trail of a redirect.
         """
         onward: list[Link] = []
         left_out: Counter[str] = Counter()
@@ -285,7 +313,8 @@ class LinkFinder:
             why = why_not(plain, depth)
             if why is None:
                 date = dates.get(url)
-                onward.append(Link(plain, depth, hops) if date is None else DatedLink(plain, depth, hops, date))
+                link = Link(plain, depth, hops, trail)
+                onward.append(link if date is None else DatedLink(plain, depth, hops, modified=date))
                 if plain != url:
                     left_out["session_id"] += 1
             elif why in LIMITS:

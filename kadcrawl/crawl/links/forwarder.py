@@ -254,7 +254,7 @@ class Forwarder:
             date = before
         if date == _date(nearest):
             return nearest
-        return DatedLink(nearest.url, nearest.depth, nearest.hops, date)
+        return DatedLink(nearest.url, nearest.depth, nearest.hops, nearest.trail, date)
 
     def _settle(self, link: Link, location: UrlLocation) -> None:
         """End the way of an acknowledged link, unless it has changed meanwhile and must be sent again."""
@@ -284,4 +284,5 @@ def _offer(links: list[Link], seeds_fingerprint: int) -> Offer | DatedOffer:
     """Return the offer of these links. Only an offer with dates has the longer form."""
     if not any(isinstance(link, DatedLink) for link in links):
         return Offer(links, seeds_fingerprint)
-    return DatedOffer([DatedLink(link.url, link.depth, link.hops, _date(link)) for link in links], seeds_fingerprint)
+    dated = [DatedLink(link.url, link.depth, link.hops, link.trail, _date(link)) for link in links]
+    return DatedOffer(dated, seeds_fingerprint)

@@ -193,7 +193,9 @@ class Intake:
     ) -> bool:
         """Journal a URL never met before, and add the URL to the frontier. Return False if the URL was met before."""
         entry = self._store.accept(
-            location.key, location.site, link.url, link.depth, link.hops, tries, due, even_seen=even_seen
+            *(location.key, location.site, link.url, link.depth, link.hops, tries, due),
+            even_seen=even_seen,
+            trail=link.trail,
         )
         if entry is None:
             return False

@@ -72,7 +72,9 @@ class PageLine(msgspec.Struct, omit_defaults=True):
     failed: str | None = None
     """Reason for which the URL counts as failed."""
     detail: str | None = None
-    """A few words about the failure of a request, for a person."""
+    """A few words about the failure, for a person."""
+    location: str | None = None
+    """The URL that a redirect leads to, or what the server named instead of one."""
     canonical: str | None = None
     """The URL that the page names as canonical. Its other links were left to the page there."""
     twin: str | None = None
@@ -194,7 +196,8 @@ class Outputs:
             unchanged=unchanged,
             simhash=f"{simhash:016x}" if told else None,
             failed=found.failed,
-            detail=result.detail or None,
+            detail=found.detail or result.detail or None,
+            location=found.location,
             canonical=found.canonical,
             twin=found.near_duplicate,
             noindex=found.noindex,

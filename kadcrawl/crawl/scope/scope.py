@@ -3,10 +3,10 @@
 A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there are
 any, is not too deep or too long, and is not built like the URL of a trap (traps.py). A seed is always near itself,
 included, and no trap, as somebody asked for it. ``exclude`` binds even seeds, and so does a rule that turns a site off.
-Nearness compares sites, so http and https are near to each other. Where sitemaps are followed, a URL named like a
-sitemap need be neither below the path of a seed nor included, as a sitemap is no page but lists pages. The site of the
-proxies' health-check page is never in scope, as that page is asked beside all clocks. The reasons are words of the page
-log.
+Nearness compares sites, so http and https are near to each other. So are example.org and www.example.org, as most sites
+redirect one of them to the other. Where sitemaps are followed, a URL named like a sitemap need be neither below the path
+of a seed nor included, as a sitemap is no page but lists pages. The site of the proxies' health-check page is never in
+scope, as that page is asked beside all clocks. The reasons are words of the page log.
 """
 
 import re
@@ -56,7 +56,7 @@ class Scope:
         """Extend the scope to the URLs near these canonical URLs."""
         for url in urls:
             self._seeds.add(url)
-            site = site_of(url, "domain" if self.kind == "domain" else "host")
+            site = site_of(url, "domain") if self.kind == "domain" else host_without_www(url)
             self._sites.add(site)
             self._directories[site].add(_directory(url))
 
@@ -105,9 +105,14 @@ class Scope:
         if self.kind == "any":
             return True
         if self.kind == "prefix":
-            directories = self._directories.get(site_of(url, "host"))
+            directories = self._directories.get(host_without_www(url))
             return directories is not None and (_is_below(path_of(url), directories) or self.is_sitemap(url))
-        return site_of(url, self.kind) in self._sites
+        return (site_of(url, "domain") if self.kind == "domain" else host_without_www(url)) in self._sites
+
+
+def host_without_www(url: str) -> str:
+    """Return the host of a canonical URL with its port, as the scope compares it: without a ``www.`` before it."""
+    return site_of(url, "host").removeprefix("www.")
 
 
 def _first(patterns: Iterable[re.Pattern[str]], url: str) -> str | None:

@@ -30,6 +30,9 @@ ROBOTS_BYTES_MAX = 64 * 1024
 REASONS_MAX = 80
 """Names of failures or limits in one `PeerCounters`: some more than there are (crawl/output/counters.py)."""
 
+TRAIL_BYTES_MAX = 32 * 8
+"""Bytes of the trail of a redirect: the hashes of 32 URLs, three times as many as are followed by default."""
+
 COUNT_MAX = 2**53
 """Largest count. A JSON number and a float have room for it without loss."""
 SMALL_MAX = 1_000_000
@@ -53,6 +56,7 @@ Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 LongSeconds = Annotated[float, Meta(ge=0, le=LONG_S_MAX)]
 CellNumber = Annotated[int, Meta(ge=0, lt=2**24)]
 Reasons = Annotated[dict[Annotated[str, Meta(max_length=40, pattern=PRINTABLE)], Count], Meta(max_length=REASONS_MAX)]
+Trail = Annotated[bytes, Meta(max_length=TRAIL_BYTES_MAX)]
 Keys = Annotated[list[IdBytes], Meta(max_length=BATCH_MAX)]
 
 

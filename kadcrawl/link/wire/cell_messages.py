@@ -26,6 +26,7 @@ from kadcrawl.link.wire.basics import (
     Message,
     Seconds,
     Small,
+    Trail,
     Url,
 )
 
@@ -67,6 +68,8 @@ class PendingRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     tries: Small
     wait_s: Seconds
     """Seconds until its next try."""
+    trail: Trail = b""
+    """Hashes of the URLs whose redirects led to the URL, in order."""
 
 
 class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

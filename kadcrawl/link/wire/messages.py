@@ -24,6 +24,7 @@ from kadcrawl.link.wire.basics import (
     ROBOTS_BYTES_MAX as ROBOTS_BYTES_MAX,
     ROWS_MAX as ROWS_MAX,
     SMALL_MAX as SMALL_MAX,
+    TRAIL_BYTES_MAX as TRAIL_BYTES_MAX,
     URL_CHARS_MAX as URL_CHARS_MAX,
     WIRE_VERSION as WIRE_VERSION,
     CellNumber as CellNumber,
@@ -39,6 +40,7 @@ from kadcrawl.link.wire.basics import (
     Port as Port,
     Seconds as Seconds,
     Small as Small,
+    Trail as Trail,
     Url as Url,
 )
 from kadcrawl.link.wire.cell_messages import (
@@ -145,6 +147,9 @@ class Link(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Links away from the nearest seed, along the path it was found."""
     hops: Small
     """Redirects in a row that led here."""
+    trail: Trail = b""
+    """Hashes of the URLs of these redirects, in order (crawl/content/redirects.py). A wrong hash costs a reason in a
+    page line."""
 
 
 class Offer(Message, frozen=True):

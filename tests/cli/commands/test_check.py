@@ -64,6 +64,7 @@ def test_a_verdict_is_the_one_of_the_crawler(job: Job) -> None:
     [
         (JOBS[0], SEED, None, "it is a seed"),
         (JOBS[0], "https://www.example.org/x", None, "www.example.org is the host of a seed"),
+        (JOBS[0], "http://example.org/x", None, "example.org is the host of a seed, with or without www."),
         (JOBS[1], "https://a.example.org/x", None, "example.org is the domain of a seed"),
         (JOBS[2], "https://www.example.org/docs/x", None, "it is below the path of a seed"),
         (JOBS[9], "https://www.example.org/sitemap.xml", None, "it is near a seed and named like a sitemap (sitemaps)"),

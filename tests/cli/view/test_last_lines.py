@@ -122,6 +122,21 @@ def test_results_that_went_to_a_sink_need_no_export(tmp_path: Path) -> None:
     assert not any("next" in line or "export" in line for line in last_lines(end))
 
 
+def test_seeds_that_left_the_scope_come_first_with_advice(tmp_path: Path) -> None:
+    lines = [
+        {"url": f"http://a/{number}", "failed": "seed_left_scope", "detail": "it leads to http://b/\x1b, so give that"}
+        for number in range(9)
+    ]
+    peer = page_log(tmp_path / "peer-1", ("http://a/", None))
+    with (peer / "pages.jsonl").open("a") as log:
+        log.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    end = CrawlEnd(data=tmp_path, peers=[tmp_path / "none", peer], failed={"seed_left_scope": 9}, examples={})
+    shown = list(last_lines(end))
+    advice = "is not crawled: it leads to http://b/?, so give that"
+    assert [f"the seed http://a/{number} {advice}" for number in range(5)] == shown[:5]
+    assert ["failed URLs:", "  9 seed_left_scope (a seed redirects to a URL that is not crawled)"] == shown[5:7]
+
+
 def test_the_last_lines_are_few(tmp_path: Path) -> None:
     peer = page_log(tmp_path, ("http://a/", "dns"))
     (peer / "records.jsonl").write_text("{}\n")

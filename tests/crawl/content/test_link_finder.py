@@ -16,8 +16,8 @@ from kadcrawl.crawl.fetch.content_encoding import INNER_TIMES_MAX
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.robots.rules import parse
 from kadcrawl.crawl.scope.scope import Scope
-from kadcrawl.keys import Key
-from kadcrawl.link.wire.messages import DatedLink
+from kadcrawl.keys import Key, url_hash
+from kadcrawl.link.wire.messages import DatedLink, Link
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules, RoleRule
@@ -41,6 +41,7 @@ def found(
     body: bytes | None = None,
     mime: str = "text/html",
     hops: int = 0,
+    trail: bytes = b"",
     failure: FetchError | None = None,
     depth: int = 1,
     twins: NearDuplicates | None = None,
@@ -88,7 +89,7 @@ def found(
         seconds=0.0,
         first_byte_at=0.0,
     )
-    entry = FrontierEntry(depth, 1, Key(bytes(20)), "a.test", SITE + path, hops, 0, 0.0)
+    entry = FrontierEntry(depth, 1, Key(bytes(20)), "a.test", SITE + path, hops, 0, 0.0, trail)
     named = parse(rules.encode(), "kadcrawl")
     listed = run_to_end(finder.read_sitemap(entry, fetched, named))
     return run_to_end(finder.find_links(entry, fetched, named, listed, simhash))
@@ -238,7 +239,7 @@ def test_dates_matter_to_nobody_who_fetches_each_page_once() -> None:
 def test_a_date_is_that_of_the_link_without_its_session_id() -> None:
     content = f"<urlset><url><loc>/a{ID}</loc><lastmod>2025-01-01</lastmod></url></urlset>"
     page = found(MAPPED, "/sitemap.xml", content=content, told={})
-    assert DatedLink(f"{SITE}/a", 2, 0, FIRST) == page.outlinks[0]
+    assert DatedLink(f"{SITE}/a", 2, 0, modified=FIRST) == page.outlinks[0]
 
 
 HONORING = Job(seeds=(f"{SITE}/", f"{SITE}/?seed"), canonical="honor", exclude=("no",))
@@ -296,6 +297,87 @@ def test_what_is_named_has_no_session_id() -> None:
 def test_a_page_that_says_nofollow_leads_nowhere() -> None:
     page = naming("/x?y", "/x", more="<meta name=robots content=nofollow>")
     assert ([], None) == (page.outlinks, page.canonical)
+
+
+def on_trail(path: str, target: str, *trail: str, **headers: str) -> FoundLinks:
+    sent = {b"Location": target.encode()} | {name.encode(): value.encode() for name, value in headers.items()}
+    hashes = b"".join(url_hash(SITE + each) for each in trail)
+    return found(JOB, path, status=302, headers=sent, hops=len(trail), trail=hashes)
+
+
+def test_a_redirect_carries_the_hashes_of_its_trail() -> None:
+    page = on_trail("/b", "/c", "/a")
+    assert [Link(f"{SITE}/c", 1, 2, url_hash(f"{SITE}/a") + url_hash(f"{SITE}/b"))] == page.outlinks
+    assert (None, f"{SITE}/c") == (page.failed, page.location)
+    longest = on_trail("/b", "/c", *map(str, range(40))).outlinks
+    assert [] == longest, "the limit of redirects holds"
+
+
+@pytest.mark.parametrize(
+    ("trail", "path", "target", "failed"),
+    [
+        ((), "/a", "/a", "redirect_loop"),
+        ((), "/a", "/a#x", "redirect_loop"),
+        (("/a",), "/b", "/a", "redirect_loop"),
+        (("/a", "/b", "/c"), "/d", "/b", "redirect_loop"),
+        (("/a", "/b"), "/c", "/d", None),
+        (tuple(map(str, range(10))), "/b", "/c", "redirect_limit"),
+        (tuple(map(str, range(10))), "/b", "/b", "redirect_loop"),
+    ],
+)
+def test_a_redirect_to_its_own_trail_is_a_loop(
+    trail: tuple[str, ...], path: str, target: str, failed: str | None
+) -> None:
+    assert failed == on_trail(path, target, *trail).failed
+    if failed == "redirect_loop":
+        assert "cookie_wall" == on_trail(path, target, *trail, **{"Set-Cookie": "a=b"}).failed
+
+
+def test_the_target_of_a_loop_goes_on_as_its_trail_may_be_a_lie() -> None:
+    assert ["/b"] == onward(on_trail("/c", "/b", "/a", "/b"))
+
+
+def test_a_redirect_to_no_url_tells_what_was_sent() -> None:
+    page = redirected(JOB, "/a", "mailto:" + "x" * 3_000)
+    assert ("bad_redirect", 2083) == (page.failed, len(page.location or ""))
+
+
+ELSEWHERE = "http://b.test/"
+
+
+@pytest.mark.parametrize(
+    ("job", "target", "advice"),
+    [
+        (Job(seeds=(f"{SITE}/",)), "https://www.a.test/x", None),
+        (
+            Job(seeds=(f"{SITE}/",)),
+            "http://b.a.test/",
+            "out of scope; give --scope domain, or that URL as a seed as well",
+        ),
+        (Job(seeds=(f"{SITE}/",)), ELSEWHERE, "out of scope; give that URL as a seed as well"),
+        (Job(seeds=(f"{SITE}/",), scope="domain"), "http://b.a.test/", None),
+        (Job(seeds=(f"{SITE}/",), scope="domain"), ELSEWHERE, "out of scope; give that URL as a seed as well"),
+        (Job(seeds=(f"{SITE}/d/",), scope="prefix"), f"{SITE}/x", "give --scope host, or that URL as a seed as well"),
+        (Job(seeds=(f"{SITE}/d/",), scope="prefix"), "http://www.a.test/d/x", None),
+        (Job(seeds=(f"{SITE}/",), scope="any"), ELSEWHERE, None),
+        (Job(seeds=(f"{SITE}/",), include=("/y",)), f"{SITE}/x", "no include; give that URL as a seed as well"),
+        (Job(seeds=(f"{SITE}/",), exclude=("/x",)), f"{SITE}/x", "exclude '/x'; change that pattern"),
+        (Job(seeds=(f"{SITE}/",), path_segments_max=1), f"{SITE}/x/y/z", None),
+    ],
+)
+def test_a_seed_whose_redirect_leads_out_of_the_crawl_says_what_to_give(
+    job: Job, target: str, advice: str | None
+) -> None:
+    sent = {b"Location": target.encode()}
+    path = job.seeds[0].removeprefix(SITE)
+    seed = found(job, path, status=301, headers=sent, depth=0)
+    after_seed = found(job, f"{path}d", status=301, headers=sent, depth=0, hops=1)
+    page = found(job, f"{path}d", status=301, headers=sent, depth=1, hops=1)
+    assert None is page.failed
+    for each in (seed, after_seed):
+        assert target == each.location
+        assert advice is None or each.detail.endswith(advice)
+        assert ("seed_left_scope" if advice else None, bool(advice)) == (each.failed, bool(each.detail))
 
 
 def test_links_in_scope_that_say_nofollow_are_counted() -> None:

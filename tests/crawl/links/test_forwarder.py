@@ -308,7 +308,7 @@ async def test_a_url_on_its_way_is_still_fresh() -> None:
 
 
 def dated_link(host: str, number: int, date: float | None, depth: int = 1) -> Link:
-    return DatedLink(f"http://{host}/{number}", depth, 0, date)
+    return DatedLink(f"http://{host}/{number}", depth, 0, modified=date)
 
 
 async def test_a_link_met_before_goes_again_only_with_a_later_date(world: ForwarderWorld) -> None:

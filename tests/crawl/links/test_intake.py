@@ -235,11 +235,13 @@ def test_done_is_learned_of_a_url_never_met(intake_world: IntakeWorld) -> None:
 def test_a_date_is_heard_of_pages_met_before(intake_world: IntakeWorld) -> None:
     heard = intake_world.modified
     place = intake_world.partitioner.locate(INSIDE)
-    for link in (DatedLink(INSIDE, 1, 0, 5.0), Link(INSIDE, 1, 0), DatedLink(INSIDE, 1, 0)):
+    for link in (DatedLink(INSIDE, 1, 0, modified=5.0), Link(INSIDE, 1, 0), DatedLink(INSIDE, 1, 0)):
         intake_world.intake.accept_offered(link, place, NOW)
     assert [] == heard, "when it is new it is fetched anyway"
-    intake_world.intake.accept_offered(DatedLink(INSIDE, 1, 0, 6.0), place, NOW)
-    intake_world.intake.accept(DatedLink(INSIDE, 1, 0, 7.0), place, NOW)
-    intake_world.intake.accept_offered(DatedLink(OUTSIDE, 1, 0, 8.0), intake_world.partitioner.locate(OUTSIDE), NOW)
+    intake_world.intake.accept_offered(DatedLink(INSIDE, 1, 0, modified=6.0), place, NOW)
+    intake_world.intake.accept(DatedLink(INSIDE, 1, 0, modified=7.0), place, NOW)
+    intake_world.intake.accept_offered(
+        DatedLink(OUTSIDE, 1, 0, modified=8.0), intake_world.partitioner.locate(OUTSIDE), NOW
+    )
     assert [(place.key, 6.0), (place.key, 7.0)] == heard
     assert (1, 1) == (intake_world.counters.urls, intake_world.intake.rejected)

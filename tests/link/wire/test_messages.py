@@ -104,7 +104,7 @@ TALLY = Tally(1, bytes(16), 0, 0, 0)
 LABEL = EpochFilterLabel(20_000, 3, bytes(16))
 HELD = CellSummary(7, 3, 2, bytes(16))
 SITE = SiteRecord("a.example", 1.5, 0.5, BackOffRecord(3, 240.0, 429, 1.5, 2.5))
-PENDING = PendingRecord("http://a.example/", 1, 0, 2, 0.5)
+PENDING = PendingRecord("http://a.example/", 1, 2, 2, 0.5, b"12345678abcdefgh")
 VISIT = VisitRecord(
     "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0
 )
@@ -123,7 +123,10 @@ LARGE = 2 * 1024 * 1024
         (FindRanges([ID] * DRAWN_MAX), Request),
         (Ranges([FoundRange(ID, ID), None]), Reply),
         (Offer([Link("http://a.example/", 0, 0)], 2**32 - 1), Request),
-        (DatedOffer([DatedLink("http://a.example/", 0, 0, 1e9), DatedLink("http://a.example/x", 1, 0)]), Request),
+        (
+            DatedOffer([DatedLink("http://a.example/", 0, 0, modified=1e9), DatedLink("http://a.example/x", 1, 0)]),
+            Request,
+        ),
         (Replicate(CONTACT, BATCH), Request),
         (FindMyCells(CONTACT), Request),
         (MyCells(bytes(4 * MY_CELLS_MAX)), Reply),

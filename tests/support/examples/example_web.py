@@ -3,7 +3,8 @@
 A crawl of https://example.org/ finds 31 URLs and ends. Folders that no page links to show one trouble of the real web
 each, and are crawled by naming them: `/calendar/` never ends, `/shop/` has filters in any combination, `/article/` has
 copies and canonical links, `/trap/` repeats its path, `/session/` has session IDs, `/api/` is JSON, `/live/` changes at
-each request, `/broken` always answers 500. `/archive/2024` is in the sitemap only.
+each request, `/broken` always answers 500, `/ring/` has a redirect loop and a cookie wall, `/leaving` redirects to
+another host. `/archive/2024` is in the sitemap only.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from typing import Final
 NAMES: Final = {
     "example.org": "93.184.215.14",
     "example.net": "93.184.215.15",
-    "www.example.org": "93.184.215.16",
+    "shop.example.org": "93.184.215.16",
 }
 """Host name -> public address, as a name server would say."""
 MODIFIED: Final = "Sun, 01 Nov 2026 12:00:00 GMT"
@@ -67,8 +68,8 @@ class ExampleWeb:
     def _page(self, host: str, path: str, query: Mapping[str, str]) -> Response:
         if host == "example.net":
             return _example_net(path)
-        if host == "www.example.org":
-            return _www(path)
+        if host == "shop.example.org":
+            return _shop_window(path)
         if path == "/live/":
             self._live += 1
             return _html("Live", [], f"<p>Asked {self._live} times.</p>")
@@ -129,7 +130,7 @@ def _example_net(path: str) -> Response:
     return pages.get(path, Response("<h1>Not found</h1>", 404))
 
 
-def _www(path: str) -> Response:
+def _shop_window(path: str) -> Response:
     pages = {
         "/": _html("Example, the shop window", ["/about", "/team"]),
         "/about": _html("About", ["/"]),
@@ -173,13 +174,18 @@ def _teasers() -> str:
 
 _FIXED: Final = {
     "/": _html(
-        "Example", ["/docs/", "/list/", "/old/", "/private/", "https://www.example.org/", "https://example.net/"]
+        "Example", ["/docs/", "/list/", "/old/", "/private/", "https://shop.example.org/", "https://example.net/"]
     ),
     "/docs/": _html("Docs", [f"/docs/{name}" for name in DOCS]),
     "/list/": _html("List", [], _teasers()),
     "/old/": _html("Old pages", ["/old/gone", "/old/moved"]),
     "/old/gone": Response("<h1>Gone</h1>", 404),
     "/old/moved": Response(status=301, headers={"Location": "/docs/"}),
+    "/ring/": _html("Ring", ["/ring/a", "/ring/wall"]),
+    "/ring/a": Response(status=302, headers={"Location": "/ring/b"}),
+    "/ring/b": Response(status=302, headers={"Location": "/ring/a"}),
+    "/ring/wall": Response(status=302, headers={"Location": "/ring/wall", "Set-Cookie": "seen=1"}),
+    "/leaving": Response(status=301, headers={"Location": "https://shop.example.org/about"}),
     "/private/": _html("Private", []),
     "/archive/2024": _html("Archive 2024", ["/"]),
     "/api/": _html("API", [f"/api/{number}.json" for number in ITEMS]),
