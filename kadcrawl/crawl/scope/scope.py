@@ -4,8 +4,8 @@ A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``
 any, is not too deep or too long, and is not built like the URL of a trap (traps.py). A seed is always near itself,
 included, and no trap, as somebody asked for it. ``exclude`` binds even seeds, and so does a rule that turns a site off.
 Nearness compares sites, so http and https are near to each other. So are example.org and www.example.org, as most
-sites redirect one of them to the other. Where sitemaps are followed, a URL named like a sitemap need be neither below the
-path of a seed nor included, as a sitemap is no page but lists pages. The site of the proxies' health-check page is
+sites redirect one of them to the other. Where sitemaps are followed, a URL named like a sitemap need be neither below
+the path of a seed nor included, as a sitemap is no page but lists pages. The site of the proxies' health-check page is
 never in scope, as that page is asked beside all clocks. The reasons are words of the page log.
 """
 
