@@ -29,8 +29,9 @@ PAGE = "docs/reference/wire.md"
 TOPICS = {
     "datagram_messages": "Datagrams of the overlay",
     "joining_messages": "A newcomer's ID",
-    "messages": "Links, waves and commands",
+    "messages": "Waves and commands",
     "swarm_state_messages": "State of the swarm",
+    "offer_messages": "Links",
     "cell_messages": "Cells",
     "loan_messages": "Loans",
     "leaf_messages": "Leaves",

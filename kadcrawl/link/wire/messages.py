@@ -1,9 +1,9 @@
-"""All messages of the wire, and the definition of those about links, waves and commands.
+"""All messages of the wire, and the definition of those about waves and commands.
 
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before any field is read. This module re-exports the messages of the other files: `basics` (limits and common
 types), `cell_messages`, `loan_messages`, `leaf_messages`, `joining_messages` (a newcomer's ID), `leave_messages`
-(departed peers) and `swarm_state_messages`.
+(departed peers), `offer_messages` (links) and `swarm_state_messages`.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
 (`datagram_messages`). All other messages travel by TCP.
@@ -131,67 +131,20 @@ from kadcrawl.link.wire.loan_messages import (
     RenewLease as RenewLease,
     ReturnedUrl as ReturnedUrl,
 )
+from kadcrawl.link.wire.offer_messages import (
+    Accepted as Accepted,
+    DatedLink as DatedLink,
+    DatedOffer as DatedOffer,
+    Link as Link,
+    Offer as Offer,
+    Redirect as Redirect,
+)
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.link.wire.swarm_state_messages import GetSwarmState as GetSwarmState, GotSwarmState as GotSwarmState
 from kadcrawl.members.swarm_key import KEY_BYTES
 from kadcrawl.settings.job import Job
 
 # --- the link (TCP): what must not be lost -----------------------------------------------------------------------
-
-
-class Link(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A discovered URL on its way to its owner."""
-
-    url: Url
-    depth: Small
-    """Links away from the nearest seed, along the path it was found."""
-    hops: Small
-    """Redirects in a row that led here."""
-    trail: Trail = b""
-    """Hashes of the URLs of these redirects, in order (crawl/content/redirects.py). A wrong hash costs a reason in a
-    page line."""
-
-
-class Offer(Message, frozen=True):
-    """Links for their owner. Answered by Accepted. A repeat finds the links known and changes nothing."""
-
-    links: Annotated[list[Link], Meta(max_length=BATCH_MAX)]
-    seeds_fingerprint: Fingerprint = 0
-    """Fingerprint of the sender's seeds (peer/swarm/swarm_state.py): a link out of scope by other seeds may be in scope
-    by these.
-    """
-
-
-class DatedLink(Link, frozen=True):
-    """A link of a sitemap with the date of its page's last change."""
-
-    modified: LongSeconds | None = None
-    """Wall-clock second of the last change, or None if unknown."""
-
-
-class DatedOffer(Message, frozen=True):
-    """An Offer whose links may have dates, for jobs that fetch pages again. Answered by Accepted.
-
-    A repeat brings no page forward twice, as a page that is due soon stays as it is (crawl/recrawl/policy.py).
-    """
-
-    links: Annotated[list[DatedLink], Meta(max_length=BATCH_MAX)]
-    seeds_fingerprint: Fingerprint = 0
-
-
-class Redirect(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The link at `index` of an offer belongs to another peer: `owner`."""
-
-    index: Annotated[int, Meta(ge=0, lt=BATCH_MAX)]
-    owner: Contact
-
-
-class Accepted(Message, frozen=True):
-    """The answer to an offer: all its links are journaled here, except those redirected. Ask their owners, possibly
-    this peer again.
-    """
-
-    redirects: Annotated[list[Redirect], Meta(max_length=BATCH_MAX)]
 
 
 class Refused(Message, frozen=True):
