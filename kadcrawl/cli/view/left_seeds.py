@@ -17,6 +17,7 @@ from kadcrawl.system.printable import printable
 
 SEED_LEFT_SCOPE: Final = "seed_left_scope"
 SEEDS_SHOWN_MAX: Final = 5
+"""Limit on the seeds that the last lines name."""
 BEGIN_BYTES: Final = 64 * 1024 * 1024
 """Bytes to read of all logs together: less than a second."""
 
