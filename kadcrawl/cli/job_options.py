@@ -12,39 +12,25 @@ import click
 from cloup import option, option_group
 
 from kadcrawl.cli.options import Command
-from kadcrawl.settings.durations import seconds_of
+from kadcrawl.cli.types import Duration, OrNone
 from kadcrawl.settings.job import REFUSALS_MAX, URL_PARTS_MAX, Job
-
-
-class Duration(click.ParamType[float]):
-    """A length of time, converted to seconds."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            return seconds_of(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def _url_limit(name: str, default: int, what: str) -> Any:
     return option(
         f"--max-{name}",
-        type=click.IntRange(1, URL_PARTS_MAX),
+        type=OrNone(click.IntRange(1, URL_PARTS_MAX)),
         default=default,
         show_default=True,
         metavar="N",
-        help=f"{what}. {URL_PARTS_MAX} means no limit.",
+        help=f"{what}. {URL_PARTS_MAX}, or none, means no limit.",
     )
 
 
 def _recrawl_bound(name: str, what: str, otherwise: str) -> Any:
     return option(
         f"--recrawl-{name}",
-        type=Duration(),
+        type=OrNone(Duration()),
         help=f"The {what} period of --recrawl-adaptive.  [default: {otherwise} --recrawl-after]",
     )
 
@@ -79,7 +65,12 @@ SCOPE = option_group(
     ),
     option("--include", multiple=True, metavar="REGEX", help="Crawl only URLs that match. Repeatable: any may match."),
     option("--exclude", multiple=True, metavar="REGEX", help="Crawl no URL that matches. Repeatable."),
-    option("--max-depth", type=click.IntRange(0), help="The most links that lead from a seed to a page."),
+    option(
+        "--max-depth",
+        type=OrNone(click.IntRange(0)),
+        metavar="N",
+        help="The most links that lead from a seed to a page.",
+    ),
     option(
         "--sitemaps/--no-sitemaps",
         default=False,
@@ -115,17 +106,22 @@ SCOPE = option_group(
 )
 LIMITS = option_group(
     "Limits",
-    option("--max-pages", type=click.IntRange(1), help="The most URLs that the whole swarm fetches."),
+    option(
+        "--max-pages",
+        type=OrNone(click.IntRange(1)),
+        metavar="N",
+        help="The most URLs that the whole swarm fetches.",
+    ),
     option(
         "--max-site-pages",
-        type=click.IntRange(1),
+        type=OrNone(click.IntRange(1)),
         metavar="N",
         help="The most URLs of one site, first found first. The sure bound on a site that makes up pages for ever, "
         "such as a calendar. Not with --partition url.",
     ),
     option(
         "--max-path-queries",
-        type=click.IntRange(1),
+        type=OrNone(click.IntRange(1)),
         metavar="N",
         help="The most URLs that differ in nothing but their query, first found first. The bound on lists that can be "
         "filtered and sorted in any combination. Each owner of a site counts by itself, anew after a restart. Not with "
@@ -157,11 +153,10 @@ POLITENESS = option_group(
     "Politeness",
     option(
         "--delay",
-        type=click.FloatRange(0, 86_400),
-        default=1.0,
+        type=Duration(0, 86_400),
+        default="1s",
         show_default=True,
-        metavar="S",
-        help="Seconds between two requests to one site. robots.txt may ask for more.",
+        help="Time between two requests to one site. robots.txt may ask for more.",
     ),
     option(
         "--refusals",
@@ -184,14 +179,14 @@ RECRAWL = option_group(
     "Recrawl",
     option(
         "--recrawl-after",
-        type=Duration(),
+        type=OrNone(Duration()),
         help="Fetch each page again after this time, such as 12h or 7d. Its server gets a conditional GET, so an "
         "unchanged page costs no body. The swarm then does not end but rests until pages are due. Not with "
         "--max-pages.",
     ),
     option(
-        "--recrawl-adaptive",
-        is_flag=True,
+        "--recrawl-adaptive/--no-recrawl-adaptive",
+        default=False,
         help="Come back sooner to pages that had changed, and later to others.",
     ),
     _recrawl_bound("least", "shortest", "a tenth of"),
@@ -210,7 +205,7 @@ HISTORY = option_group(
     ),
     option(
         "--grain",
-        type=Duration(),
+        type=OrNone(Duration()),
         help="The step in which bloom forgets fingerprints with --recrawl-after.  "
         "[default: a seventh of --recrawl-after]",
     ),
@@ -245,11 +240,10 @@ BALANCE = option_group(
     ),
     option(
         "--update",
-        type=click.FloatRange(0.1, 3600),
-        default=5.0,
+        type=Duration(0.1, 3600),
+        default="5s",
         show_default=True,
-        metavar="S",
-        help="Seconds between two looks at the load.",
+        help="Time between two looks at the load.",
     ),
 )
 PROXIES = option_group(
@@ -260,7 +254,7 @@ PROXIES = option_group(
         help="All peers fetch pages, robots.txt and sitemaps through these proxies. A file has a proxy per line, such "
         "as socks5://user:password@203.0.113.7:1080 (or http://, https://), and # begins a comment. The file goes to "
         "every peer with the job. Each peer asks the URL of a list again and again. A site keeps its pace whatever the "
-        "proxies. While none works the crawl waits. The proxies look up the names of sites. '' means none again. Needs "
+        "proxies. While none works the crawl waits. The proxies look up the names of sites. Needs "
         "--proxy-judge.",
     ),
     option(
@@ -273,8 +267,8 @@ PROXIES = option_group(
 OUTPUTS = option_group(
     "Outputs",
     option(
-        "--simhash",
-        is_flag=True,
+        "--simhash/--no-simhash",
+        default=False,
         help="Write the SimHash of each page's text to pages.jsonl: near-identical pages differ in at most 3 of its 64 "
         "bits. Costs half as much CPU again for each page.",
     ),

@@ -20,6 +20,7 @@ from kadcrawl.settings.config import PORT_DEFAULT
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
 from kadcrawl.settings.site_rules import check_contact
+from kadcrawl.settings.unset import NONE, UNSET, fields_in_use, is_none
 from kadcrawl.sinks.sink_names import FORMS, check, parse
 from kadcrawl.urls import Partition, host_of, seed, site_of
 
@@ -94,11 +95,13 @@ LISTEN = option(
 
 
 def _network(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    for value in values:
-        try:
+    try:
+        for value in () if is_none(values) else values:
             ipaddress.ip_network(value)
-        except ValueError as error:
-            raise click.BadParameter(f"{error}; a CIDR looks like 192.168.0.0/16") from None
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; a CIDR looks like 192.168.0.0/16") from None
     return values
 
 
@@ -107,13 +110,15 @@ ALLOW_NETWORK = option(
     multiple=True,
     metavar="CIDR",
     callback=_network,
-    help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable.  [default: "
-    "the networks given before on this --data]",
+    help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable. none "
+    "means no such networks any more.  [default: the networks given before on this --data]",
 )
 PEER = option_group("This peer", LISTEN, DATA, EXIT_WHEN_DONE, ALLOW_NETWORK)
 
 
 def _sinks(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    if is_none(values) and not parameter.required:
+        return (NONE,)
     by_argument = parameter.name and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     try:
         for name in map(parse, values):
@@ -144,10 +149,12 @@ def sink_option(flag: str, what: str, required: bool = False) -> Callable[[Comma
 
 
 def make_sinks(given: Sequence[str], job_file: Path | None) -> tuple[str, ...]:
-    """Return the sinks of this machine, absolute: those given, or else those in the job file.
+    """Return the sinks of this machine, absolute: those given, or else those in the job file, or none.
 
     Raises ConfigError for a sink of the file that is malformed or needs a package that is not installed.
     """
+    if is_none(given):
+        return ()
     if given or job_file is None:
         return tuple(parse(name).whole for name in given)
     said = read(job_file).sinks
@@ -176,12 +183,13 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
     }
     journaled = _journaled_job(directory)
     try:
+        given |= {field: UNSET[field] for field, value in given.items() if field in UNSET and is_none(value)}
         if PROXIES in given:
             given |= proxy_fields(given[PROXIES])
         if given.get("proxy_judge"):
             given["proxy_judge"] = seed(given["proxy_judge"])
         job = replace(journaled, **(said | given | {"seeds": ()}))
-        job.check_useful(given)
+        job.check_useful(fields_in_use(given))
         _check_health_check_url(job, seeds)
     except ConfigError as error:
         raise ConfigError(in_keys(str(error), "--")) from None
@@ -199,6 +207,8 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
 
 def networks_of(given: tuple[str, ...], directory: Path) -> tuple[str, ...]:
     """Return the networks that may be fetched: those given, or else those of the peer's earlier run."""
+    if is_none(given):
+        return ()
     if given or not directory.is_dir():
         return given
     from kadcrawl.peer.job_store import journaled_networks  # As below.

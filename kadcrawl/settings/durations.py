@@ -1,24 +1,13 @@
-"""Lengths of time as people write them: 90, 90s, 15m, 12h, 7d, 2w. A number without a unit is in seconds."""
+"""Lengths of time as they are shown to a person, exactly or roughly. `units` reads them."""
 
-import re
-
-UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-
-_DURATION = re.compile(r"(?P<number>\d{1,12}(?:\.\d{1,6})?)\s*(?P<unit>[smhdw]?)", re.ASCII)
-
-
-def seconds_of(text: str) -> float:
-    """Return the seconds of a length of time. Raises ValueError with a sentence for a person."""
-    found = _DURATION.fullmatch(text.strip().lower())
-    if found is None:
-        raise ValueError(f"{text[:40]!r} is no length of time, such as 90s, 15m, 12h, 7d or 2w")
-    return float(found["number"]) * UNITS_S[found["unit"] or "s"]
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+"""The seconds of each unit in which a time is shown."""
 
 
 def shown(seconds: float) -> str:
-    """Return a length of time in the largest whole unit, in the form that `seconds_of` reads."""
+    """Return a length of time in the largest whole unit, in the form that `units.seconds_of` reads."""
     for unit, unit_s in reversed(UNITS_S.items()):
-        if seconds >= unit_s and seconds % unit_s == 0 and unit != "w":
+        if seconds >= unit_s and seconds % unit_s == 0:
             return f"{seconds / unit_s:.0f}{unit}"
     return f"{seconds:g}s"
 

@@ -23,9 +23,10 @@ import msgspec
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings import rule_file, site_file
-from kadcrawl.settings.durations import seconds_of
 from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.proxy_list import read_file
+from kadcrawl.settings.units import seconds_of
+from kadcrawl.settings.unset import UNSET, fields_in_use, is_none
 from kadcrawl.urls import Partition, canonical, seed
 
 JOB_FILE_BYTES_MAX = 4 * 1024 * 1024
@@ -45,8 +46,8 @@ class Key(NamedTuple):
     """Description of a valid value, for the error text."""
 
 
-_DURATION = 'a length of time, such as "12h", "7d", or a number of seconds'
-DURATIONS = frozenset({"recrawl-after", "recrawl-least", "recrawl-most", "grain"})
+_DURATION = 'a length of time, such as "90s", "12h", "7 days", or a number of seconds'
+DURATIONS = frozenset({"delay", "update", "recrawl-after", "recrawl-least", "recrawl-most", "grain"})
 """Keys whose value may be a text such as "7d"."""
 _PATTERNS = "a list of regular expressions, such as ['/docs/', '\\.html$']"
 
@@ -67,13 +68,13 @@ KEYS = {
     "canonical": Key("canonical", f"one of {', '.join(get_args(Canonical))}, in quotes"),
     "nofollow": Key("nofollow", f"one of {', '.join(get_args(Nofollow))}, in quotes"),
     "twins": Key("twins", f"one of {', '.join(get_args(TwinLinks))}, in quotes"),
-    "delay": Key("delay_s", "a number of seconds"),
+    "delay": Key("delay_s", _DURATION),
     "retries": Key("retries", "a whole number"),
     "refusals": Key("refusals_max", "a whole number"),
     "partition": Key("partition", f"one of {', '.join(get_args(Partition))}, in quotes"),
     "balance": Key("balance", f"one of {', '.join(get_args(Balance))}, in quotes"),
     "block": Key("block_urls", "a whole number of URLs"),
-    "update": Key("update_s", "a number of seconds"),
+    "update": Key("update_s", _DURATION),
     "recrawl-after": Key("recrawl_after_s", _DURATION),
     "recrawl-adaptive": Key("recrawl_adaptive", "true or false"),
     "recrawl-least": Key("recrawl_least_s", _DURATION),
@@ -173,7 +174,7 @@ def parse(text: str, path: Path) -> JobFile:
             raise ConfigError(f"{path}{'' if line is None else f', line {line}'}: {error}") from None
     try:
         job = Job(**values)
-        job.check_useful(values)
+        job.check_useful(fields_in_use(values))
     except ConfigError as error:
         raise ConfigError(f"{path}: {in_keys(str(error))}") from None
     return JobFile(path, job, tuple(values), sinks)
@@ -226,6 +227,11 @@ def _meant(key: str) -> str:
 def _checked(key: str, value: object) -> object:
     """Return the value as the job has it. Raises ConfigError, naming the key and saying what would do."""
     field, takes = KEYS[key]
+    try:
+        if field in UNSET and is_none(value):
+            return UNSET[field]
+    except ConfigError as error:
+        raise ConfigError(f"{key}: {error}") from None
     if key in DURATIONS and isinstance(value, str):
         try:
             value = seconds_of(value)
@@ -254,7 +260,7 @@ def _sinks(value: object) -> tuple[str, ...]:
 
 
 def proxy_fields(said: object) -> dict[str, object]:
-    """Return the fields of a job for a value of `proxies`: a file, the URL of a list, or "" for none.
+    """Return the fields of a job for a value of `proxies`: a file, the URL of a list, or `none`.
 
     Raises ConfigError for an unreadable file, a bad line, and any other value. Its text does not show the value, which
     may contain a password.
@@ -268,7 +274,7 @@ def proxy_fields(said: object) -> dict[str, object]:
         return {"proxies": (), "proxies_from": url}
     if re.match(r"[A-Za-z0-9]+://", said):
         raise ConfigError(f"{takes}; write a single proxy into a file")
-    return {"proxies": read_file(Path(said)) if said else (), "proxies_from": None}
+    return {"proxies": read_file(Path(said)) if said and not is_none(said) else (), "proxies_from": None}
 
 
 def _refined(key: str, value: Any) -> Any:

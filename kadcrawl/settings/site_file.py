@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.durations import seconds_of, shown
+from kadcrawl.settings.durations import shown
 from kadcrawl.settings.site_rules import Robots, SiteRule, normal_match
-from kadcrawl.settings.sizes import bytes_of
+from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.urls import seed
 
 
@@ -28,7 +28,7 @@ class SiteKey(NamedTuple):
 SITE_KEYS = {
     "match": SiteKey("match", str | tuple[str, ...], "a host in quotes, or a list of hosts"),
     "off": SiteKey("off", bool, "true or false"),
-    "delay": SiteKey("delay_s", float, "a number of seconds"),
+    "delay": SiteKey("delay_s", float | str, 'a number of seconds, or a length of time such as "2 min"'),
     "connections": SiteKey("connections", int, "a whole number of requests"),
     "max-site-pages": SiteKey("site_pages_max", int, "a whole number of URLs"),
     "recrawl-after": SiteKey("recrawl_after_s", float | str, '"never", or a length of time, such as "12h" or "7d"'),
@@ -92,7 +92,7 @@ def _fields(key: str, value: object) -> dict[str, Any]:
     if key == "match":
         hosts = (typed,) if isinstance(typed, str) else typed
         return {"match": tuple(dict.fromkeys(map(normal_match, hosts)))}
-    if isinstance(typed, str) and key in ("recrawl-after", "max-body", "timeout"):
+    if isinstance(typed, str) and key in ("delay", "recrawl-after", "max-body", "timeout"):
         return {field: _number(key, typed, takes)}
     if key == "sitemaps" and not isinstance(typed, bool):
         urls = (typed,) if isinstance(typed, str) else typed

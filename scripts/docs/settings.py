@@ -247,7 +247,8 @@ def _job_file(root: Path) -> str:
         "## Example",
         WHOLE,
         "## Keys",
-        'A length of time is a number of seconds or a text with a unit, such as `90`, `"15m"`, `"12h"` or `"7d"`.',
+        'A length of time is a number of seconds or a text with a unit, such as `90`, `"500 ms"`, `"15 min"` or '
+        '`"7 days"`. `"none"` unsets an optional key, for a directory whose earlier run has set it.',
         *_keys(root),
         "**This machine**",
         table(

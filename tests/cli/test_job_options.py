@@ -1,6 +1,7 @@
 """Test `--job`: the file gives the values that the command line omits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS
+from kadcrawl.settings.unset import UNSET
 from kadcrawl.store.store import Store
 from tests.support.sites.proxies import ProxyServer
 from tests.support.sites.web import Web, tree
@@ -60,6 +62,7 @@ def test_every_option_of_the_job_is_a_key_of_the_file() -> None:
         ("max-depth = 5", "--max-depth=6", {"max_depth": 5}, {"max_depth": 6}),
         ("max-pages = 5", "--max-pages=6", {"max_pages": 5}, {"max_pages": 6}),
         ("delay = 5", "--delay=1", {"delay_s": 5.0}, {"delay_s": 1.0}),
+        ("delay = '2 min'", "--delay=1500 ms", {"delay_s": 120.0}, {"delay_s": 1.5}),
         ("sitemaps = true", "--no-sitemaps", {"sitemaps": True}, {}),
         ("canonical = 'honor'", "--canonical=ignore", {"canonical": "honor"}, {}),
         ("nofollow = 'ignore'", "--nofollow=obey", {"nofollow": "ignore"}, {}),
@@ -103,6 +106,68 @@ async def test_on_an_old_directory_the_job_file_applies_and_the_rest_stays(tmp_p
     store.close()
     _, job = seeds_and_job(LOCAL + "delay = 2", "--max-pages=6", tmp_path=tmp_path)
     assert Job(delay_s=2.0, retries=9, max_pages=6, contact="old@b.c") == job
+
+
+JOURNALED = Job(
+    include=("a",),
+    exclude=("b",),
+    max_depth=3,
+    max_pages=5,
+    site_pages_max=6,
+    path_queries_max=7,
+    path_segments_max=8,
+    path_repeats_max=9,
+    query_parameters_max=10,
+    contact="old@b.c",
+    proxies=("http://203.0.113.7:3128",),
+    proxy_judge="http://127.0.0.9/",
+)
+"""A job with a value for each optional setting that goes with the others."""
+RECRAWLED = Job(recrawl_after_s=600.0, recrawl_adaptive=True, recrawl_least_s=60.0, recrawl_most_s=900.0)
+BLOOM = Job(recrawl_after_s=600.0, history="bloom", grain_s=60.0)
+
+
+async def journal(job: Job, directory: Path) -> None:
+    directory.mkdir()
+    store = Store(directory, 16)
+    JobRecord(store).keep(job)
+    await store.journal.commit()
+    store.close()
+
+
+@pytest.mark.parametrize("by_file", [True, False])
+@pytest.mark.parametrize(
+    ("job", "options"),
+    [
+        (JOURNALED, "include exclude max-depth max-pages max-site-pages max-path-queries proxies proxy-judge contact "),
+        (JOURNALED, "max-path-segments max-path-repeats max-parameters"),
+        (RECRAWLED, "recrawl-least recrawl-most"),
+        (BLOOM, "grain"),
+    ],
+)
+async def test_none_unsets_what_an_earlier_run_has_set(job: Job, options: str, by_file: bool, tmp_path: Path) -> None:
+    await journal(job, tmp_path / "data")
+    names = options.split()
+    text = "".join(f"{name} = 'none'\n" for name in names) if by_file else ""
+    arguments = [] if by_file else [f"--{name}=none" for name in names]
+    _, now = seeds_and_job(LOCAL + text, *arguments, tmp_path=tmp_path)
+    left = {KEYS[name].field: UNSET[KEYS[name].field] for name in names if name != "proxies"}
+    assert replace(job, **left, **({"proxies": ()} if "proxies" in names else {})) == now  # type: ignore[arg-type]
+
+
+def test_none_on_the_command_line_unsets_what_the_job_file_sets(tmp_path: Path) -> None:
+    assert seeds_and_job(LOCAL + "max-pages = 5", "--max-pages", "none", tmp_path=tmp_path)[1] == Job()
+    assert seeds_and_job(
+        LOCAL + "recrawl-adaptive = true\nrecrawl-after = 60", "--no-recrawl-adaptive", tmp_path=tmp_path
+    )[1] == Job(recrawl_after_s=60.0)
+    with pytest.raises(ConfigError, match="none means no value, and cannot go with others"):
+        seeds_and_job(LOCAL, "--include=none", "--include=a", tmp_path=tmp_path)
+
+
+def test_every_option_that_can_be_unset_is_tried_above() -> None:
+    tried = "include exclude max-depth max-pages max-site-pages max-path-queries proxy-judge contact recrawl-least"
+    more = "max-path-segments max-path-repeats max-parameters recrawl-most grain recrawl-after"
+    assert {KEYS[name].field for name in f"{tried} {more}".split()} | {"proxies_from"} == UNSET.keys()
 
 
 def test_a_short_trial_of_a_lending_job_passes_and_a_useless_option_fails(tmp_path: Path) -> None:

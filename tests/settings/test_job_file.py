@@ -13,6 +13,7 @@ import pytest
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import JOB_FILE_BYTES_MAX, KEYS, LINES_TRIED_MAX, RULE_READERS, parse, read
+from kadcrawl.settings.unset import UNSET
 
 FILE = Path("kadcrawl.toml")
 ALL = """
@@ -131,6 +132,28 @@ def test_a_key_like_no_other_is_answered_by_all_keys() -> None:
     assert mistake("sink = []").endswith("; did you mean sinks?")
 
 
+@pytest.mark.parametrize("key", [key for key, (field, _) in KEYS.items() if field in UNSET])
+def test_an_optional_setting_is_unset_by_none(key: str) -> None:
+    field = KEYS[key].field
+    assert {field: UNSET[field]} == parse(f"{key} = 'none'", FILE).values
+
+
+def test_a_setting_that_is_not_optional_has_no_none() -> None:
+    optional = {"contact", "include", "exclude", "proxy_judge", "path_segments_max", "path_repeats_max"}
+    assert {name for name in UNSET if getattr(Job(), name) is not None} == optional | {"query_parameters_max"}
+    assert 'scope must be one of host, domain, prefix, any, in quotes, not "none"' in mistake("scope = 'none'")
+    assert parse("name = 'none'", FILE).job.name == "none"
+    assert ((), None) == (parse("proxies = 'none'", FILE).job.proxies, parse("proxies = 'none'", FILE).job.proxies_from)
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [("delay = '2 min'", 120.0), ("delay = '500 ms'", 0.5), ("delay = 3", 3.0), ("delay = '4'", 4.0)],
+)
+def test_a_delay_has_a_unit_or_is_in_seconds(line: str, seconds: float) -> None:
+    assert seconds == parse(line, FILE).job.delay_s
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -185,7 +208,14 @@ def test_without_a_line_the_key_is_named_all_the_same(text: str) -> None:
         ("max-depth = -1", "max-depth must be 0 or more, not -1"),
         ("max-pages = 0", "max-pages must be 1 or more, not 0"),
         ("max-pages = 66666666666666666666", f"max-pages must be at most {2**53}, not 66666666666666666666"),
-        ("delay = '2s'", 'delay must be a number of seconds, not "2s"'),
+        (
+            "delay = '2 s.'",
+            'delay must be a length of time, such as "90s", "12h", "7 days", or a number of seconds, not',
+        ),
+        (
+            "include = ['none', 'x']",
+            "include: none means no value, and cannot go with others; as a pattern write (none)",
+        ),
         ("delay = nan", "delay must be from 0 to 86400 seconds, not NaN"),
         ("delay = 86401", "delay must be from 0 to 86400 seconds, not 86401"),
         ("retries = 21", "retries must be from 0 to 20, not 21"),

@@ -1,0 +1,43 @@
+"""Types of options: a length of time, and a setting that the word `none` unsets.
+
+Tests: tests/cli/test_job_options.py, tests/cli/test_parts.py
+"""
+
+from typing import Any
+
+import click
+
+from kadcrawl.settings.durations import shown
+from kadcrawl.settings.units import seconds_of
+from kadcrawl.settings.unset import NONE, is_none
+
+
+class Duration(click.ParamType[float]):
+    """A length of time, converted to seconds."""
+
+    name = "TIME"
+
+    def __init__(self, least_s: float | None = None, most_s: float | None = None) -> None:
+        self._least_s, self._most_s = least_s, most_s
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            seconds = seconds_of(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if self._least_s is not None and self._most_s is not None and not self._least_s <= seconds <= self._most_s:
+            self.fail(f"{value} is not from {shown(self._least_s)} to {shown(self._most_s)}", param, ctx)
+        return seconds
+
+
+class OrNone(click.ParamType[Any]):
+    """A value of another type, or `none`, which unsets the setting."""
+
+    def __init__(self, kind: click.ParamType[Any]) -> None:
+        self._kind = kind
+        self.name = kind.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return NONE if is_none(value) else self._kind.convert(value, param, ctx)
