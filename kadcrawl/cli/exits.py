@@ -40,7 +40,7 @@ PROBLEMS = 5
 
 The report names each problem, and what to do."""
 INTERRUPTED = 11
-"""Ctrl-C ended the command, or SIGTERM ended a command that runs peers.
+"""Ctrl-C ended the command, SIGTERM ended a command that runs peers, or `kadcrawl stop` ended a local crawl.
 
 Run the same command again: a crawl goes on where it stopped. A peer that was asked to leave goes on leaving."""
 

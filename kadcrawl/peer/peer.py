@@ -203,6 +203,11 @@ class Peer(PeerBase):
         return self.runtime.paused
 
     @property
+    def swarm_has_work(self) -> bool:
+        """False if the swarm is done, or rests until a page is due, as far as this peer knows."""
+        return not (self.runtime.ended or self.runtime.resources.activity.resting)
+
+    @property
     def pending(self) -> int:
         """URLs of this peer that it may still fetch."""
         return self.runtime.pending

@@ -78,7 +78,7 @@ def crawl(
                 2  it could not be done as asked
                 3  it ended without URLs known only to crashed peers. The same command goes on with them
                 4  it is whole, but a --sink lacks something. The same command, or kadcrawl export, goes on
-               11  interrupted
+               11  interrupted, or stopped by kadcrawl stop. The same command goes on
     """
     check_for_crawl(data)
     known = peers_of(data)
@@ -105,10 +105,15 @@ def crawl(
         swarm, result = run(_crawl(plan, progress))
     if summary is not None:
         summary.write_text(json.dumps(result.as_json(), indent=2) + "\n")
-    _say_result(result, plan, options["job_file"], interrupted=swarm.interrupted)
+    unfinished = swarm.interrupted or swarm.stopped
+    _say_result(result, plan, options["job_file"], interrupted=unfinished)
+    if swarm.stopped and not swarm.interrupted:
+        click.echo("kadcrawl: the crawl was stopped before its end; the same command goes on", err=True)
     # What a peer could not deliver before it ended, or died with.
     whole = not plan.machine.sinks or deliver(data, plan.machine.sinks)
-    return _exit_code(result, interrupted=swarm.interrupted, whole=whole)
+    if swarm.interrupted:
+        click.echo("kadcrawl: interrupted; the same command goes on", err=True)
+    return INTERRUPTED if unfinished else _exit_code(result, whole=whole)
 
 
 def _begun(data: Path) -> tuple[Path, list[str]]:
@@ -156,11 +161,8 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
         click.echo(line)
 
 
-def _exit_code(result: Summary, *, interrupted: bool, whole: bool) -> int:
-    """Return the exit code of a crawl and print its meaning. `whole` is true if the sinks have everything."""
-    if interrupted:
-        click.echo("kadcrawl: interrupted; the same command goes on", err=True)
-        return INTERRUPTED
+def _exit_code(result: Summary, *, whole: bool) -> int:
+    """Return the exit code of an ended crawl and print its meaning. `whole` is true if the sinks have everything."""
     if result.left_behind:
         click.echo(
             f"kadcrawl: {result.left_behind} URLs known only to crashed peers were not fetched. Run the same command "

@@ -138,7 +138,7 @@ async def _one_life(
         sites_told = _tell_sites(peer, assignment.sites_interval_s)
         await first_of(until_stopped(peer, interrupts), _obey(peer, orders), _tell(peer), sites_told)
         await peer.finish()
-        _report(Final(peer.row()))
+        _report(Final(peer.row(), is_stopped=peer.swarm_has_work and not (peer.leaving or orders.ended)))
 
 
 @asynccontextmanager

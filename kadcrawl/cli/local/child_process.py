@@ -55,6 +55,8 @@ class Child:
         """The peer's latest report of its sites."""
         self.ended = False
         """True once the peer reported that it ends as asked."""
+        self.is_stopped = False
+        """True once the peer reported that it was told to stop before the swarm was done."""
         self.why: str | None = None
         """The reason that the process gave before it ended, if it could not go on."""
         self.warning: str | None = None
@@ -194,7 +196,8 @@ class Child:
                 if isinstance(report, Ready):
                     self.address = report.address  # It may have moved, if it was away for want of room on the disk.
                 if not isinstance(report, Doing | DoingSites):
-                    self.ended = self.ended or isinstance(report, Final)
+                    if isinstance(report, Final):
+                        self.ended, self.is_stopped = True, report.is_stopped
                     answers.put_nowait(report)
         finally:
             answers.put_nowait(None)

@@ -68,6 +68,8 @@ class Final(msgspec.Struct, tag=True):
     """The final figures of a peer that ends as asked."""
 
     row: PeerRow
+    is_stopped: bool = False
+    """True if the peer was told to stop before the swarm was done."""
 
 
 class Unable(msgspec.Struct, tag=True):

@@ -88,6 +88,11 @@ class LocalSwarm:
         """True if a person ended the crawl."""
         return self._stopping.is_set()
 
+    @property
+    def stopped(self) -> bool:
+        """True if `kadcrawl stop`, or a signal to a peer, ended the crawl before it was done."""
+        return any(child.is_stopped for child in self._children)
+
     async def run(self) -> Summary:
         """Crawl to the end, or until interrupted. Raises StartError."""
         interrupts = Interrupts()
@@ -250,7 +255,7 @@ class LocalSwarm:
             return replace(summary, failed_examples=by_counted_reason(examples_at_the_ends(directories)))
         logs = PageLogs(directories)
         left_behind = 0
-        if dead and self._plan.job.max_pages is None and not self.interrupted:
+        if dead and self._plan.job.max_pages is None and not (self.interrupted or self.stopped):
             left_behind = logs.lacking(url for child in dead for url in pending_urls(child.directory))
         # A peer counts what it finished twice itself, but not what two peers finished.
         return replace(summary, duplicates=logs.repeats, left_behind=left_behind, failed_examples=logs.failed_examples)

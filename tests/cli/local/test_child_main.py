@@ -23,6 +23,7 @@ class Recorder:
 
     def __init__(self, data: Path, done: list[str], *, paused: bool = True) -> None:
         self.paused = paused
+        self.swarm_has_work = self.leaving = False
         self.config = SimpleNamespace(data=data)
         self.contact = SimpleNamespace(address=("127.0.0.1", 9))
         self.cells = self.state_gossip = self

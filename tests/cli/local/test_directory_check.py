@@ -96,6 +96,18 @@ async def test_a_crawl_reports_the_urls_it_found_and_did_not_finish(tmp_path: Pa
     assert f"{count} URLs found here went to peers that joined from elsewhere" in run.out
 
 
+async def test_a_crawl_that_is_told_to_stop_says_so_and_is_not_taken_for_whole(tmp_path: Path) -> None:
+    data = tmp_path / "crawl"
+    async with Web() as site:
+        site.fallback = slow(lambda request: html(*(f"{request.path}{n}" for n in range(9))), 0.05)
+        process = await start(*crawl(data, site.url("/0"), peers=2))
+        await until(lambda: len(finished(data)) > 5, process)
+        assert (await kadcrawl("stop", "--data", str(data))).code == 0
+        run = await ended(process)
+        assert (run.code, "the crawl was stopped before its end; the same command goes on" in run.err) == (11, True), run
+        assert "elsewhere" not in run.out
+
+
 async def test_a_crawl_that_is_ended_by_its_limit_or_a_person_says_so(tmp_path: Path) -> None:
     async with Web() as site:
         site.fallback = lambda request: html(*(f"{request.path}{n}" for n in range(9)))
