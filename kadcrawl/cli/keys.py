@@ -163,7 +163,7 @@ def _key(given: KeyOptions, data: Path) -> SwarmKey | None:
     return None
 
 
-@cloup.command()
+@cloup.command(short_help="Print a key for a new swarm.")
 @told
 def keygen() -> int:
     """Print a new swarm's key: 32 random bytes in 64 hexadecimal digits.

@@ -15,20 +15,22 @@ def guarantees(kept: KeptFigures) -> str:
     broken = len(worlds["failing_seeds"])
     repair = worlds["repair_seconds"]
     hurried = worlds["politeness_violations"] + worlds["robots_violations"]
+    promises = ", ".join(f"`{judge}`" for judge, count in sorted(worlds["violations"].items()) if count)
+    names = f" ({promises})" if promises else ""
     ends = worlds["false_terminations"] + worlds["missed_terminations"]
     return "\n".join(
         (
             f"- **No URL is lost** if any two peers die at once. {worlds['seeds']:,} simulated swarms with "
             f"{worlds['kills']:,} kills found {worlds['urls']:,} URLs and lost {worlds['lost']}.",
-            "- **Each page is fetched once.** A page is fetched again only if its owner changes in the middle: "
-            f"{worlds['duplicate_ratio']:.2%} of the URLs in these swarms.",
+            "- **Each page is fetched once**, unless its owner changes in the middle. In these swarms, "
+            f"{worlds['duplicate_ratio']:.2%} of the URLs were fetched again.",
             "- **Each site keeps its pace over the whole swarm**, whichever peer owns it. Requests too early, or "
             f"against robots.txt: {hurried}.",
             f"- **The swarm knows when it is done.** Ends too early, or missed: {ends}.",
             f"- **Copies come back by themselves.** All URLs have three copies again {repair['p50']:g} s after a fault "
             f"(median), and {repair['p99']:g} s at the 99th percentile.",
-            f"- **The checks are strict.** {len(worlds['violations'])} judges watch each swarm from outside. A judge "
-            f"found a broken promise in {broken} of the {worlds['seeds']:,} swarms.",
+            f"- **The checks are strict.** {len(worlds['violations'])} judges watch each swarm from outside. They "
+            f"found a broken promise in {broken} of the {worlds['seeds']:,} swarms{names}.",
         )
     )
 

@@ -239,6 +239,11 @@ async def test_every_command_explains_itself(command: str) -> None:
     assert len(run.out.splitlines()) > 5
 
 
+async def test_no_sentence_of_the_help_is_cut_short() -> None:
+    run = await kadcrawl("--help", env={"COLUMNS": "80"})
+    assert [] == [line for line in run.out.splitlines() if line.startswith("  ") and line.endswith("...")]
+
+
 async def test_what_is_refused_by_default_is_explained(tmp_path: Path) -> None:
     async with Web() as site:
         run = await kadcrawl("crawl", site.url(), "--data", str(tmp_path), "--delay", "0", "--contact", "a@b.example")

@@ -31,7 +31,8 @@ async def test_the_last_lines_of_a_crawl_say_what_failed_and_their_commands_work
     assert run.code == 0, run
     first, *rest = run.out.splitlines()
     assert re.fullmatch(
-        r"5 pages, [0-9.]+ MB, 5 of 5 URLs done \(3 failed: http_404 3\), 0 fetched twice, [0-9.]+ s; below .*", first
+        r"5 pages, [0-9.]+ (bytes|kB), 5 of 5 URLs done \(3 failed: http_404 3\), 0 fetched twice, [0-9.]+ s; below .*",
+        first,
     )
     assert re.fullmatch(rf"  3 http_404 \(there is no such page\): {re.escape(site.url())}[123]", rest[1])
     assert len(rest) < 15

@@ -52,7 +52,7 @@ async def test_the_example_runs(tmp_path: Path) -> None:
     assert details == found.keys()
     assert len(found) == len(records(tmp_path))
     assert len(found) == json.loads((tmp_path / "summary.json").read_text())["records"]
-    assert f" MB, {len(found)} records, " in run.out
+    assert f", {len(found)} records, " in run.out
     for url, one in found.items():
         by_fields = "/topic-5/" in url
         assert one["rule"] == ("article" if by_fields else "word count")
@@ -68,7 +68,7 @@ async def test_pages_whose_hook_fails_are_counted_and_named_at_the_end(tmp_path:
         site.fallback = lambda request: html("/0", "/1", "/2")
         run = await kadcrawl(*crawl(data, site.url("/")), "--job", str(job), "--summary", str(summary))
     assert run.code == 0, "the crawl is whole"
-    assert " MB, 0 records, 2 record_errors, 4 of 4 URLs done (0 failed)" in run.out
+    assert ", 0 records, 2 record_errors, 4 of 4 URLs done (0 failed)" in run.out
     assert f"""  grep -h '"record_error":' {data}/peer-1/pages.jsonl """ in run.out
     assert 2 == json.loads(summary.read_text())["record_errors"]
     assert 2 == len([line for line in page_lines(data) if line.fields.get("record_error")])
@@ -112,7 +112,7 @@ async def test_a_crawl_killed_again_and_again_has_each_record_exactly_once(tmp_p
         expected = {site.url(f"/item/{number}", one) for one in range(3) for number in range(40)}
     found = Counter(one["url"] for one in records(tmp_path))
     assert dict.fromkeys(expected, 1) == found
-    assert f" MB, {len(expected)} records, " in run.out, "those of the runs before as well"
+    assert f", {len(expected)} records, " in run.out, "those of the runs before as well"
 
 
 def run_check(*arguments: str) -> tuple[int, str]:

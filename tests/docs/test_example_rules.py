@@ -186,7 +186,7 @@ def test_peers_run_in_the_background(text: str, background: bool) -> None:
 @pytest.mark.parametrize(
     ("shown", "actual"),
     [
-        (["30 pages, 0.1 MB, 2.2 s"], ["30 pages, 12.0 MB, 43 s"]),
+        (["30 pages, 0.1 kB, 2.2 s"], ["30 pages, 12.0 MB, 43 s"]),
         (["key deadbeef1, 1:23"], ["key 0123456789ab, 12:03"]),
         (["at 2026-11-25T04:04:28.812Z"], ["at 2027-01-01T00:00:00.000Z"]),
         (["listens on 127.0.0.1:37725"], ["listens on 127.0.0.1:41000"]),

@@ -28,7 +28,7 @@ SEEDS_SHOWN_MAX = 20
 """Seeds in the table. --json has all."""
 
 
-@cloup.command()
+@cloup.command(short_help="Explain a job, and say of any URL whether it would be crawled.")
 @cloup.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @cloup.argument("urls", nargs=-1, metavar="[URL...]")
 @cloup.option(

@@ -13,7 +13,7 @@ PROGRAM = "kadcrawl"
 SHELLS = ("bash", "zsh", "fish")
 
 
-@cloup.command()
+@cloup.command(short_help="Print a script that lets your shell complete commands.")
 @cloup.argument("shell", type=click.Choice(SHELLS))
 @told
 def completion(shell: str) -> int:

@@ -73,8 +73,8 @@ def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path
     return DONE
 
 
-def _order(verb: Literal["pause", "resume", "stop"], help_text: str, said: str) -> click.Command:
-    @cloup.command(verb, help=help_text)
+def _order(verb: Literal["pause", "resume", "stop"], short: str, help_text: str, said: str) -> click.Command:
+    @cloup.command(verb, short_help=short, help=help_text)
     @PEER
     @told
     def order(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
@@ -94,16 +94,22 @@ def _order(verb: Literal["pause", "resume", "stop"], help_text: str, said: str) 
     return order
 
 
-pause = _order("pause", "Let the whole swarm finish what is in flight and fetch nothing more.", "the swarm is paused")
-resume = _order("resume", "Let a paused swarm go on.", "the swarm goes on")
+pause = _order(
+    "pause",
+    "Pause the swarm.",
+    "Let the whole swarm finish what is in flight and fetch nothing more.",
+    "the swarm is paused",
+)
+resume = _order("resume", "Let a paused swarm go on.", "Let a paused swarm go on.", "the swarm goes on")
 stop = _order(
     "stop",
+    "Stop the swarm. The crawl can be continued.",
     "Let every peer finish what is in flight and exit; the crawl can be continued.",
     "the swarm is stopping",
 )
 
 
-@cloup.command()
+@cloup.command(short_help="Let one peer hand its range over and exit.")
 @peer_options("The peer that is to leave.")
 @told
 def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:

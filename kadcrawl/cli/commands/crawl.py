@@ -43,7 +43,7 @@ LOCAL_SWARM = option_group(
 )
 
 
-@cloup.command()
+@cloup.command(short_help="Crawl with a swarm on this machine, to the end.")
 @cloup.argument("urls", nargs=-1, metavar="[URL...]")
 @LOCAL_SWARM
 @job_options

@@ -14,7 +14,7 @@ import cloup
 from cloup import option, option_group
 
 from kadcrawl.cli.exits import DONE, PROBLEMS, told
-from kadcrawl.cli.options import Address
+from kadcrawl.cli.options import ALLOW_NETWORK, Address
 from kadcrawl.system.printable import printable
 from kadcrawl.urls import seed
 from kadcrawl.version import VERSION
@@ -27,7 +27,7 @@ COLORS = {"ok": "green", "note": "yellow", "problem": "red"}
 CHECK_WIDTH = 10
 
 
-@cloup.command()
+@cloup.command(short_help="Check this machine for problems, and say what to do.")
 @cloup.argument("url", required=False, metavar="[URL]")
 @option_group(
     "Look at",
@@ -51,6 +51,7 @@ CHECK_WIDTH = 10
         metavar="FILE",
         help="The swarm's key is in this file.  [default: KADCRAWL_KEY in the environment, or the key in --data]",
     ),
+    ALLOW_NETWORK,
     option("--json", "as_json", is_flag=True, help="Print JSON instead of lines."),
 )
 @told
@@ -60,6 +61,7 @@ def doctor(
     listen: tuple[str, int] | None,
     bootstrap: tuple[tuple[str, int], ...],
     key_file: Path | None,
+    allow_network: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Check this machine for problems that keep a peer from working, and give advice.
@@ -88,6 +90,7 @@ def doctor(
         bootstrap=bootstrap,
         key_file=key_file,
         url=None if url is None else seed(url),
+        allow_networks=allow_network,
     )
     findings = run(_checkup(Checkup(options), as_json))
     if as_json:

@@ -24,7 +24,7 @@ EXPORT_STALL_S = 3.0
 before."""
 
 
-@cloup.command()
+@cloup.command(short_help="Bring the results of a crawl into a database or a bucket.")
 @DIRECTORIES
 @sink_option("--to", "Where they go", required=True)
 @told

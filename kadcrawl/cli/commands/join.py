@@ -40,7 +40,7 @@ SWARM = option_group(
 )
 
 
-@cloup.command()
+@cloup.command(short_help="Join a swarm and crawl with it.")
 @SWARM
 @PEER
 @member_options

@@ -39,7 +39,7 @@ class One:
         return f"the peer of {self.directory}"
 
 
-@cloup.command()
+@cloup.command(short_help="Give running peers another key.")
 @cloup.argument("new", type=click.Path(path_type=Path, dir_okay=False), metavar="NEW-KEY-FILE")
 @cloup.option(
     "--data",

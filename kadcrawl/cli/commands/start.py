@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kadcrawl.peer import Peer
 
 
-@cloup.command()
+@cloup.command(short_help="Start the first peer of a swarm.")
 @cloup.argument("urls", nargs=-1, metavar="[URL...]")
 @PEER
 @job_options

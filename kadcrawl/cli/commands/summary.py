@@ -20,7 +20,7 @@ from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, add_up, figures_line, limits_met
 
 
-@cloup.command()
+@cloup.command(short_help="Print the figures, failures and results of a crawl.")
 @peer_options("Any peer of the swarm.")
 @cloup.option("--json", "as_json", is_flag=True, help="Print JSON, as crawl --summary writes it.")
 @told

@@ -12,7 +12,7 @@ from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import DIRECTORIES
 
 
-@cloup.command()
+@cloup.command(short_help="Learn from finished crawls how long machines take.")
 @DIRECTORIES
 @cloup.option(
     "--output",

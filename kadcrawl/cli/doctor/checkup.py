@@ -42,6 +42,7 @@ class Options:
     bootstrap: Sequence[tuple[str, int]] = ()
     key_file: Path | None = None
     url: str | None = None
+    allow_networks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,9 @@ class Checkup:
         own = any(map(is_running, peers_here(self.options.data)))
         return [
             addresses_finding(own_addresses()),
-            *listen_findings(address, listening_errors(address), is_own_peer=own),
+            *listen_findings(
+                address, listening_errors(address), is_own_peer=own, is_chosen=self.options.listen is not None
+            ),
         ]
 
     def _listening(self) -> tuple[str, int]:
@@ -158,7 +161,7 @@ class Checkup:
         from kadcrawl.cli.doctor.reach import site_findings
 
         assert self.options.url is not None
-        facts, self._site_ahead_s = await site_facts(self.options.url, self.options.data)
+        facts, self._site_ahead_s = await site_facts(self.options.url, self.options.data, self.options.allow_networks)
         return site_findings(facts)
 
     async def _clock(self) -> Sequence[CheckResult]:

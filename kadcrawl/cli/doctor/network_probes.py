@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from kadcrawl.cli.doctor.reach import Address, BootstrapFacts, PeerAnswer, SiteFacts
 from kadcrawl.cli.options import networks_of
+from kadcrawl.cli.targets import directories
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher, system_resolver, user_agent
 from kadcrawl.errors import RemoteError
@@ -117,17 +118,18 @@ async def bootstrap_facts(address: Address, key: SwarmKey | None, data: Path) ->
     )
 
 
-async def site_facts(url: str, data: Path) -> tuple[SiteFacts, float | None]:
+async def site_facts(url: str, data: Path, allow_networks: tuple[str, ...] = ()) -> tuple[SiteFacts, float | None]:
     """Ask the site of a canonical URL for this page, as the crawl does.
 
-    Return the facts, and the seconds by which the site's clock is ahead, if it tells its time.
+    Without `allow_networks`, the networks of an earlier run on this directory are allowed. Return the facts, and the
+    seconds by which the site's clock is ahead, if it tells its time.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
     addresses, detail = await _resolved(host)
     if not addresses:
         return SiteFacts(host=host, addresses=(), status=None, error="dns", detail=detail), None
-    fetcher = Fetcher(Limits(), Guard(networks_of((), data)), user_agent(VERSION), wall)
+    fetcher = Fetcher(Limits(), Guard(_networks(allow_networks, data)), user_agent(VERSION), wall)
     await fetcher.start()
     try:
         result = await fetcher.fetch(url)
@@ -142,6 +144,11 @@ async def site_facts(url: str, data: Path) -> tuple[SiteFacts, float | None]:
         seconds=result.seconds,
     )
     return facts, _ahead_s(result.header(b"date"), result.started_at, result.seconds)
+
+
+def _networks(given: tuple[str, ...], data: Path) -> tuple[str, ...]:
+    """Return the networks that may be fetched: those given, or those of the first peer that was given any."""
+    return given or next((found for peer in directories(data) if (found := networks_of((), peer))), ())
 
 
 async def _resolved(host: str) -> tuple[list[str], str]:

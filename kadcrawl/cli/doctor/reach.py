@@ -72,11 +72,13 @@ def addresses_finding(addresses: Sequence[str]) -> CheckResult:
     return ok("addresses", ", ".join(f"{address} ({_kind(address)})" for address in others))
 
 
-def listen_findings(address: Address, errors: dict[str, OSError | None], *, is_own_peer: bool) -> list[CheckResult]:
+def listen_findings(
+    address: Address, errors: dict[str, OSError | None], *, is_own_peer: bool, is_chosen: bool = True
+) -> list[CheckResult]:
     """Return the findings about the address to listen at.
 
     `errors` has the error of each protocol (TCP, UDP), or None where the port is free. `is_own_peer` says that the peer
-    of --data is running, so the port may be its own.
+    of --data is running, so the port may be its own, and `is_chosen` that a person gave the address.
     """
     name = shown(address)
     findings = []
@@ -85,6 +87,9 @@ def listen_findings(address: Address, errors: dict[str, OSError | None], *, is_o
         findings.append(ok("listen", f"{name} is free for TCP and UDP"))
     elif is_own_peer and all(error.errno == errno.EADDRINUSE for error in failed.values()):
         findings.append(ok("listen", f"{name} is in use, and the peer of --data is running"))
+    elif not is_chosen and all(error.errno == errno.EADDRINUSE for error in failed.values()):
+        advice = "`kadcrawl crawl` does not need it; for start and join choose another port with --listen"
+        findings.append(note("listen", f"{name} is in use by another program", advice))
     else:
         protocols, error = " and ".join(failed), next(iter(failed.values()))
         findings.append(problem("listen", f"{name} cannot be used for {protocols}: {_said(error)}", _advice(error)))

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kadcrawl.cli.view.failed_examples import PAGE_LOG, by_counted_reason
+from kadcrawl.cli.view.result_files import shown_size
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.settings.job import Job
 
@@ -135,7 +136,7 @@ def figures_line(summary: Summary) -> str:
         records += f"{summary.record_errors} record_errors, "
     seconds = "" if summary.seconds is None else f", {summary.seconds:.1f} s"
     return (
-        f"{summary.pages} pages, {summary.bytes / 1e6:.1f} MB, {records}"
+        f"{summary.pages} pages, {shown_size(summary.bytes)}, {records}"
         f"{summary.urls_done} of {summary.urls_found} URLs done ({failed} failed{why}),"
         f" {at_least}{summary.duplicates} fetched twice{seconds}"
     )

@@ -19,6 +19,7 @@ from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.system.clock import wall
 from tests.support.sites.web import Web, html
+from tests.support.swarm.command import crawl, kadcrawl
 
 KEY = SwarmKey.generate()
 NOWHERE = Path("/nonexistent")
@@ -145,6 +146,16 @@ async def test_a_private_site_is_refused_as_the_crawl_would(tmp_path: Path) -> N
         facts, found_s = await site_facts(site.url(), tmp_path)
         assert not site.requests
     assert ("address_refused", None, None) == (facts.error, facts.status, found_s)
+
+
+async def test_the_networks_of_a_crawl_and_those_given_are_allowed(tmp_path: Path) -> None:
+    async with Web() as site:
+        given, _ = await site_facts(site.url(), tmp_path, ("127.0.0.0/8",))
+        assert given.status is not None
+        data = tmp_path / "crawl"
+        assert (await kadcrawl(*crawl(data, site.url()))).code in (0, 1)
+        facts, _ = await site_facts(site.url(), data)
+    assert (given.status, None) == (facts.status, facts.error)
 
 
 async def test_a_host_without_an_address_is_told(tmp_path: Path) -> None:

@@ -75,6 +75,12 @@ def test_the_port_of_the_running_peer_is_no_problem() -> None:
     assert CheckOutcome.PROBLEM is listen_findings(THERE, errors, is_own_peer=True)[0].outcome
 
 
+def test_a_default_port_that_another_program_has_is_only_noted() -> None:
+    errors: dict[str, OSError | None] = {"TCP": failed(errno.EADDRINUSE), "UDP": None}
+    finding = listen_findings(THERE, errors, is_own_peer=False, is_chosen=False)[0]
+    assert (CheckOutcome.NOTE, True) == (finding.outcome, "--listen" in finding.advice)
+
+
 @pytest.mark.parametrize(
     ("answer", "says", "advice"),
     [

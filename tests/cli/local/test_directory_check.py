@@ -104,7 +104,9 @@ async def test_a_crawl_that_is_told_to_stop_says_so_and_is_not_taken_for_whole(t
         await until(lambda: len(finished(data)) > 5, process)
         assert (await kadcrawl("stop", "--data", str(data))).code == 0
         run = await ended(process)
-        assert (run.code, "the crawl was stopped before its end; the same command goes on" in run.err) == (11, True), run
+        assert (run.code, "the crawl was stopped before its end; the same command goes on" in run.err) == (11, True), (
+            run
+        )
         assert "elsewhere" not in run.out
 
 
