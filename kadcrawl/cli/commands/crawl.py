@@ -4,6 +4,7 @@ Tests: tests/cli/test_command.py, tests/cli/test_command_local.py
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,8 @@ def crawl(
         first, seeds = _begun(data)
         _, job = make_job(seeds, options, first)
         peers = peers if is_given("peers") else max(1, len(known))
+    else:
+        _say_added(seeds, first, data)
     plan = CrawlPlan(
         seeds=seeds,
         job=job,
@@ -131,6 +134,22 @@ def _begun(data: Path) -> tuple[Path, list[str]]:
         "Missing argument 'URL...': a crawl begins with one, or with the seeds in a --job FILE, or goes on with those "
         f"of its --data, and {data} holds no crawl"
     )
+
+
+def _say_added(seeds: Sequence[str], first: Path, data: Path) -> None:
+    """Say that new seeds are added to a crawl that began with others: a new crawl may have been meant."""
+    if not first.is_dir():
+        return
+    from kadcrawl.peer.job_store import journaled_job  # Not at the top: it loads the whole peer.
+
+    job = journaled_job(first)
+    if job is not None and job.seeds and not set(seeds) & set(job.seeds):
+        others = f" and {len(job.seeds) - 1} more" if len(job.seeds) > 1 else ""
+        click.echo(
+            f"kadcrawl: {data} has a crawl of {job.seeds[0]}{others}, which goes on with {seeds[0]} as another seed. "
+            "For a new crawl choose another directory with --data",
+            err=True,
+        )
 
 
 async def _crawl(plan: CrawlPlan, progress: Progress) -> tuple[LocalSwarm, Summary]:

@@ -96,6 +96,17 @@ async def test_a_crawl_reports_the_urls_it_found_and_did_not_finish(tmp_path: Pa
     assert f"{count} URLs found here went to peers that joined from elsewhere" in run.out
 
 
+async def test_other_seeds_on_the_directory_of_a_crawl_are_added_and_it_is_said(tmp_path: Path) -> None:
+    said = "has a crawl of "
+    async with Web() as site:
+        site.fallback = lambda request: html()
+        first = await kadcrawl(*crawl(tmp_path, site.url("/a")))
+        again = await kadcrawl(*crawl(tmp_path, site.url("/a"), site.url("/b")))
+        other = await kadcrawl(*crawl(tmp_path, site.url("/c")))
+    assert [False, False, True] == [said in run.err for run in (first, again, other)]
+    assert "choose another directory with --data" in other.err
+
+
 async def test_a_crawl_that_is_told_to_stop_says_so_and_is_not_taken_for_whole(tmp_path: Path) -> None:
     data = tmp_path / "crawl"
     async with Web() as site:
