@@ -4,9 +4,10 @@ Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py, tests/peer/members
 """
 
 from kadcrawl.crawl.pause_reasons import PauseReason
-from kadcrawl.link.wire.messages import COUNT_MAX, PeerRow
+from kadcrawl.link.wire.messages import COUNT_MAX, REFUSING_MAX, SITE_SHOWN_MAX, PeerRow, RefusingSite
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.runtime import Runtime
+from kadcrawl.replication.record_codec import WAIT_MAX_S
 
 STATE_BY_PAUSE_REASON = {
     PauseReason.DISK: PeerState.DISK_FULL,
@@ -48,6 +49,7 @@ def row_of(runtime: Runtime) -> PeerRow:
     """Return the row of a full peer that has begun."""
     resources, components, loans = runtime.resources, runtime.components, runtime.balancing.loans
     filters = resources.store.expiring_filters
+    refusing = components.frontier.refusing(resources.clock.now())
     return PeerRow(
         contact=runtime.contact,
         state=state_of(runtime),
@@ -62,5 +64,10 @@ def row_of(runtime: Runtime) -> PeerRow:
         due_s=runtime.due_s,
         lag=resources.deliveries.lag,
         fingerprints=min(filters.keys, COUNT_MAX) if filters is not None else 0,
+        refusing=[
+            RefusingSite(site[:SITE_SHOWN_MAX], back_off.status, back_off.refusals, min(wait_s, WAIT_MAX_S))
+            for site, back_off, wait_s in refusing[:REFUSING_MAX]
+        ],
+        refusing_count=len(refusing),
         refused_by=runtime.key_mismatches.count,
     )

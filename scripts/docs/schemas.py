@@ -13,7 +13,7 @@ from typing import Any, get_args
 import msgspec
 
 from kadcrawl.cli.view.failure_reasons import explained
-from kadcrawl.cli.view.status import PeerFigures, SwarmFigures
+from kadcrawl.cli.view.status import PeerFigures, RefusingSiteFigures, SwarmFigures
 from kadcrawl.cli.view.summary import PeerSummary, Summary
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
 from kadcrawl.link.wire.peer_state import STATE_TEXTS, PeerState
@@ -265,6 +265,8 @@ _PEER_EXAMPLE = {
     "uptime_s": 61,
 }
 
+_REFUSING_EXAMPLE = {"site": "shop.example", "status": 429, "refusals": 3, "wait_s": 212}
+
 STATUS = Format(
     "status",
     "Status",
@@ -281,6 +283,8 @@ STATUS = Format(
             "pending": FieldNotes(40, form=AT_LEAST_0),
             "left": FieldNotes([]),
             "unanswered": FieldNotes(0, form=AT_LEAST_0),
+            "refusing": FieldNotes([_REFUSING_EXAMPLE]),
+            "refusing_count": FieldNotes(1, form=AT_LEAST_0),
             "next_due_s": FieldNotes(None, form=AT_LEAST_0),
             "seeds": FieldNotes(["https://example.org/"]),
         },
@@ -300,6 +304,12 @@ STATUS = Format(
                 for name in ("behind", "fingerprints", "uptime_s")
             },
         },
+        RefusingSiteFigures: {
+            "site": FieldNotes("shop.example"),
+            "status": FieldNotes(429, form={"enum": [429, 503]}),
+            "refusals": FieldNotes(3, form={"minimum": 1}),
+            "wait_s": FieldNotes(212, form=AT_LEAST_0),
+        },
     },
     (
         {
@@ -309,6 +319,8 @@ STATUS = Format(
             "pending": 40,
             "left": [],
             "unanswered": 0,
+            "refusing": [_REFUSING_EXAMPLE],
+            "refusing_count": 1,
             "next_due_s": None,
             "seeds": ["https://example.org/"],
         },
@@ -379,7 +391,8 @@ def _page(root: Path, output: Format) -> str:
     objects = [schema, *schema.get("$defs", {}).values()]
     parts = [f"The schema is [{output.name}.schema.json]({output.name}.schema.json) (JSON Schema, draft 2020-12)."]
     for kind, described in zip(output.notes, objects, strict=True):
-        title = "Fields" if kind is output.root else f"Fields of each peer in `{_user(schema, kind)}`"
+        what = "site" if kind is RefusingSiteFigures else "peer"
+        title = "Fields" if kind is output.root else f"Fields of each {what} in `{_user(schema, kind)}`"
         parts += [f"## {title}", _fields(root, kind, output.notes[kind], described)]
     shown = "\n".join(json.dumps(example, ensure_ascii=False) for example in output.examples)
     if output.name in ("summary", "status"):

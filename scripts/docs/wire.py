@@ -30,6 +30,7 @@ TOPICS = {
     "datagram_messages": "Datagrams of the overlay",
     "joining_messages": "A newcomer's ID",
     "messages": "Waves and commands",
+    "peer_row": "Rows of the status",
     "swarm_state_messages": "State of the swarm",
     "offer_messages": "Links",
     "cell_messages": "Cells",

@@ -1,9 +1,12 @@
 """Test that a directory whose crawl does not run answers the status and the summary, and goes on without URLs."""
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
@@ -130,3 +133,39 @@ async def test_a_peer_that_left_still_shows_its_own_figures(tmp_path: Path) -> N
     assert held.code == 2, "a process that runs is not spoken for"
     one.send_signal(signal.SIGINT)
     await ended(one)
+
+
+def refusals_of(data: Path) -> int:
+    """Return how many journaled rows say that a site refuses requests."""
+    rows = 0
+    for path in data.rglob("peer.sqlite"):
+        with contextlib.closing(sqlite3.connect(path)) as journal, contextlib.suppress(sqlite3.OperationalError):
+            rows += journal.execute("SELECT count(*) FROM back_off WHERE refusals>0").fetchone()[0]
+    return rows
+
+
+async def test_a_killed_crawl_still_knows_which_sites_refuse_and_waits_for_them(tmp_path: Path) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html(*(f"/{number}" for number in range(5)))
+        site.fallback = lambda request: html(status=429)
+        process = await start(*crawl(tmp_path, site.url("/"), peers=2))
+        await until(lambda: refusals_of(tmp_path) > 0, process)
+        for pid in (*children(process), process.pid):
+            os.kill(pid, signal.SIGKILL)
+        await ended(process)
+        found = await status(tmp_path)
+        name, asked = site.url("/").split("/")[2], len(site.requests)
+        refusing: list[dict[str, object]] = cast(Any, found["refusing"])
+        assert 1 == len(refusing)
+        told = refusing[0]
+        assert (name, 429, 1, 1) == (told["site"], told["status"], told["refusals"], found["refusing_count"])
+        assert 0 < float(str(told["wait_s"])) <= 60
+        again = await start("crawl", "--data", str(tmp_path))
+        running: dict[str, object] = {}
+        while running.get("state") != "crawling" or not running["refusing"]:
+            run = await kadcrawl("status", "--data", str(tmp_path), "--json")
+            running = json.loads(run.out) if run.code == 0 else {}
+        assert asked == len(site.requests), "nobody asked the site again"
+        for pid in (*children(again), again.pid):
+            os.kill(pid, signal.SIGKILL)
+        await ended(again)

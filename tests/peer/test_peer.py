@@ -211,6 +211,20 @@ async def test_a_site_that_refuses_is_left_alone_as_a_whole_for_twice_as_long_ea
         assert all(waits[number] >= 0.3 * 2**number for number in range(3)), waits
 
 
+async def test_a_peer_tells_which_of_its_sites_refuse(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html(*(f"/{number}" for number in range(3)))
+        site.fallback = lambda request: html(status=503, Retry_After="900")
+        peer = await make_peer()
+        await peer.crawl([site.url()])
+        async with asyncio.timeout(30):
+            while not (refusing := peer.row().refusing):
+                await asyncio.sleep(0.01)
+        assert (1, 503, 1) == (peer.row().refusing_count, refusing[0].status, refusing[0].refusals)
+        assert refusing[0].site == site.url().split("/")[2]
+        assert 0 < refusing[0].wait_s <= 900
+
+
 async def test_the_urls_of_a_site_that_refuses_all_requests_fail_without_asking_for_each(
     make_peer: MakePeer, lines: Lines
 ) -> None:

@@ -24,9 +24,12 @@ from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import (
     COUNT_MAX,
     LONG_S_MAX,
+    REFUSING_MAX,
+    SITE_SHOWN_MAX,
     Contact,
     PeerCounters,
     PeerRow,
+    RefusingSite,
     Status,
     SwarmStatus,
     Tally,
@@ -35,6 +38,7 @@ from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.members.key_file import read_secret
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.peer.membership.departed import departed_row, each_once, journaled_departed
+from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
 from kadcrawl.store.journal import UNREADABLE
 from kadcrawl.system.file_names import JOURNAL, PEER_KEY
@@ -56,6 +60,8 @@ class RestingPeer:
     due: float | None
     """Wall-clock second at which the first page is due again, or None."""
     departed: Sequence[Departed]
+    refusing: Sequence[tuple[str, int, int, float]]
+    """(site, status, refusals in a row, wall-clock second of the next request) of each site that refuses requests."""
 
 
 def resting_peers(data: Path) -> list[RestingPeer]:
@@ -74,7 +80,7 @@ def job_of(peers: Iterable[RestingPeer]) -> Job | None:
 
 def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
     """Return the status of a swarm of these peers, none of which runs. `now` is a wall-clock second."""
-    pending = _owned(peers, job.cell_bits)
+    pending, refusing = _owned(peers, job.cell_bits), _refusing_sites(peers, now)
     rows = [
         PeerRow(
             contact=peer.contact,
@@ -85,6 +91,8 @@ def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
             counters=peer.counters,
             allowance=0,
             granted=0,
+            refusing=refusing[peer.contact.id][:REFUSING_MAX],
+            refusing_count=len(refusing[peer.contact.id]),
             due_s=None if peer.due is None else min(max(0.0, peer.due - now), LONG_S_MAX),
         )
         for peer in peers
@@ -108,12 +116,38 @@ def _owned(peers: Sequence[RestingPeer], cell_bits: int) -> Counter[bytes]:
     return pending
 
 
+def _refusing_sites(peers: Sequence[RestingPeer], now: float) -> dict[bytes, list[RefusingSite]]:
+    """Return the sites that refuse requests by the ID of a peer that has their URLs, each site once."""
+    told: set[str] = set()
+    found: dict[bytes, list[RefusingSite]] = {}
+    for peer in peers:
+        news = [row for row in peer.refusing if row[0] not in told]
+        told.update(row[0] for row in news)
+        sites = [
+            RefusingSite(site[:SITE_SHOWN_MAX], status, refusals, min(max(0.0, until - now), WAIT_MAX_S))
+            for site, status, refusals, until in news
+        ]
+        found[peer.contact.id] = sorted(sites, key=lambda one: (-one.wait_s, one.site))
+    return found
+
+
+def _read_refusing(journal: sqlite3.Connection) -> list[tuple[str, int, int, float]]:
+    """Return the sites with pending URLs that refuse requests. A journal of an earlier release has no table of them."""
+    if journal.execute("SELECT 1 FROM sqlite_master WHERE name='back_off'").fetchone() is None:
+        return []
+    return journal.execute(
+        "SELECT site, status, refusals, until FROM back_off WHERE refusals>0 AND status BETWEEN 429 AND 503 "
+        "AND EXISTS (SELECT 1 FROM frontier WHERE frontier.site=back_off.site)"
+    ).fetchall()
+
+
 def _read(directory: Path) -> RestingPeer | None:
     path = (directory / JOURNAL).absolute()
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as journal:
             meta: dict[str, bytes] = dict(journal.execute("SELECT name, value FROM meta WHERE typeof(value)='blob'"))
             cells = dict(journal.execute("SELECT cell, pending FROM cell WHERE typeof(pending)='integer'"))
+            refusing = _read_refusing(journal)
             (due,) = journal.execute("SELECT min(due) FROM visit WHERE due>=0").fetchone()
         job = msgspec.json.decode(meta["job"], type=Job)
         return RestingPeer(
@@ -124,6 +158,7 @@ def _read(directory: Path) -> RestingPeer | None:
             pending={Cell(cell): count for cell, count in cells.items() if 0 <= cell < 1 << job.cell_bits},
             due=due if isinstance(due, float) else None,
             departed=journaled_departed(meta.get("departed")),
+            refusing=refusing,
         )
     except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, KeyError, TypeError):
         return None

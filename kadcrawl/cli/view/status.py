@@ -7,6 +7,7 @@ import msgspec
 
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained
+from kadcrawl.cli.view.refusing_sites import refusing_sites, sentences
 from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.view.table import print_rows
 from kadcrawl.link.wire.messages import PeerRow, Status
@@ -16,6 +17,19 @@ from kadcrawl.store.bloom.expiring_filter import Period
 
 _OF_A_RUN = {"seconds", "peers", "failed_examples"}
 """Fields of a summary that the status lacks, or has in another form."""
+
+
+class RefusingSiteFigures(msgspec.Struct, kw_only=True):
+    """A site that refuses requests, in the JSON of `kadcrawl status`."""
+
+    site: str
+    """Site, at most 100 characters of it."""
+    status: int
+    """Status by which the site refused the last request, 429 or 503."""
+    refusals: int
+    """Refusals in a row."""
+    wait_s: float
+    """Seconds until the site is asked again."""
 
 
 class PeerFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -94,6 +108,10 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Peers that have left, whose figures are in the totals."""
     unanswered: int
     """Parts of the swarm that did not answer. Their figures are missing in the totals."""
+    refusing: list[RefusingSiteFigures]
+    """Sites with pending URLs that refuse requests, the longest wait first, at most 5 of each peer."""
+    refusing_count: int
+    """Number of sites with pending URLs that refuse requests."""
     next_due_s: float | None
     """Seconds until the first page is fetched again, or null if no page is."""
     seeds: tuple[str, ...]
@@ -124,6 +142,11 @@ def show(answer: Status, as_json: bool) -> None:
             peers=[_figures(row, with_records) for row in there],
             left=[_figures(row, with_records) for row in left],
             unanswered=answer.answer.tally.missing,
+            refusing=[
+                RefusingSiteFigures(site=one.site, status=one.status, refusals=one.refusals, wait_s=round(one.wait_s))
+                for one in refusing_sites(answer.answer.rows)
+            ],
+            refusing_count=sum(row.refusing_count for row in answer.answer.rows),
             next_due_s=due_s,
             seeds=answer.job.seeds,
         )
@@ -145,7 +168,7 @@ def show(answer: Status, as_json: bool) -> None:
             f"{fingerprints} fingerprints of finished URLs are kept, with copies; by them one unknown URL in "
             f"{1 / Period().error:,.0f} is taken for known"
         )
-    for sentence in limits_met(summary.links_left_out):
+    for sentence in (*sentences(answer.answer.rows, answer.job.refusals_max), *limits_met(summary.links_left_out)):
         click.echo(sentence)
     print_rows(answer.answer.rows)
     if left:

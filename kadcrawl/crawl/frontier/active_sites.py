@@ -256,6 +256,15 @@ class ActiveSites:
         """Return whether the entries of this active site end without a request: the site refused too often."""
         return self._sites[name].gives_up(now)
 
+    def refusing(self, now: float) -> list[tuple[str, BackOff, float]]:
+        """Return (site, refusals, seconds to wait) of the active sites that refuse requests, the longest wait first."""
+        sites = [
+            (site.name, site.back_off, max(0.0, site.next_at - now))
+            for site in self._sites.values()
+            if site.back_off.refusals and not site.closed
+        ]
+        return sorted(sites, key=lambda one: (-one[2], one[0]))
+
     def _learn_back_off(self, name: str, told: BackOff, now: float) -> None:
         if told.noted_at:
             self._set_back_off(name, newer(self.back_off(name), told, now, self._limits), now)

@@ -27,6 +27,10 @@ class SiteFigures(NamedTuple):
     """Seconds before the site may be asked again. 0 if a request is in flight or due."""
     request_s: float
     """Seconds that a request takes lately. 0 if unknown."""
+    refusals: int = 0
+    """Answers 429 or 503 in a row."""
+    status: int = 0
+    """Status of the last of them, or 0."""
 
 
 def site_figures(
@@ -51,5 +55,6 @@ def site_figures(
             if pending and not site.closed:
                 due = site.due(window) if not site.in_flight else None
                 wait_s = max(0.0, due - now) if due is not None else 0.0
-                figures.append(SiteFigures(site.name, pending, site.delay_s, wait_s, site.request_s))
+                refused = (site.back_off.refusals, site.back_off.status)
+                figures.append(SiteFigures(site.name, pending, site.delay_s, wait_s, site.request_s, *refused))
     return figures

@@ -139,7 +139,12 @@ from kadcrawl.link.wire.offer_messages import (
     Offer as Offer,
     Redirect as Redirect,
 )
-from kadcrawl.link.wire.peer_state import PeerState, state_text
+from kadcrawl.link.wire.peer_row import (
+    REFUSING_MAX as REFUSING_MAX,
+    SITE_SHOWN_MAX as SITE_SHOWN_MAX,
+    PeerRow as PeerRow,
+    RefusingSite as RefusingSite,
+)
 from kadcrawl.link.wire.swarm_state_messages import GetSwarmState as GetSwarmState, GotSwarmState as GotSwarmState
 from kadcrawl.members.swarm_key import KEY_BYTES
 from kadcrawl.settings.job import Job
@@ -185,40 +190,6 @@ class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Subtrees without an answer."""
     due_s: LongSeconds | None = None
     """Seconds until the first page is due again, or None if no page is."""
-
-
-class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One peer's description of itself."""
-
-    contact: Contact
-    state: PeerState
-    pending: Count
-    in_flight: Count
-    uptime_s: Count
-    counters: PeerCounters
-    allowance: Count
-    """Fetches that the peer may still begin of the budget --max-pages."""
-    granted: Count
-    """Fetches of that budget that the peer was ever granted."""
-    lent: Count = 0
-    """Pending URLs of the peer that others fetch for it at present."""
-    borrowed: Count = 0
-    """URLs of others that the peer fetches for them at present."""
-    due_s: LongSeconds | None = None
-    """Seconds until the first of its pages is due again, or None if no page is."""
-    lag: Count = 0
-    """Bytes of its page log, records and WARC files that its sinks have not received yet."""
-    fingerprints: Count = 0
-    """Fingerprints of finished URLs, its own and copies, in a job that keeps no keys of them."""
-    refused_by: Count = 0
-    """The number of known peers that refuse this peer's key."""
-    hosted_leaf: bool = False
-    """True if a full peer shows one of its leaves by this row. `contact` has the address of that peer."""
-
-    @property
-    def state_text(self) -> str:
-        """The state in words, as a person reads it."""
-        return state_text(self.state, self.refused_by, hosted_leaf=self.hosted_leaf)
 
 
 class Survey(Message, frozen=True):

@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_row
 
 from kadcrawl.cli.view.status import show
 from kadcrawl.cli.view.summary import add_up
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, Status, SwarmStatus, Tally
+from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, RefusingSite, Status, SwarmStatus, Tally
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import Field, RecordRule
@@ -57,6 +58,32 @@ def test_pages_whose_records_failed_are_counted_over_all_peers(capsys: pytest.Ca
     assert (4, [2, 2]) == (figures["record_errors"], [peer["record_errors"] for peer in figures["peers"]])
     assert 4 == add_up(rows, 1.0, RECORDS).as_json()["record_errors"]
     assert 0 == add_up(rows_with_records(3), 1.0, RECORDS).as_json()["record_errors"], "none failed"
+
+
+def test_the_sites_that_refuse_are_named_with_the_reason_and_the_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = rows_with_records(0, 0)
+    sites = [RefusingSite(f"{name}.example", 429, 10, 60.0 * number) for number, name in enumerate("abcde", 1)]
+    rows = [replace_row(one, refusing=sites, refusing_count=7)]
+    rows.append(replace_row(two, refusing=[RefusingSite("f.example", 503, 1, 0.4)], refusing_count=1))
+    answer = Status(PLAIN, SwarmStatus(TALLY, rows), ended=False, paused=False)
+    show(answer, as_json=False)
+    told = capsys.readouterr().out.splitlines()
+    assert (
+        "8 sites refuse requests: e.example (429, 10 in a row, asked again in 5 min), "
+        "d.example (429, 10 in a row, asked again in 4 min), c.example (429, 10 in a row, asked again in 3 min), "
+        "b.example (429, 10 in a row, asked again in 2 min), a.example (429, 10 in a row, asked again in 1 min), "
+        "and 3 more"
+    ) in told
+    assert "after 10 refusals in a row (--refusals) the URLs of a site fail until it is asked again" in told
+    show(answer, as_json=True)
+    figures: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (8, 6) == (figures["refusing_count"], len(figures["refusing"]))
+    assert {"site": "e.example", "status": 429, "refusals": 10, "wait_s": 300} == figures["refusing"][0]
+    rows = [replace_row(two, refusing=[RefusingSite("f.example", 503, 1, 0.4)], refusing_count=1)]
+    show(Status(PLAIN, SwarmStatus(TALLY, rows), ended=False, paused=False), as_json=False)
+    told = capsys.readouterr().out.splitlines()
+    assert "1 site refuses requests: f.example (503, 1 in a row, asked again now)" in told
+    assert not [line for line in told if "--refusals" in line]
 
 
 def test_of_records_nothing_is_said_if_the_job_has_none(capsys: pytest.CaptureFixture[str]) -> None:

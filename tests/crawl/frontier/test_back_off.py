@@ -196,6 +196,18 @@ def test_holders_hear_of_each_refusal_and_of_the_end_of_the_row(tmp_path: Path) 
     bench.store.close()
 
 
+def test_the_sites_that_refuse_are_known_with_their_reason_and_wait(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.refuse(START)
+    (told,) = bench.frontier.refusing(START + 20)
+    assert (SITE, 429, 1, 40.0) == (told[0], told[1].status, told[1].refusals, told[2])
+    (figures,) = bench.frontier.figures(START + 20)
+    assert (1, 429, 40.0) == (figures.refusals, figures.status, figures.wait_s)
+    bench.frontier.accept(SITE, START + 60)
+    assert [] == bench.frontier.refusing(START + 60)
+    bench.store.close()
+
+
 def test_a_clock_that_was_put_back_keeps_the_rest_of_a_wait(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.refuse(START)

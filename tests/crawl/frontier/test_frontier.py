@@ -131,7 +131,7 @@ def test_only_a_delay_beyond_the_rule_of_its_site_is_told_to_the_next_holder(fro
         feed(site)
     frontier.set_delay("robots.test", 5.0, START)
     told = [clock for cell in CELLS for clock in frontier.clocks(cell, START + 60, 100) or ()]
-    assert [("robots.test", 0.0, 5.0)] == told
+    assert [("robots.test", 0.0, 5.0, NO_REFUSALS)] == told
     assert 5.0 == frontier.clock("slow.test", START + 60)[1]
 
 

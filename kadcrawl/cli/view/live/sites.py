@@ -36,6 +36,10 @@ class SiteLine(msgspec.Struct, frozen=True, array_like=True):
     """Seconds before the site may be asked again."""
     request_s: float
     """Seconds that a request takes lately. 0 if unknown."""
+    refusals: int = 0
+    """Answers 429 or 503 in a row."""
+    status: int = 0
+    """Status of the last of them, or 0."""
 
     @property
     def least_s(self) -> float:
@@ -73,7 +77,13 @@ def report_sites(figures: Iterable["SiteFigures"], partition: Partition) -> Site
     """Return the report of a peer with these figures."""
     lines = [
         SiteLine(
-            figure.site, figure.pending, round(figure.delay_s, 3), round(figure.wait_s, 1), round(figure.request_s, 3)
+            figure.site,
+            figure.pending,
+            round(figure.delay_s, 3),
+            round(figure.wait_s, 1),
+            round(figure.request_s, 3),
+            figure.refusals,
+            figure.status,
         )
         for figure in figures
     ]
@@ -91,7 +101,10 @@ def merge_reports(reports: Iterable[SiteReport]) -> SiteReport:
 
 
 def reason_for_pace(line: SiteLine, site_settings: SiteSettings) -> str:
-    """Return the delay of a site and where it comes from."""
+    """Return the delay of a site and where it comes from, or the refusals for which the site waits."""
+    if line.refusals:
+        when = f"{roughly(line.wait_s)} more" if line.wait_s >= 1 else "asked again"
+        return f"{line.status}{f' x{line.refusals}' if line.refusals > 1 else ''}, {when}"
     if line.wait_s > line.delay_s + BACK_OFF_LEAST_S:
         return f"back-off, {roughly(line.wait_s)} more"
     if not line.delay_s:
@@ -117,6 +130,8 @@ def _merged(lines: Iterable[SiteLine]) -> list[SiteLine]:
                 max(line.delay_s, other.delay_s),
                 max(line.wait_s, other.wait_s),
                 max(line.request_s, other.request_s),
+                max(line.refusals, other.refusals),
+                max(line.status, other.status),
             )
         merged[line.site] = line
     return list(merged.values())

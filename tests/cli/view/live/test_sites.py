@@ -65,6 +65,9 @@ def test_the_urls_of_a_host_add_up_where_each_is_a_site() -> None:
         (SiteLine("a", 1, 10.0, 300.0, 0.1), "back-off, 5 min more"),
         (SiteLine("a", 1, 0.0, 0.0, 0.1), "none"),
         (SiteLine("a", 1, 0.0, 40.0, 0.1), "back-off, 40 s more"),
+        (SiteLine("a", 1, 1.0, 50.0, 0.1, 1, 503), "503, 50 s more"),
+        (SiteLine("a", 1, 0.0, 240.0, 0.1, 3, 429), "429 x3, 4 min more"),
+        (SiteLine("a", 1, 0.0, 0.0, 0.1, 3, 429), "429 x3, asked again"),
     ],
 )
 def test_a_pace_has_its_reason(line: SiteLine, expected: str) -> None:

@@ -1,0 +1,67 @@
+"""`PeerRow`: one peer's description of itself, for the status and for a person who watches the crawl.
+
+Tests: tests/link/wire/test_codec.py, tests/link/wire/test_messages.py
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kadcrawl.link.wire.basics import PRINTABLE, Contact, Count, LongSeconds, PeerCounters, Seconds, Small
+from kadcrawl.link.wire.peer_state import PeerState, state_text
+
+SITE_SHOWN_MAX = 100
+"""Characters of the name of a site in the status."""
+REFUSING_MAX = 5
+"""Sites that refuse requests in the row of one peer."""
+
+
+class RefusingSite(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A site with pending URLs that refuses requests, for a person who watches the crawl."""
+
+    site: Annotated[str, Meta(max_length=SITE_SHOWN_MAX, pattern=PRINTABLE)]
+    """The name of the site, or its begin."""
+    status: Annotated[int, Meta(ge=429, le=503)]
+    """Status of the last refusal, 429 or 503."""
+    refusals: Small
+    """Refusals in a row."""
+    wait_s: Seconds
+    """Seconds until the site is asked again."""
+
+
+class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One peer's description of itself."""
+
+    contact: Contact
+    state: PeerState
+    pending: Count
+    in_flight: Count
+    uptime_s: Count
+    counters: PeerCounters
+    allowance: Count
+    """Fetches that the peer may still begin of the budget --max-pages."""
+    granted: Count
+    """Fetches of that budget that the peer was ever granted."""
+    lent: Count = 0
+    """Pending URLs of the peer that others fetch for it at present."""
+    borrowed: Count = 0
+    """URLs of others that the peer fetches for them at present."""
+    due_s: LongSeconds | None = None
+    """Seconds until the first of its pages is due again, or None if no page is."""
+    lag: Count = 0
+    """Bytes of its page log, records and WARC files that its sinks have not received yet."""
+    fingerprints: Count = 0
+    """Fingerprints of finished URLs, its own and copies, in a job that keeps no keys of them."""
+    refused_by: Count = 0
+    """The number of known peers that refuse this peer's key."""
+    refusing: Annotated[list[RefusingSite], Meta(max_length=REFUSING_MAX)] = []
+    """The sites of the peer that refuse requests, those with the longest wait."""
+    refusing_count: Count = 0
+    """The number of its sites that refuse requests."""
+    hosted_leaf: bool = False
+    """True if a full peer shows one of its leaves by this row. `contact` has the address of that peer."""
+
+    @property
+    def state_text(self) -> str:
+        """The state in words, as a person reads it."""
+        return state_text(self.state, self.refused_by, hosted_leaf=self.hosted_leaf)
