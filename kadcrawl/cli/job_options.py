@@ -148,6 +148,14 @@ LIMITS = option_group(
         show_default=True,
         help="Further tries after a time-out, a reset, 429 or 5xx, each after a longer wait.",
     ),
+    option(
+        "--network-wait",
+        type=Duration(0, 604_800),
+        default="5m",
+        show_default=True,
+        help="Wait so long when no peer reaches any site any more, before unreachable URLs count as failed. 0 does not "
+        "wait.",
+    ),
 )
 POLITENESS = option_group(
     "Politeness",

@@ -37,6 +37,8 @@ from kadcrawl.urls import origin_of
 
 ALONE_WAIT_S = 0.25
 """Seconds a site waits while no backup of its cell is reachable, or while the proxies are not verified."""
+OPINION_WAIT_S = 2.0
+"""Seconds a site waits that this peer cannot connect to, until another peer has time to try."""
 SCOPE_WAIT_S = 5.0
 """Seconds a site waits while seeds that may bring its URLs into scope are still on their way."""
 SITE_REFUSED = "site_refused"
@@ -244,15 +246,17 @@ class Attempt:
             fields,
             may_send=lambda: may_start() and frontier.opening(cell) == opening,
             memory_slots=self._memory_slots,
+            page=entry.url,
         )
         if fetched.error in UNASKED:
             if fetched.error is FetchError.NO_SOCKET:
                 self._context.wait_for_files(fetched.detail)
             elif fetched.error is FetchError.NO_PROXY:
                 parts.pause_reasons.add(PauseReason.PROXIES)
-            elif fetched.error is FetchError.VERIFYING:
+            elif fetched.error in (FetchError.VERIFYING, FetchError.NO_OPINION):
                 now = parts.clock.now()
-                frontier.hold(entry.site, now + ALONE_WAIT_S, now)
+                wait_s = ALONE_WAIT_S if fetched.error is FetchError.VERIFYING else OPINION_WAIT_S
+                frontier.hold(entry.site, now + wait_s, now)
             return None
         received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()
         frontier.time_request(entry.site, fetched.seconds)
@@ -323,7 +327,8 @@ class Attempt:
         at = datetime.fromtimestamp(self._parts.clock.now(), UTC).isoformat(timespec="milliseconds")
         number = rounds.number(entry) if rounds else 0
         visit = rounds.unasked(entry, why) if rounds else None
-        line = self._parts.outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number)
+        tried_by = self._source.robots.tried_by(origin_of(entry.url))
+        line = self._parts.outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number, tried_by)
         return self._finish(line, why, visit, number)
 
     def _finish(

@@ -7,7 +7,7 @@ Tests: tests/peer/test_peer.py
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import msgspec
@@ -36,6 +36,7 @@ from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.proxies.fetcher import ThroughProxies
 from kadcrawl.crawl.proxies.health_checks import ProxyChecks
 from kadcrawl.crawl.proxies.pool import Proxies
+from kadcrawl.crawl.reach.build import Reach, Swarm, build_reach
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
@@ -91,6 +92,8 @@ class PeerCallbacks:
     """Returns whether no seeds are known to be on their way here."""
     copying: Callable[[], int] = lambda: 0
     """Returns the number of changes on their way to backups."""
+    swarm: Swarm | None = None
+    """The other peers, which fetch what this peer cannot reach. None for a leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ class CrawlComponents:
     proxy_checks: ProxyChecks | None
     """The checks of proxies, if pages are fetched through proxies."""
     refused: RefusedAddresses
+    reach: Reach
 
 
 CrawlerOver = Callable[[CrawlStore, Frontier, Activity, CrawlHooks], Crawler]
@@ -170,6 +174,17 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     )
     refused = RefusedAddresses()
     fetcher, fetching, proxy_checks = _fetchers(job, resources, site_settings, refused)
+    reach = build_reach(
+        fetching,
+        fetcher,
+        callbacks.swarm,
+        wait_s=job.network_wait_s,
+        client=resources.client,
+        limits=limits,
+        meta=store.meta,
+        random=resources.random,
+        now=clock.now,
+    )
     parts = CrawlDependencies(
         by_depth=job.max_depth is not None,
         site_settings=site_settings,
@@ -177,7 +192,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         clock=clock,
         random=resources.random,
         budget=_budget(job, resources),
-        fetcher=fetching,
+        fetcher=reach.watched,
         extractor=LinkExtractor(limits, obeys_nofollow=job.nofollow == "obey"),
         scope=scope,
         forwarder=forwarder,
@@ -196,7 +211,8 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     def crawler_over(source: CrawlStore, front: Frontier, activity: Activity, hooks: CrawlHooks) -> Crawler:
         return Crawler(parts, CrawlSource(source, front, RobotsCache(store, limits), activity), hooks)
 
-    crawler = crawler_over(store, frontier, resources.activity, callbacks.own_pages)
+    own = CrawlSource(store, frontier, RobotsCache(store, limits), resources.activity)
+    crawler = Crawler(replace(parts, fetcher=reach.own), own, callbacks.own_pages)
     return CrawlComponents(
         job=job,
         scope=scope,
@@ -215,6 +231,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         recrawling=recrawling,
         proxy_checks=proxy_checks,
         refused=refused,
+        reach=reach,
     )
 
 

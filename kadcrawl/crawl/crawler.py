@@ -12,7 +12,7 @@ from kadcrawl.crawl.attempt import Attempt, AttemptContext
 from kadcrawl.crawl.content.link_finder import LinkFinder
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
 from kadcrawl.crawl.page_processor import PageProcessor
-from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.pause_reasons import LETTING_END, PauseReason
 from kadcrawl.crawl.robots_fetch import RobotsSearch
 from kadcrawl.store.frontier_entry import FrontierEntry
 
@@ -69,8 +69,8 @@ class Crawler:
 
     def wake(self) -> None:
         """Look again for entries to start, and tell the activity whether there is work at all."""
-        # A peer that lacks a proxy, and nothing else, keeps no peer from ending.
-        paused = bool(self.pause_reasons - {PauseReason.PROXIES})
+        # A peer that lacks a proxy or the network, and nothing else, keeps no peer from ending.
+        paused = bool(self.pause_reasons - LETTING_END)
         self._activity.settle(not paused and not self.pending and not self._forwarder.unacknowledged)
         self._capacity.wake_all(self._work)
 

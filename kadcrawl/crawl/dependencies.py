@@ -12,7 +12,6 @@ from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
-from kadcrawl.crawl.fetch.fetcher import Fetching
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Forwarder
@@ -21,6 +20,7 @@ from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.reach.relayed_fetcher import PageFetching
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.scope import Scope
@@ -54,7 +54,7 @@ class CrawlDependencies:
     clock: Clock
     random: Random
     budget: Budget
-    fetcher: Fetching
+    fetcher: PageFetching
     extractor: LinkExtractor
     scope: Scope
     forwarder: Forwarder

@@ -27,6 +27,12 @@ class PauseReason(StrEnum):
     """The machine had no socket left. The crawler removes this reason after a few seconds."""
     PROXIES = "proxies"
     """No proxy is alive (crawl/proxies/health_checks.py). This reason alone does not keep the crawl from its end."""
+    NETWORK = "network"
+    """No peer reaches any site (crawl/reach/self_test.py). This reason alone does not keep the crawl from its end."""
+
+
+LETTING_END = frozenset({PauseReason.PROXIES, PauseReason.NETWORK})
+"""Reasons that do not keep the crawl from its end, when nothing is pending."""
 
 
 class Pausable(Protocol):

@@ -216,7 +216,7 @@ class RobotsSearch:
         else:
             # A host that cannot be reached is a better reason than its robots.txt.
             why = "robots_unreachable" if result.status is not None else str(result.error)
-            wait_s = self._robots.fail(origin, why, result.passing, now)
+            wait_s = self._robots.fail(origin, why, result.passing, now, result.tried_by)
             log.info("robots.unreachable origin=%s why=%s", origin, result.error or result.status)
             self._frontier.hold(entry.site, now + wait_s, now)
         self._activity.move()

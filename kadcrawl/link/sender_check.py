@@ -20,6 +20,7 @@ from kadcrawl.link.wire.messages import (
     TakeOver,
     WorkRequest,
 )
+from kadcrawl.link.wire.relay_messages import FetchForPeer, GetFetchedPart
 
 SENDER_ID: dict[type[Message], Callable[[Any], bytes]] = {
     Replicate: lambda message: message.sender.id,
@@ -32,6 +33,8 @@ SENDER_ID: dict[type[Message], Callable[[Any], bytes]] = {
     GetLoad: lambda message: message.asker,
     Lend: lambda message: message.lender.id,
     RenewLease: lambda message: message.borrower.id,
+    FetchForPeer: lambda message: message.owner.id,
+    GetFetchedPart: lambda message: message.owner.id,
     Recall: lambda message: message.lender.id,
     WorkRequest: lambda message: message.leaf,
     LeaveStats: lambda message: message.sender,

@@ -5,11 +5,14 @@ Tests: tests/peer/test_peer.py, tests/peer/test_recrawl.py, tests/lending/test_l
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from kadcrawl.balance.sizing import UpdateSchedule
 from kadcrawl.crawl.build import CrawlComponents, PeerCallbacks, PeerResources, build
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.dependencies import CrawlHooks
+from kadcrawl.crawl.reach.build import Swarm
+from kadcrawl.crawl.reach.relay_host import RelayHost
 from kadcrawl.crawl.recrawl.expiry import Expiring
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import StartError
@@ -22,6 +25,7 @@ from kadcrawl.lending.level_policy import LevelPolicy
 from kadcrawl.lending.loans import Loans
 from kadcrawl.lending.throughput_learning import ThroughputLearning, throughput_learning
 from kadcrawl.link.wire.messages import Contact, Link
+from kadcrawl.overlay import Overlay
 from kadcrawl.peer.runtime import BuiltParts, Runtime
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.job import Job
@@ -73,6 +77,7 @@ def build_parts(
                 seeds_fingerprint=lambda: runtime.seeds_fingerprint,
                 scope_is_final=converged,
                 copying=lambda: cells.replicator.unacknowledged,
+                swarm=Swarm(me=lambda: overlay.me, helpers=lambda: _live_contacts(overlay)),
             ),
         )
     except OSError as error:
@@ -98,7 +103,32 @@ def build_parts(
         leaves=leaves,
         recrawling=components.recrawling,
         expiring=_build_expiring(runtime, job, components),
+        relay_host=RelayHost(
+            components.reach.watched,
+            components.reach.health,
+            components.scope,
+            owns=partial(_owns_page, runtime, components, cells),
+            pause_reasons=components.crawler.pause_reasons,
+            random=resources.random,
+        ),
     )
+
+
+def _live_contacts(overlay: Overlay) -> list[Contact]:
+    return [contact for contact in overlay.contacts() if overlay.is_live(contact.id)]
+
+
+def _owns_page(runtime: Runtime, components: CrawlComponents, cells: Cells, peer: Contact, url: str) -> bool:
+    return _owns_site(runtime, components, cells, peer, components.partitioner.locate(url).site)
+
+
+def _owns_site(runtime: Runtime, components: CrawlComponents, cells: Cells, peer: Contact, site: str) -> bool:
+    """Return whether a peer owns a site, as far as this peer knows."""
+    overlay, cell = runtime.overlay, components.partitioner.cell(site)
+    nearest = overlay.nearest_known(anchor(cell, components.job.cell_bits), 1)[0]
+    if not overlay.is_live(peer.id):
+        overlay.suspect(peer)  # We may not know each other yet.
+    return nearest == peer and not overlay.owns(cell) and cell not in cells.holdings.owned
 
 
 def _build_expiring(runtime: Runtime, job: Job, components: CrawlComponents) -> Expiring | None:
@@ -128,11 +158,9 @@ def _build_balancer(
     resources, overlay = runtime.resources, runtime.overlay
 
     def may_lend(lender: Contact, site: str) -> bool:
-        cell = components.partitioner.cell(site)
-        nearest = overlay.nearest_known(anchor(cell, job.cell_bits), 1)[0]
-        if not overlay.is_live(lender.id):
-            overlay.suspect(lender)  # We may not know each other yet.
-        return nearest == lender and not overlay.owns(cell) and cell not in cells.holdings.owned
+        if components.reach.health.is_failing:
+            return False  # This peer could not fetch the pages.
+        return _owns_site(runtime, components, cells, lender, site)
 
     loans = Loans(
         components=components,

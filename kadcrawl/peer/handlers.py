@@ -46,6 +46,7 @@ from kadcrawl.link.wire.messages import (
     Wave,
     WorkRequest,
 )
+from kadcrawl.link.wire.relay_messages import FetchForPeer, GetFetchedPart
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.peer.runtime import NotReadyError, Runtime
 
@@ -97,6 +98,9 @@ RULES: dict[type[Message], Rule] = {
     RenewLease: Rule(Stage.BEGUN),
     Recall: Rule(Stage.BEGUN),
     WorkRequest: Rule(Stage.JOINED),
+    # Requests for other peers.
+    FetchForPeer: Rule(Stage.JOINED, lambda message: message.owner),
+    GetFetchedPart: Rule(Stage.BEGUN),
     # The swarm.
     Wave: Rule(Stage.BEGUN),
     LeaveStats: Rule(Stage.STAYING),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.reach.relay_host import RelayHost
 from kadcrawl.crawl.recrawl.expiry import Expiring
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.errors import KadcrawlError
@@ -51,6 +52,8 @@ class BuiltParts:
     """None unless the job fetches pages again and keeps their keys."""
     expiring: Expiring | None
     """None unless the job fetches pages again and keeps fingerprints instead of keys."""
+    relay_host: RelayHost
+    """Makes requests for other peers."""
 
 
 class Runtime:

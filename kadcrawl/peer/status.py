@@ -4,6 +4,7 @@ Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py, tests/peer/members
 """
 
 from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.reach.network_health import NetworkState
 from kadcrawl.link.wire.messages import COUNT_MAX, REFUSING_MAX, SITE_SHOWN_MAX, PeerRow, RefusingSite
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.runtime import Runtime
@@ -13,6 +14,7 @@ STATE_BY_PAUSE_REASON = {
     PauseReason.DISK: PeerState.DISK_FULL,
     PauseReason.FILES: PeerState.NO_FILES,
     PauseReason.PROXIES: PeerState.NO_PROXY,
+    PauseReason.NETWORK: PeerState.NO_NETWORK,
 }
 """The state of a peer whose crawler pauses for a reason that passes without a command."""
 
@@ -39,6 +41,8 @@ def state_of(runtime: Runtime) -> PeerState:
     for reason, state in STATE_BY_PAUSE_REASON.items():
         if reason in crawler.pause_reasons:
             return state
+    if runtime.components.reach.health.state is NetworkState.FAILING:
+        return PeerState.NETWORK_FAILING
     if not activity.busy.is_set():
         return PeerState.IDLE
     has_own_work = runtime.components.frontier.pending or crawler.in_flight

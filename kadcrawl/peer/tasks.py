@@ -30,6 +30,8 @@ def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[st
     yield "cells", parts.cells.run()
     yield "state_gossip", gossip.run()
     yield "balance", parts.balancing.run()
+    if components.reach.self_test is not None:
+        yield "network", components.reach.self_test.run(crawler)
     if components.proxy_checks is not None:
         yield "proxies", components.proxy_checks.run(crawler)
     if parts.recrawling is not None:

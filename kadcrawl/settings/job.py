@@ -135,6 +135,10 @@ class Job:
 
     They fail until the site's wait is over: then one URL asks again. 0 to keep them pending, however long that takes.
     10 refusals without a Retry-After take 8.5 hours."""
+    network_wait_s: float = 300.0
+    """Seconds for which the crawl waits when no peer reaches any site any more, 0 to 604,800.
+
+    After that, unreachable URLs are recorded as failed. With 0 the crawl does not wait."""
     balance: Balance = "auto"
     """Method by which heavily loaded peers lend pages to lightly loaded peers.
 
@@ -205,6 +209,7 @@ class Job:
         require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
         require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
         require(0 <= self.retries <= 20, "retries must be from 0 to 20")
+        require(0 <= self.network_wait_s <= 604_800, "network_wait_s must be from 0 seconds to 7 days")
         require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
         require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
         for name in ("max_depth", "max_pages", "site_pages_max", "path_queries_max"):

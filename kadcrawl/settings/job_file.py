@@ -47,7 +47,7 @@ class Key(NamedTuple):
 
 
 _DURATION = 'a length of time, such as "90s", "12h", "7 days", or a number of seconds'
-DURATIONS = frozenset({"delay", "update", "recrawl-after", "recrawl-least", "recrawl-most", "grain"})
+DURATIONS = frozenset({"delay", "update", "network-wait", "recrawl-after", "recrawl-least", "recrawl-most", "grain"})
 """Keys whose value may be a text such as "7d"."""
 _PATTERNS = "a list of regular expressions, such as ['/docs/', '\\.html$']"
 
@@ -71,6 +71,7 @@ KEYS = {
     "delay": Key("delay_s", _DURATION),
     "retries": Key("retries", "a whole number"),
     "refusals": Key("refusals_max", "a whole number"),
+    "network-wait": Key("network_wait_s", _DURATION),
     "partition": Key("partition", f"one of {', '.join(get_args(Partition))}, in quotes"),
     "balance": Key("balance", f"one of {', '.join(get_args(Balance))}, in quotes"),
     "block": Key("block_urls", "a whole number of URLs"),

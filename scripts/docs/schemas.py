@@ -109,6 +109,8 @@ PAGES = Format(
             "failed": FieldNotes("http_404", "if the URL did not fail", {"pattern": "^[a-z0-9_]+$"}),
             "detail": FieldNotes("Connection refused", "if there is nothing to add"),
             "location": FieldNotes("https://example.org/docs/", "if the response is no redirect"),
+            "tried_by": FieldNotes(2, "if this peer alone tried", {"minimum": 2}),
+            "via": FieldNotes(_PEER, "if the peer made the request by itself", {"pattern": PEER}),
             "canonical": FieldNotes(
                 "https://example.org/item", "without `--canonical honor`, and if the page is no such redirect"
             ),

@@ -65,6 +65,7 @@ EXAMPLES = {
     "delay": "delay = 2",
     "retries": "retries = 5",
     "refusals": "refusals = 20",
+    "network-wait": 'network-wait = "1h"',
     "partition": 'partition = "domain"',
     "balance": 'balance = "drain"',
     "block": "block = 50",

@@ -37,6 +37,7 @@ TOPICS = {
     "loan_messages": "Loans",
     "leaf_messages": "Leaves",
     "leave_messages": "Departed peers",
+    "relay_messages": "Requests for other peers",
     "basics": "Common parts",
 }
 """The title of each module of messages, in the order of the page."""

@@ -17,7 +17,7 @@ from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
-from kadcrawl.crawl.fetch.fetcher import Fetcher, always
+from kadcrawl.crawl.fetch.fetcher import always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
@@ -78,6 +78,7 @@ class CrawlerWorld:
         may_send: MaySend = always,
         *,
         memory_slots: MemorySlots | None = None,
+        page: str = "",
     ) -> FetchResult:
         if self.connected:
             await self.connected.pop(0)()
@@ -168,7 +169,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = Fal
         clock=clock,
         random=random,
         budget=world.budget,
-        fetcher=cast(Fetcher, world),
+        fetcher=world,
         extractor=LinkExtractor(LIMITS),
         scope=scope,
         forwarder=forwarder,

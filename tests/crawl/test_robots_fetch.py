@@ -86,7 +86,7 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
         location = None if is_there else "http://led-to.test/rules"
         return SimpleNamespace(
             error=None, status=200 if is_there else 302, location=location, url=url, content=b"x",
-            first_byte_at=clocks.time, passing=False, refuses=False,
+            first_byte_at=clocks.time, passing=False, tried_by=1, refuses=False,
         )  # fmt: skip
 
     search = make_search(clocks, cache)
@@ -117,7 +117,7 @@ async def test_a_site_that_refuses_its_robots_txt_to_another_site_is_left_alone_
         location = None if is_there else "http://led-to.test/rules"
         return SimpleNamespace(
             error=None, status=429 if is_there else 302, location=location, url=url, content=b"x",
-            first_byte_at=clocks.time, passing=is_there, refuses=is_there,
+            first_byte_at=clocks.time, passing=is_there, tried_by=1, refuses=is_there,
         )  # fmt: skip
 
     for clocks.time in (0.0, 1.0):
@@ -171,7 +171,7 @@ async def test_only_rules_that_last_clear_a_robots_txt_suspected_of_a_crash(
         asked.append(url)
         return SimpleNamespace(
             error=None, status=status, location=location, url=url, content=b"x", first_byte_at=0.0, passing=False,
-            refuses=False,
+            tried_by=1, refuses=False,
         )  # fmt: skip
 
     for _ in range(2):

@@ -116,11 +116,23 @@ async def visited_again(make_peer: MakePeer, site: Web, tmp_path: Path) -> list[
     return [peer]
 
 
+async def fetched_by_another(make_peer: MakePeer, site: Web) -> list[Peer]:
+    """Let one of two peers not reach the sites, and both peers miss a closed address."""
+    links = [*(site.url("/x", number) for number in range(20)), CLOSED]
+    site.pages |= {"/": lambda _: html(*links), "/x": lambda _: html()}
+    peers = [first := await make_peer("able", retries=0), await make_peer("unable", join=first, networks=())]
+    await first.crawl([site.url("/")])
+    await finish(peers)
+    return peers
+
+
 async def test_all_kinds_of_lines_are_as_their_schemas_say(make_peer: MakePeer, tmp_path: Path) -> None:
     async with Web() as site:
         await all_kinds(make_peer, site)
     async with Web() as site:
         await visited_again(make_peer, site, tmp_path)
+    async with Web(20) as site:
+        await fetched_by_another(make_peer, site)
     for name in ("pages", "records"):
         lines = list(lines_of(tmp_path, name))
         assert [] == [(why, line) for line in lines for why in departures(name, line)]

@@ -12,7 +12,7 @@ through.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar, Final, Protocol
@@ -26,6 +26,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from kadcrawl.crawl.fetch.address_guard import Guard, PermittedOnly
+from kadcrawl.crawl.fetch.answer import PartialAnswer, clean
 from kadcrawl.crawl.fetch.content_encoding import (
     ACCEPT_ENCODING,
     GZIP_MAGIC,
@@ -39,7 +40,7 @@ from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.metered_connection import meter
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.request_rules import RequestRule, RequestRules
-from kadcrawl.crawl.fetch.result import FetchError, FetchResult, retry_after_s
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult, RelayedAnswer, retry_after_s
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.proxy_list import Proxy
@@ -202,7 +203,7 @@ class Fetcher:
         started = loop.time()
         rule = self._request_rules.of(url)
         patience = ResponseDeadline(rule.limits, started)
-        answer = _Answer()
+        answer = PartialAnswer()
         failure: FetchError | None = None
         detail = ""
         watch = _Watch(loop, patience)
@@ -228,7 +229,7 @@ class Fetcher:
         session: aiohttp.ClientSession,
         url: URL,
         extra_headers: Sequence[tuple[str, str]],
-        answer: "_Answer",
+        answer: PartialAnswer,
         deadline: ResponseDeadline,
         proxy: Proxy | None,
         memory_slots: MemorySlots,
@@ -243,7 +244,7 @@ class Fetcher:
         try:
             now = loop.time()
             deadline.head_came(now)
-            answer.take_head(response, now, self._limits.header_bytes_max)
+            answer.take_head(response, response.address, now, self._limits.header_bytes_max)
             body_bytes_max = rule.limits.body_bytes_max
             content = response.content
             while chunk := await content.readany():
@@ -268,6 +269,30 @@ class Fetcher:
         finally:
             response.close()
 
+    async def received(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]],
+        answer: RelayedAnswer,
+        started_at: datetime,
+        started: float,
+        memory_slots: MemorySlots,
+    ) -> FetchResult:
+        """Return the result of an answer that another peer has received for this peer."""
+        if len(answer.body) > self._limits.large_body_bytes:
+            await memory_slots.acquire(self._large)
+        request_head = self._request_head(URL(url, encoded=True), extra_headers)
+        taken = PartialAnswer(
+            request_head=request_head, chunks=[answer.body], head_at=asyncio.get_running_loop().time()
+        )
+        try:
+            taken.take_relayed(answer, self._limits.header_bytes_max)
+        except Broken as broken:
+            taken, answer = PartialAnswer(request_head), replace(answer, error=broken.error, detail=str(broken))
+        ended = asyncio.get_running_loop().time()
+        result = await self._result(url, taken, answer.error, answer.detail, started_at, started, ended, memory_slots)
+        return replace(result, via=answer.via)
+
     def _request_head(self, url: URL, extra_headers: Sequence[tuple[str, str]]) -> bytes:
         extra = "".join([f"{name}: {value}\r\n" for name, value in extra_headers])
         first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
@@ -276,7 +301,7 @@ class Fetcher:
     async def _result(
         self,
         url: str,
-        answer: "_Answer",
+        answer: PartialAnswer,
         error: FetchError | None,
         detail: str,
         started_at: datetime,
@@ -305,7 +330,7 @@ class Fetcher:
             url=url,
             status=answer.status,
             error=error,
-            detail=_clean(detail),
+            detail=clean(detail),
             request_head=answer.request_head,
             http_version=answer.http_version,
             reason=answer.reason,
@@ -399,51 +424,3 @@ class _Request(aiohttp.ClientRequest):
         if self.proxy is not None and not self.proxy.scheme.startswith("http"):
             self.proxy = None  # aiohttp takes each proxy for one that relays.
         return await super().send(conn)
-
-
-@dataclass(slots=True)
-class _Answer:
-    """The part of an answer that has arrived so far."""
-
-    request_head: bytes = b""
-    status: int | None = None
-    http_version: str = ""
-    reason: str = ""
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-    content_type: str = ""
-    content_encoding: str = ""
-    retry_after: str = ""
-    address: str = ""
-    head_at: float | None = None
-    malformed: bool = False
-    is_large: bool = False
-    """True once the answer has a slot for a large body."""
-    chunks: list[bytes] = field(default_factory=list)
-
-    def take_head(self, response: _Response, now: float, header_bytes_max: int) -> None:
-        headers = response.raw_headers
-        header_bytes = 0
-        for name, value in headers:
-            header_bytes += len(name) + len(value) + 4
-        if header_bytes > header_bytes_max:
-            raise Broken(FetchError.HEADERS_TOO_LARGE, f"{header_bytes} bytes of headers")
-        if response.status < 200:
-            # aiohttp passes over interim answers, but for 101, and takes 000 for a status.
-            what = "switched to a protocol nobody asked for" if response.status == 101 else "no status of HTTP"
-            raise Broken(FetchError.PROTOCOL, f"{response.status:03}: {what}")
-        assert response.version is not None, "a parsed head has a version"
-        self.http_version = f"{response.version.major}.{response.version.minor}"
-        self.status = response.status
-        self.reason = response.reason or ""
-        self.headers = headers
-        self.address = response.address
-        self.head_at = now
-        fields = response.headers
-        self.content_type = _clean(fields.get("Content-Type", ""))
-        self.content_encoding = _clean(",".join(fields.getall("Content-Encoding", ())))
-        self.retry_after = fields.get("Retry-After", "")
-
-
-def _clean(text: str) -> str:
-    """Return the text without surrogates: aiohttp keeps bytes that are not UTF-8 as such, and no JSON takes them."""
-    return text.encode("utf-8", "replace").decode()

@@ -1,8 +1,8 @@
 """Warnings tell a person at once about addresses that this peer may not connect to.
 
-A peer without --allow-network that joins a crawl of a private network would else record its share as failed, unnoticed
-before the end. On the web, pages may link to such addresses again and again, so a warning comes at most once in
-`REFUSED_WARN_INTERVAL_S`.
+A peer without --allow-network that joins a crawl of a private network burdens other peers with its share, and if all
+peers lack it, everything fails, unnoticed before the end. On the web, pages may link to such addresses again and again,
+so a warning comes at most once in `REFUSED_WARN_INTERVAL_S`.
 """
 
 import logging
@@ -33,9 +33,9 @@ class RefusedAddresses:
         network = network_of(address)
         log.warning("address.refused address=%s allow_network=%s", address, network)
         self._warning = (
-            f"{address} is neither public nor allowed here, so this peer does not ask it, and its URLs there fail for "
-            f"good (address_refused); if it is yours to crawl, start again with --allow-network {network}: with the "
-            "same --data for what is left, with another for all"
+            f"{address} is neither public nor allowed here, so this peer does not ask it, and its URLs there fail "
+            f"(address_refused) unless another peer may ask it; if it is yours to crawl, start again with "
+            f"--allow-network {network}: with the same --data for what is left, with another for all"
         )
 
     def take(self) -> str | None:

@@ -59,6 +59,8 @@ class FetchError(StrEnum):
 
     The site may have been asked, so its clock runs. Never in ``urls_failed``.
     """
+    NO_OPINION = "no_opinion"
+    """This peer cannot connect, and no other peer had time to try. Never in ``urls_failed``."""
 
 
 PASSING = frozenset(
@@ -86,8 +88,17 @@ UNREACHED = frozenset(
     }
 )
 """Failures that, without a status, may be those of this machine or its network alone."""
+BY_PEER = frozenset({FetchError.ADDRESS_REFUSED, FetchError.DNS, FetchError.CONNECT, FetchError.TLS})
+"""Failures to connect, which may lie with this peer. No request has gone out, so another peer may make it at once."""
 UNASKED = frozenset(
-    {FetchError.NO_SOCKET, FetchError.NOT_SENT, FetchError.NO_PROXY, FetchError.VERIFYING, FetchError.PROXY}
+    {
+        FetchError.NO_SOCKET,
+        FetchError.NOT_SENT,
+        FetchError.NO_PROXY,
+        FetchError.VERIFYING,
+        FetchError.PROXY,
+        FetchError.NO_OPINION,
+    }
 )
 """Failures that say nothing about the site, which was not asked: the URL is crawled later as if nothing had been."""
 SLOW = frozenset({FetchError.TIMEOUT, FetchError.IDLE, FetchError.TOO_SLOW})
@@ -97,6 +108,22 @@ HTML = frozenset({"text/html", "application/xhtml+xml", ""})
 REFUSALS = frozenset({429, 503})
 """Statuses by which a site says that it has too many requests: Too Many Requests and Service Unavailable."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayedAnswer:
+    """An answer, or a failure, that another peer had to a request for this peer."""
+
+    status: int | None
+    error: FetchError | None
+    detail: str
+    http_version: str
+    reason: str
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+    address: str
+    via: str
+    """The first 16 hex digits of that peer's ID."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +166,12 @@ class FetchResult:
     """Seconds from the begin to the last byte."""
     first_byte_at: float
     """Loop time at which the head of the answer was there: politeness counts from it; else the end."""
+    via: str = ""
+    """The first 16 hex digits of the ID of the peer that made the request for this peer, or empty."""
+    tried_by: int = 1
+    """Peers that have tried to connect, this peer included."""
+    doubtful: bool = False
+    """No peer that tried has reached any site lately, so all their networks may fail."""
 
     def header(self, name: bytes) -> str | None:
         """Return the values of a header, joined by commas, or None without any. `name` is in lower case."""
@@ -190,7 +223,11 @@ class FetchResult:
     @property
     def passing(self) -> bool:
         """True if another try may succeed: after time-outs, resets, 429 and 5xx."""
-        return self.error in PASSING or (self.status is not None and (self.status == 429 or self.status >= 500))
+        return (
+            self.error in PASSING
+            or self.doubtful
+            or (self.status is not None and (self.status == 429 or self.status >= 500))
+        )
 
 
 def retry_after_s(value: str, now: datetime, most_s: float) -> float | None:

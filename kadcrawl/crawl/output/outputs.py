@@ -75,6 +75,10 @@ class PageLine(msgspec.Struct, omit_defaults=True):
     """A few words about the failure, for a person."""
     location: str | None = None
     """The URL that a redirect leads to, or what the server named instead of one."""
+    tried_by: int = 1
+    """Number of peers that tried to connect before the URL counted as failed."""
+    via: str | None = None
+    """First 16 hex digits of the ID of the peer that made the request, if another peer made it."""
     canonical: str | None = None
     """The URL that the page names as canonical. Its other links were left to the page there."""
     twin: str | None = None
@@ -198,6 +202,8 @@ class Outputs:
             failed=found.failed,
             detail=found.detail or result.detail or None,
             location=found.location,
+            tried_by=result.tried_by,
+            via=result.via or None,
             canonical=found.canonical,
             twin=found.near_duplicate,
             noindex=found.noindex,
@@ -218,8 +224,11 @@ class Outputs:
         ]
         return _encoded(line), b"".join(map(_encoded, records))
 
-    def unfetched_line(self, entry: FrontierEntry, at: str, failed: str, visit: int = 0) -> bytes:
-        """Return the page line of a URL without a request, with `failed` as the reason."""
+    def unfetched_line(self, entry: FrontierEntry, at: str, failed: str, visit: int = 0, tried_by: int = 1) -> bytes:
+        """Return the page line of a URL without a request, with `failed` as the reason.
+
+        `tried_by` is the number of peers that tried to connect to the site.
+        """
         return _encoded(
             PageLine(
                 key=entry.key.hex(),
@@ -235,6 +244,7 @@ class Outputs:
                 peer=self._peer,
                 visit=visit,
                 failed=failed,
+                tried_by=tried_by,
                 role=self._role(entry),
             )
         )

@@ -42,6 +42,8 @@ class Search:
     tries: int = 0
     given_up: str | None = None
     """Reason for which the origin's URLs are recorded as failed, or None while the search goes on."""
+    tried_by: int = 1
+    """Peers that tried to connect, at the last try."""
     until: float = 0.0
     """Second until which the origin stays given up."""
 
@@ -84,9 +86,9 @@ class Search:
         self.until = until
         return self.tries
 
-    def give_up(self, why: str) -> None:
-        """Give the origin up."""
-        self.given_up = why
+    def give_up(self, why: str, tried_by: int) -> None:
+        """Give the origin up, after so many peers tried to connect."""
+        self.given_up, self.tried_by = why, tried_by
 
     def start_again(self, origin: str, not_before: float) -> None:
         """Go back to the robots.txt of the origin, without its redirects."""
@@ -117,6 +119,11 @@ class RobotsCache:
             return known[0]
         search = self._searches.get(origin)
         return search.given_up if search is not None and now < search.until else None
+
+    def tried_by(self, origin: str) -> int:
+        """Return the number of peers that tried to connect to an origin that is given up."""
+        search = self._searches.get(origin)
+        return search.tried_by if search is not None else 1
 
     def unread(self, origin: str, now: float) -> tuple[bytes, float] | None:
         """Return the (rules, second of the fetch) of an origin if the rules are journaled, large, and not in memory."""
@@ -158,15 +165,15 @@ class RobotsCache:
         self._keep(origin, rules, now)
         self._store.sites.set_robots(origin, rules.to_bytes(), now)
 
-    def fail(self, origin: str, why: str, passing: bool, now: float) -> float:
+    def fail(self, origin: str, why: str, passing: bool, now: float, tried_by: int = 1) -> float:
         """Count a failed try, and return the seconds for which to leave the site alone.
 
-        With `passing` False the origin is given up at once.
+        With `passing` False the origin is given up at once. `tried_by` is the number of peers that tried to connect.
         """
         search = self.search(origin, now)
         tries = search.count_try(now + self._limits.robots_dead_s)
         if not passing or tries >= self._limits.robots_tries_max:
-            search.give_up(why)
+            search.give_up(why, tried_by)
             return 0.0
         wait_s = self._limits.robots_retry_s * 2.0 ** (tries - 1)
         search.start_again(origin, now + wait_s)

@@ -3,7 +3,7 @@
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before any field is read. This module re-exports the messages of the other files: `basics` (limits and common
 types), `cell_messages`, `loan_messages`, `leaf_messages`, `joining_messages` (a newcomer's ID), `leave_messages`
-(departed peers), `offer_messages` (links) and `swarm_state_messages`.
+(departed peers), `offer_messages` (links), `relay_messages` (requests for other peers) and `swarm_state_messages`.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
 (`datagram_messages`). All other messages travel by TCP.
@@ -145,6 +145,7 @@ from kadcrawl.link.wire.peer_row import (
     PeerRow as PeerRow,
     RefusingSite as RefusingSite,
 )
+from kadcrawl.link.wire.relay_messages import RelayReply, RelayRequest
 from kadcrawl.link.wire.swarm_state_messages import GetSwarmState as GetSwarmState, GotSwarmState as GotSwarmState
 from kadcrawl.members.swarm_key import KEY_BYTES
 from kadcrawl.settings.job import Job
@@ -343,6 +344,7 @@ Request = (
     | RenewLease
     | Recall
     | WorkRequest
+    | RelayRequest
     | LeaveStats
     | GetStatus
     | Add
@@ -371,6 +373,7 @@ Reply = (
     | LeaseRenewed
     | Recalled
     | WorkGrant
+    | RelayReply
     | Status
     | Ok
 )

@@ -34,6 +34,10 @@ class PeerState(StrEnum):
     """The machine has too many open files."""
     NO_PROXY = "no_proxy"
     """No proxy is alive."""
+    NETWORK_FAILING = "network_failing"
+    """This peer does not reach the sites that other peers reach, which fetch its pages for it."""
+    NO_NETWORK = "no_network"
+    """Neither this peer nor another peer reaches any site."""
     REFUSED = "refused"
     """More known peers refuse this peer's key than are in touch with the peer. `refused_by` is their number."""
     REFUSED_BY_ALL = "refused_by_all"
@@ -64,6 +68,8 @@ STATE_TEXTS: dict[PeerState, str] = {
     PeerState.DISK_FULL: "paused: disk full",
     PeerState.NO_FILES: "paused: too many open files",
     PeerState.NO_PROXY: "waiting for proxies",
+    PeerState.NETWORK_FAILING: "network failing: others fetch for it",
+    PeerState.NO_NETWORK: "paused: network unreachable",
     PeerState.REFUSED: "refused by {count} known peer{plural}: key changed?",
     PeerState.REFUSED_BY_ALL: "refused by all: key changed?",
     PeerState.NO_PEER: "looking for a peer",
@@ -77,7 +83,7 @@ STATE_TEXTS: dict[PeerState, str] = {
 LEAF_PREFIX = "leaf: "
 """The beginning of these words where a full peer shows one of its leaves."""
 
-MACHINE_PAUSES = frozenset({PeerState.DISK_FULL, PeerState.NO_FILES})
+MACHINE_PAUSES = frozenset({PeerState.DISK_FULL, PeerState.NO_FILES, PeerState.NO_NETWORK})
 """The peer waits for its machine, and goes on by itself."""
 BLOCKED = MACHINE_PAUSES | {
     PeerState.PAUSED,

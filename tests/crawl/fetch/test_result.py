@@ -84,6 +84,7 @@ def test_which_failures_are_worth_another_try(failure: FetchError) -> None:
         "verifying",
         "proxy",
         "unsure",
+        "no_opinion",
     }
     assert replace(ANSWER, status=None, error=failure).passing is (failure not in lasting)
     assert (failure in PASSING) is (failure not in lasting)

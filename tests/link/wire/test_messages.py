@@ -93,6 +93,18 @@ from kadcrawl.link.wire.messages import (
     Window,
 )
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.link.wire.relay_messages import (
+    RELAY_BODY_BYTES_MAX,
+    RELAY_FIELDS_MAX,
+    RELAY_HEADERS_MAX,
+    RELAY_PART_BYTES_MAX,
+    FetchedForPeer,
+    FetchedPart,
+    FetchForPeer,
+    GetFetchedPart,
+    HeaderField,
+    ReceivedField,
+)
 from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
 from kadcrawl.settings.job import SEEDS_CHARS_MAX, SEEDS_MAX, Job
 from kadcrawl.settings.limits import Limits
@@ -110,6 +122,12 @@ VISIT = VisitRecord(
 )
 BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)], [VISIT])
 LOAN = bytes(8)
+FIELDS_MOST = [HeaderField("X-" + "a" * 62, "b" * 8192)] * RELAY_FIELDS_MAX
+FETCHED = FetchedForPeer(
+    "", "", "", 200, "1.1", b"OK", [ReceivedField(b"Server", b"\xff")] * RELAY_HEADERS_MAX, "192.0.2.1",
+    RELAY_BODY_BYTES_MAX, bytes(RELAY_PART_BYTES_MAX), LOAN,
+)  # fmt: skip
+"""The largest answer of another peer."""
 LARGE = 2 * 1024 * 1024
 
 
@@ -130,6 +148,12 @@ LARGE = 2 * 1024 * 1024
         (Replicate(CONTACT, BATCH), Request),
         (FindMyCells(CONTACT), Request),
         (MyCells(bytes(4 * MY_CELLS_MAX)), Reply),
+        (FetchForPeer(CONTACT, "http://a.example/", "http://a.example/", FIELDS_MOST, True), Request),
+        (FetchedForPeer("network"), Reply),
+        (FetchedForPeer("", "dns", "no such host"), Reply),
+        (FETCHED, Reply),
+        (GetFetchedPart(CONTACT, LOAN, 2**53), Request),
+        (FetchedPart(bytes(RELAY_PART_BYTES_MAX)), Reply),
         (CellsHeld(CONTACT, [HELD]), Request),
         (CellsAccepted([0, 2**24 - 1]), Reply),
         (TakeOver(CONTACT, [0, 2**24 - 1]), Request),

@@ -47,7 +47,7 @@ async def finish(peers: Sequence[Peer]) -> None:
 
 @pytest.fixture
 async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
-    """Return a coroutine function: make_peer(directory, join=peer, limits=..., key=..., random=..., **fields).
+    """Return a coroutine function: make_peer(directory, join=peer, limits=..., key=..., networks=..., **fields).
 
     The fields are those of the job; without a key, `random` makes the peer's ID. At the end, the lines that the peers
     wrote are compared with their documented schemas.
@@ -61,10 +61,11 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             limits: Limits = QUICK,
             key: SwarmKey | None = None,
             random: Random | None = None,
+            networks: Sequence[str] = ("127.0.0.0/8",),
             **job: Any,
         ) -> Peer:
             config = Config(
-                data=tmp_path / directory, port=0, allow_networks=("127.0.0.0/8",), limits=limits, swarm_key=key
+                data=tmp_path / directory, port=0, allow_networks=tuple(networks), limits=limits, swarm_key=key
             )
             loop = asyncio.get_running_loop()
             world = Environment(random=random, wall=loop.wall() if isinstance(loop, BriskLoop) else None)

@@ -1,0 +1,158 @@
+"""`RelayHost` makes requests for other peers that cannot connect to a site of theirs.
+
+Only the owner of a site may ask, and only for pages in scope and for what their robots.txt redirects to on the same
+domain. The owner holds the clock of its site and its robots.txt, so this peer makes the request at once, or not at all:
+`BEGIN_S` after the question it is too late, because the owner may have lost the site meanwhile. The number of requests,
+and of bodies that wait for their owner, is bounded.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from random import Random
+
+from kadcrawl.crawl.fetch.fetcher import Fetching
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.result import UNASKED, FetchError, FetchResult
+from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.reach.network_health import NetworkHealth
+from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.link.server import Handler
+from kadcrawl.link.wire.messages import Contact, Message
+from kadcrawl.link.wire.relay_messages import (
+    RELAY_PART_BYTES_MAX,
+    FetchedForPeer,
+    FetchedPart,
+    FetchForPeer,
+    GetFetchedPart,
+    ReceivedField,
+    Unable,
+)
+from kadcrawl.urls import is_canonical, site_of
+
+BEGIN_S = 1.5
+"""Seconds within which the request goes out, so that it is over before another peer may crawl the site of a dead owner
+(balance/leases.py)."""
+REQUESTS_MAX = 32
+"""Requests for all peers at a time."""
+REQUESTS_PER_PEER_MAX = 16
+"""Requests for one peer at a time."""
+WAITING_BODIES_MAX = 4
+"""Bodies that wait for their owner at a time. Beyond that the oldest is dropped."""
+WAITING_BODY_S = 60.0
+"""Seconds for which such a body waits."""
+FRAMING = frozenset({"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect"})
+"""Headers that a question must not have, since they change what a request is."""
+
+
+class RelayHost:
+    """The requests that one peer makes for others."""
+
+    def __init__(
+        self,
+        fetching: Fetching,
+        health: NetworkHealth,
+        scope: Scope,
+        *,
+        owns: Callable[[Contact, str], bool],
+        pause_reasons: set[PauseReason],
+        random: Random,
+    ) -> None:
+        """`owns` returns whether a peer owns the site of a canonical URL, as far as this peer knows."""
+        self._fetching = fetching
+        self._health = health
+        self._scope = scope
+        self._owns = owns
+        self._pause_reasons = pause_reasons
+        self._random = random
+        self._under_way: Counter[bytes] = Counter()
+        """ID of an owner -> requests for it that are under way."""
+        self._waiting: dict[bytes, tuple[bytes, float, bytes]] = {}
+        """Ticket -> (ID of the owner, loop second until which the body waits, body)."""
+
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handlers of the messages about requests for other peers."""
+        return {FetchForPeer: self.fetch, GetFetchedPart: self.part}
+
+    async def fetch(self, question: FetchForPeer) -> FetchedForPeer:
+        """Make one request for the owner of a site, and return what came of it."""
+        if unable := self._why_not(question):
+            return FetchedForPeer(unable)
+        begun_at = asyncio.get_running_loop().time()
+        memory_slots = MemorySlots()
+        self._under_way[question.owner.id] += 1
+        try:
+            result = await self._fetching.fetch(
+                question.url,
+                [(field.name, field.value) for field in question.fields],
+                lambda: not question.connect_only and asyncio.get_running_loop().time() < begun_at + BEGIN_S,
+                memory_slots=memory_slots,
+            )
+            return self._answer(question, result)
+        finally:
+            memory_slots.release()
+            self._under_way[question.owner.id] -= 1
+            if not self._under_way[question.owner.id]:
+                del self._under_way[question.owner.id]
+
+    async def part(self, question: GetFetchedPart) -> FetchedPart:
+        """Return a further part of a body."""
+        owner, _, body = self._waiting.get(question.ticket, (b"", 0.0, b""))
+        if owner != question.owner.id:
+            return FetchedPart(b"")
+        part = body[question.offset : question.offset + RELAY_PART_BYTES_MAX]
+        if question.offset + len(part) >= len(body):
+            del self._waiting[question.ticket]
+        return FetchedPart(part)
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _why_not(self, question: FetchForPeer) -> Unable:
+        """Return the reason against a request, or an empty text."""
+        page, url = question.page, question.url
+        if not (is_canonical(page) and is_canonical(url)) or any(
+            field.name.lower() in FRAMING for field in question.fields
+        ):
+            return "refused"
+        if not self._owns(question.owner, page) or self._scope.why_not(page, 0) is not None:
+            return "refused"
+        if site_of(url, "domain") != site_of(page, "domain") and self._scope.why_not(url, 0) is not None:
+            return "refused"
+        if self._health.is_failing:
+            return "network"
+        if self._pause_reasons - {PauseReason.COMMAND, PauseReason.SEEDING}:
+            return "network" if PauseReason.PROXIES in self._pause_reasons else "busy"
+        if self._under_way.total() >= REQUESTS_MAX or self._under_way[question.owner.id] >= REQUESTS_PER_PEER_MAX:
+            return "busy"
+        return ""
+
+    def _answer(self, question: FetchForPeer, result: FetchResult) -> FetchedForPeer:
+        if question.connect_only and result.error is FetchError.NOT_SENT:
+            return FetchedForPeer()
+        if result.error in UNASKED:
+            return FetchedForPeer("network" if result.error is FetchError.NO_PROXY else "busy")
+        rest = None
+        if len(result.body) > RELAY_PART_BYTES_MAX:
+            rest = self._keep(question.owner.id, result.body)
+        return FetchedForPeer(
+            error=str(result.error or ""),
+            detail=result.detail[:200],
+            status=result.status,
+            http_version="1.0" if result.http_version == "1.0" else "1.1",
+            reason=result.reason.encode("utf-8", "surrogateescape")[:1000],
+            headers=[ReceivedField(*header) for header in result.headers],
+            address=result.address,
+            body_bytes=len(result.body),
+            body=result.body[:RELAY_PART_BYTES_MAX],
+            ticket=rest,
+        )
+
+    def _keep(self, owner: bytes, body: bytes) -> bytes:
+        """Keep a body for its owner, and return its ticket."""
+        now = asyncio.get_running_loop().time()
+        self._waiting = {ticket: one for ticket, one in self._waiting.items() if one[1] > now}
+        while len(self._waiting) >= WAITING_BODIES_MAX:
+            del self._waiting[next(iter(self._waiting))]
+        ticket = self._random.getrandbits(64).to_bytes(8, "big")
+        self._waiting[ticket] = owner, now + WAITING_BODY_S, body
+        return ticket

@@ -1,0 +1,255 @@
+"""`RelayedFetcher` is a `Fetching` for a peer's own pages: what this peer cannot connect to, other peers fetch for it.
+
+A request that fails before it goes out, because of a name, a route, an address, a certificate or proxies, is made by
+another peer at once. It uses the same slot of the site, so the site sees one request by one clock, whatever peer makes
+it. The answer comes back as it was received. If the other peer cannot connect either, the failure stands, and says how
+many peers have tried. If no other peer has time to try, the URL goes back and waits. `NetworkHealth` learns from each
+request. A peer whose network fails does not try by itself any more.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from random import Random
+from typing import Protocol
+
+from kadcrawl.crawl.fetch.fetcher import Fetcher, Fetching, always
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult, RelayedAnswer
+from kadcrawl.crawl.reach.network_health import NetworkHealth, NetworkState
+from kadcrawl.crawl.reach.opinions import Opinions
+from kadcrawl.crawl.reach.relay_client import RelayClient, Unanswered
+from kadcrawl.link.wire.messages import Contact
+from kadcrawl.settings.limits import Limits
+from kadcrawl.urls import site_of
+
+OPINIONS_MAX = 2
+"""Peers that try beside a peer that does not know whether its own network works."""
+REASONS_BY_PEER = BY_PEER | {FetchError.NO_PROXY}
+
+
+class Helpers(Protocol):
+    """The other peers that may be asked to make a request."""
+
+    def __call__(self) -> list[Contact]: ...
+
+
+class PageFetching(Protocol):
+    """The interface of a fetcher, as a crawler uses it."""
+
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        *,
+        memory_slots: MemorySlots | None = None,
+        page: str = "",
+    ) -> FetchResult:
+        """Return the result of one GET of a canonical URL. `page` is the URL for whose site the request is made."""
+
+
+class WatchedFetcher:
+    """A `Fetching` whose results teach the health of this peer's network."""
+
+    def __init__(self, fetching: Fetching, health: NetworkHealth, now: Callable[[], float]) -> None:
+        self._fetching = fetching
+        self._health = health
+        self._now = now
+
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        *,
+        memory_slots: MemorySlots | None = None,
+        page: str = "",
+    ) -> FetchResult:
+        """Return the result of one GET of a canonical URL, as `Fetcher.fetch` does. `page` does not matter here."""
+        result = await self._fetching.fetch(url, extra_headers, may_send, memory_slots=memory_slots)
+        host = site_of(url, "host")
+        if result.status is not None:
+            self._health.reached(host, url, self._now())
+        elif result.error in BY_PEER:
+            self._health.missed(host, url, self._now())
+        return result
+
+
+class RelayedFetcher:
+    """Fetches URLs directly, or through other peers."""
+
+    def __init__(
+        self,
+        direct: WatchedFetcher,
+        fetcher: Fetcher,
+        relay: RelayClient,
+        health: NetworkHealth,
+        opinions: Opinions,
+        *,
+        helpers: Helpers,
+        random: Random,
+        limits: Limits,
+        now: Callable[[], float],
+    ) -> None:
+        """`fetcher` reads the answers that other peers received, and `now` is the world's clock."""
+        self._direct = direct
+        self._fetcher = fetcher
+        self._relay = relay
+        self._health = health
+        self._opinions = opinions
+        self._helpers = helpers
+        self._random = random
+        self._limits = limits
+        self._now = now
+
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        *,
+        memory_slots: MemorySlots | None = None,
+        page: str = "",
+    ) -> FetchResult:
+        """Return the result of one GET of a canonical URL, as `Fetcher.fetch` does.
+
+        `page` is the URL of this peer's site for which the request is made, by default `url`.
+        """
+        if memory_slots is None:
+            memory_slots = MemorySlots()
+            try:
+                return await self.fetch(url, extra_headers, may_send, memory_slots=memory_slots, page=page)
+            finally:
+                memory_slots.release()
+        request = _Request(url, page or url, extra_headers, may_send, memory_slots)
+        by_peers = self._health.state is NetworkState.FAILING or self._opinions.helper_of(request.host, self._now())
+        if by_peers and self._helpers():
+            return await self._by_peers(request, None)
+        failed = await self._by_itself(request)
+        if not _may_be_our_fault(failed):
+            return failed
+        if missed_by := self._opinions.missed_by(request.host, self._now()):
+            return self._missed(failed, 1 + missed_by)
+        return await self._by_peers(request, failed) if self._helpers() else failed
+
+    async def _by_itself(self, request: "_Request") -> FetchResult:
+        result = await self._direct.fetch(
+            request.url, request.fields, request.may_send, memory_slots=request.memory_slots
+        )
+        if result.status is not None:
+            self._opinions.forget(request.host)
+        return result
+
+    async def _by_peers(self, request: "_Request", failed: FetchResult | None) -> FetchResult:
+        """Let other peers try, one after the other, until the answer is final. `failed` is this peer's own try."""
+        started_at, started = self._now(), asyncio.get_running_loop().time()
+        helpers = self._ordered(request.host)
+        wanted = min(1 if self._health.is_proven(started_at) else OPINIONS_MAX, len(helpers))
+        missed: list[RelayedAnswer] = []
+        without_network = 0
+        for helper in helpers:
+            if len(missed) >= wanted:
+                break
+            if not request.may_send():
+                return replace(failed or _nothing(request.url, started_at), error=FetchError.NOT_SENT)
+            try:
+                answer = await self._relay.fetch(
+                    helper, request.page, request.url, request.fields, self._limits.body_bytes_max
+                )
+            except Unanswered as unanswered:
+                self._opinions.cannot_help(helper.id, self._now())
+                without_network += unanswered.unable == "network"
+                if unanswered.may_have_asked:  # The clock of the site runs, and another peer makes the next request.
+                    return replace(failed or _nothing(request.url, started_at), error=FetchError.UNSURE)
+                continue
+            if answer.status is None and answer.error in BY_PEER:
+                missed.append(answer)
+                continue
+            if answer.status is not None:
+                self._opinions.reached(request.host, helper.id, self._now())
+                self._health.reached_by_other(request.host, request.url, self._now())
+            at = datetime.fromtimestamp(started_at, UTC)
+            return await self._fetcher.received(request.url, request.fields, answer, at, started, request.memory_slots)
+        if without_network and without_network == len(helpers):
+            self._health.others_fail(self._now())
+        if failed is None and len(missed) < OPINIONS_MAX:
+            # Too few others have tried, so this peer tries although its network seems to fail.
+            failed = await self._by_itself(request)
+            if not _may_be_our_fault(failed):
+                return failed
+        return self._unreached(request, failed, missed)
+
+    def _unreached(
+        self, request: "_Request", failed: FetchResult | None, missed: Sequence[RelayedAnswer]
+    ) -> FetchResult:
+        """Return the failure of a URL that no peer that was asked could connect to."""
+        now = self._now()
+        result = failed or _nothing(request.url, now)
+        if not missed:
+            may_wait = self._health.state is not NetworkState.GIVEN_UP and self._opinions.may_wait(request.host, now)
+            return replace(result, error=FetchError.NO_OPINION) if may_wait else result
+        self._opinions.missed(request.host, len(missed), now)
+        if failed is None or failed.error in (FetchError.NO_PROXY, FetchError.ADDRESS_REFUSED):
+            result = replace(result, error=missed[-1].error, detail=missed[-1].detail)
+        return self._missed(result, len(missed) + (failed is not None))
+
+    def _missed(self, result: FetchResult, tried_by: int) -> FetchResult:
+        """Return a failure of so many peers. It may pass while none of them is known to reach anything."""
+        doubtful = not self._health.is_proven(self._now()) and self._health.state is not NetworkState.GIVEN_UP
+        return replace(result, tried_by=tried_by, doubtful=doubtful)
+
+    def _ordered(self, host: str) -> list[Contact]:
+        """Return the peers to ask: first the peer that last reached the host, then the others by chance."""
+        now = self._now()
+        helpers = sorted(
+            (peer for peer in self._helpers() if self._opinions.can_help(peer.id, now)), key=lambda peer: peer.id
+        )
+        self._random.shuffle(helpers)
+        proven = self._opinions.helper_of(host, now)
+        return sorted(helpers, key=lambda peer: peer.id != proven)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request, as the crawler asks for it."""
+
+    url: str
+    page: str
+    fields: Sequence[tuple[str, str]]
+    may_send: Callable[[], bool]
+    memory_slots: MemorySlots
+
+    @property
+    def host(self) -> str:
+        """The host with its port, to which what is learned applies."""
+        return site_of(self.url, "host")
+
+
+def _may_be_our_fault(result: FetchResult) -> bool:
+    """Return whether another peer may reach what this peer did not, and no request has gone out."""
+    return result.status is None and result.error in REASONS_BY_PEER
+
+
+def _nothing(url: str, now: float) -> FetchResult:
+    """Return the result of no request."""
+    return FetchResult(
+        url=url,
+        status=None,
+        error=FetchError.NO_OPINION,
+        detail="",
+        request_head=b"",
+        http_version="",
+        reason="",
+        headers=(),
+        body=b"",
+        content=b"",
+        content_type="",
+        mime="",
+        retry_after_s=None,
+        address="",
+        started_at=datetime.fromtimestamp(now, UTC),
+        seconds=0.0,
+        first_byte_at=asyncio.get_running_loop().time(),
+    )

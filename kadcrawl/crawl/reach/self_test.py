@@ -1,0 +1,93 @@
+"""`SelfTest` finds out whether the network of this peer works: it connects to hosts that worked, and sends nothing.
+
+A connection without a request needs no robots.txt and no turn at a site's clock. The tests are rare and go on until a
+host is reached. While the network is unreachable the crawl is paused, and each test also asks other peers to connect.
+
+Tests: tests/crawl/reach/test_self_test.py
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kadcrawl.crawl.fetch.fetcher import Fetching
+from kadcrawl.crawl.fetch.result import FetchError
+from kadcrawl.crawl.pause_reasons import Pausable, PauseReason
+from kadcrawl.crawl.reach.network_health import NetworkHealth, NetworkState
+from kadcrawl.crawl.reach.opinions import Opinions
+from kadcrawl.crawl.reach.relay_client import RelayClient, Unanswered
+from kadcrawl.crawl.reach.relayed_fetcher import Helpers
+from kadcrawl.urls import site_of
+
+LOOK_S = 0.5
+"""Seconds between two looks at whether a test is due."""
+HELPERS_ASKED = 3
+"""Other peers asked to connect in one test."""
+
+log = logging.getLogger(__name__)
+
+
+class SelfTest:
+    """The tests of one peer's network."""
+
+    def __init__(
+        self,
+        fetching: Fetching,
+        relay: RelayClient,
+        health: NetworkHealth,
+        opinions: Opinions,
+        *,
+        helpers: Helpers,
+        now: Callable[[], float],
+        keep: Callable[[list[str]], None],
+    ) -> None:
+        """`keep` journals the URLs of hosts that work, for the next run."""
+        self._fetching = fetching
+        self._relay = relay
+        self._health = health
+        self._opinions = opinions
+        self._helpers = helpers
+        self._now = now
+        self._keep = keep
+
+    async def run(self, crawler: Pausable) -> None:
+        """Test the network when it is in doubt, and pause the crawler while it is unreachable, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._keep(self._health.known)
+            due_s = self._health.test_due_s(self._now())
+            if due_s is not None and due_s <= 0:
+                await self._test()
+            if (left_s := self._health.give_up_s(self._now())) is not None and left_s <= 0:
+                self._health.give_up(self._now())
+            paused = self._health.state is NetworkState.UNREACHABLE
+            if paused != (PauseReason.NETWORK in crawler.pause_reasons):
+                (crawler.pause_reasons.add if paused else crawler.pause_reasons.discard)(PauseReason.NETWORK)
+                crawler.wake()
+
+    async def _test(self) -> None:
+        """Connect to a few hosts, and let other peers connect if this peer cannot."""
+        urls = self._health.to_test()
+        for url in urls:
+            result = await self._fetching.fetch(url, (), lambda: False)
+            if result.error is FetchError.NOT_SENT:
+                self._health.reached(site_of(url, "host"), url, self._now())
+                self._opinions.forget_reached()
+                return
+        self._health.test_failed(self._now())
+        log.info("network.test_failed hosts=%d state=%s", len(urls), self._health.state.value)
+        if self._health.state in (NetworkState.UNREACHABLE, NetworkState.GIVEN_UP):
+            await self._ask_others(urls)
+
+    async def _ask_others(self, urls: list[str]) -> None:
+        for helper in self._helpers()[:HELPERS_ASKED]:
+            for url in urls[-1:]:
+                try:
+                    reached = await self._relay.reaches(helper, url, url)
+                except Unanswered as unanswered:
+                    log.info("network.no_opinion of=%s why=%s", helper, unanswered)
+                    continue
+                if reached:
+                    self._opinions.reached(site_of(url, "host"), helper.id, self._now())
+                    self._health.reached_by_other(site_of(url, "host"), url, self._now())
+                    return
