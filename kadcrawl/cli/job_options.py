@@ -13,7 +13,16 @@ from cloup import option, option_group
 
 from kadcrawl.cli.options import Command
 from kadcrawl.cli.types import Duration, OrNone
+from kadcrawl.errors import ConfigError
 from kadcrawl.settings.job import REFUSALS_MAX, URL_PARTS_MAX, Job
+from kadcrawl.settings.request_headers import normal_header
+
+
+def _headers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(map(normal_header, values))
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _url_limit(name: str, default: int, what: str) -> Any:
@@ -51,6 +60,27 @@ JOB = option_group(
         envvar="KADCRAWL_CONTACT",
         metavar="URL|EMAIL",
         help="The User-Agent tells this address to the owners of sites. [env: KADCRAWL_CONTACT]",
+    ),
+    option(
+        "--headers",
+        "--header",
+        "headers",
+        multiple=True,
+        callback=_headers,
+        metavar="'NAME: VALUE'",
+        help="Send this header with each request to a site. Repeatable. Headers that HTTP or kadcrawl decides are "
+        "refused, and secrets belong into auth of a [[sites]] table.",
+    ),
+    option(
+        "--user-agent",
+        metavar="TEXT",
+        help="Call the crawl so, in place of kadcrawl. The contact is added, unless it is part of the text.",
+    ),
+    option(
+        "--robots-token",
+        metavar="NAME",
+        help="Obey the group of robots.txt for this name, which must be part of the User-Agent.  [default: its first "
+        "word]",
     ),
     option("--name", default="crawl", show_default=True, help="The crawl's name in its WARC files."),
 )

@@ -46,9 +46,10 @@ from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Config
-from kadcrawl.settings.job import GRAINS_DEFAULT, Job
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.settings.recrawl_checks import GRAINS_DEFAULT
 from kadcrawl.settings.site_rules import robots_ignored
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.bloom.expiring_filter import Period
@@ -193,7 +194,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         random=resources.random,
         budget=_budget(job, resources),
         fetcher=reach.watched,
-        extractor=LinkExtractor(limits, obeys_nofollow=job.nofollow == "obey"),
+        extractor=LinkExtractor(limits, obeys_nofollow=job.nofollow == "obey", agent=job.robots_agent),
         scope=scope,
         forwarder=forwarder,
         outputs=_outputs(job, resources),
@@ -258,14 +259,14 @@ def _fetchers(
     """Return the direct fetcher, the fetcher of pages, and the checks of the proxies, if the job uses proxies."""
     config, clock = resources.config, resources.clock
     guard = Guard(config.allow_networks, lambda address: refused.add(address, clock.now()))
-    agent = user_agent(VERSION, job.contact)
+    agent, own = user_agent(VERSION, job.contact), user_agent(VERSION)
 
     def fetcher_with(limits: Limits, rules: RequestRules | None = None) -> Fetcher:
         return Fetcher(
             limits, guard, agent, clock.now, resources.resolver, job.by_proxies, resources.poison_pages, rules
         )
 
-    fetcher = fetcher_with(config.limits, RequestRules(config.limits, site_settings))
+    fetcher = fetcher_with(config.limits, RequestRules(config.limits, own, site_settings))
     if not job.by_proxies:
         return fetcher, fetcher, None
     pool = Proxies(resources.random, config.limits.proxy_verify_s, config.limits.proxy_retry_s)
@@ -294,7 +295,7 @@ def _outputs(job: Job, resources: PeerResources) -> Outputs:
         {
             "software": f"kadcrawl/{VERSION}",
             "isPartOf": job.name,
-            "http-header-user-agent": user_agent(VERSION, job.contact),
+            "http-header-user-agent": SiteSettings(job).user_agent(None, user_agent(VERSION)),
             "robots": _robots(job),
         },
         peer,

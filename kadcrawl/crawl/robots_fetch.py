@@ -26,7 +26,6 @@ from kadcrawl.system.clock import Clock
 from kadcrawl.system.cooperative import run_cooperatively
 from kadcrawl.urls import canonical, origin_of, site_of
 
-ROBOTS_AGENT = "kadcrawl"
 ROBOTS_HOPS_MAX = 5
 """RFC 9309 2.3.1.2: follow at least five redirects of a robots.txt."""
 TURNS_MAX = 20
@@ -177,7 +176,9 @@ class RobotsSearch:
             if fetched is None:
                 return
             async with self._poison_pages.reading(fetched.url):
-                rules = await run_cooperatively(judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading)
+                rules = await run_cooperatively(
+                    judging(_status(fetched), fetched.content, self._site_settings.robots_agent), self._reading
+                )
             if rules is not None and fetched.location is None:  # Otherwise the file is requested again soon.
                 self._poison_pages.was_read(fetched.url)
         self._answered(entry, origin, search, fetched, rules)

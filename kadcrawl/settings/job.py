@@ -15,7 +15,9 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.page_rules import RULES_CHARS_MAX, RecordRule, RoleRule, check_pattern, check_rules
 from kadcrawl.settings.proxy_list import check_proxies
-from kadcrawl.settings.site_rules import RECRAWL_LEAST_S, RECRAWL_MOST_S, SiteRule, check_sites, recrawl_bounds_s
+from kadcrawl.settings.recrawl_checks import GRAINS_DEFAULT, check_recrawl
+from kadcrawl.settings.request_headers import check_agent, check_headers, check_token, token_of
+from kadcrawl.settings.site_rules import SiteRule, check_sites, recrawl_bounds_s
 from kadcrawl.urls import Partition
 
 ScopeKind = Literal["host", "domain", "prefix", "any"]
@@ -36,8 +38,6 @@ SEEDS_CHARS_MAX = 1_000_000
 """Limit on the characters of all seeds together, so that they fit one message (`Limits.message_bytes_max`)."""
 REFUSALS_MAX = 1_000_000
 """Largest limit on refusals in a row."""
-GRAINS_DEFAULT, GRAINS_MAX = 7, 400
-"""Number of live epochs of the Bloom filters: the default, as in P4's week of days, and the limit, a year of days."""
 URL_PARTS_MAX = 10_000
 """Largest limit on segments and parameters, equal to no limit: no canonical URL (urls.py) has so many."""
 LENDS_NOT = ("max_pages", "max_depth", "recrawl_after_s")
@@ -184,6 +184,13 @@ class Job:
     """Canonical URL of a health-check page that answers 200, by which peers verify proxies. Required with proxies.
 
     The crawl leaves its site alone, because health checks ignore the site's delay."""
+    headers: tuple[str, ...] = ()
+    """Headers of every request for a page, as `Name: value`, at most 30. They are no place for secrets."""
+    user_agent: str = ""
+    """Value of the User-Agent, to which the contact is added unless it is part of it. Empty for kadcrawl's own."""
+    robots_token: str = ""
+    """Name by which a robots.txt speaks to the crawl, a part of the User-Agent. Empty for the User-Agent's first
+    word."""
     contact: str = ""
     """URL or e-mail address in the User-Agent, so that a site's owner can reach a person.
 
@@ -245,13 +252,18 @@ class Job:
             "knows its share of the page limit, a shorter path to it, and its last visit, and a fingerprint cannot be "
             "taken back; use balance auto or off",
         )
-        self._check_recrawl()
+        require(self.history in get_args(History), f"history must be one of {', '.join(get_args(History))}")
+        require(self.filters in get_args(Filters), f"filters must be one of {', '.join(get_args(Filters))}")
+        check_recrawl(self)
         check_proxies(self.proxies, self.proxies_from, self.proxy_judge)
         require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
         require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")
         require(len(self.contact) <= 200, "contact must have at most 200 characters")
         require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
         check_rules(self.roles, self.records)
+        check_headers(self.headers)
+        check_agent(self.user_agent)
+        check_token(self.user_agent, self.robots_token)
         check_sites(self.sites, self)
         chars = sum(map(len, (*self.include, *self.exclude)))
         require(chars <= RULES_CHARS_MAX, f"include and exclude have at most {RULES_CHARS_MAX} characters, not {chars}")
@@ -302,26 +314,10 @@ class Job:
         """The shortest and the longest time, in seconds, after which a page is fetched again."""
         return recrawl_bounds_s(self.recrawl_after_s or 0.0, self.recrawl_least_s, self.recrawl_most_s)
 
-    def _check_recrawl(self) -> None:
-        for name in ("recrawl_after_s", "recrawl_least_s", "recrawl_most_s"):
-            seconds = getattr(self, name)
-            require(
-                seconds is None or RECRAWL_LEAST_S <= seconds <= RECRAWL_MOST_S,
-                f"{name} must be from {RECRAWL_LEAST_S} second to {RECRAWL_MOST_S // 86_400} days",
-            )
-        self._check_history()
-        if self.recrawl_after_s is None:
-            return
-        require(
-            self.max_pages is None,
-            "recrawl_after_s cannot go with max_pages, which the pages fetched again would use up; "
-            "use site_pages_max or max_depth",
-        )
-        least_s, most_s = self.recrawl_bounds_s
-        require(
-            least_s <= self.recrawl_after_s <= most_s,
-            "recrawl_after_s must lie between recrawl_least_s and recrawl_most_s",
-        )
+    @property
+    def robots_agent(self) -> str:
+        """The name by which a robots.txt or a page speaks to the crawl."""
+        return token_of(self.user_agent, self.robots_token)
 
     @property
     def grains(self) -> int:
@@ -329,28 +325,3 @@ class Job:
         if self.recrawl_after_s is None:
             return 1
         return math.ceil(self.recrawl_after_s / self.grain_s) if self.grain_s else GRAINS_DEFAULT
-
-    def _check_history(self) -> None:
-        require(self.history in get_args(History), f"history must be one of {', '.join(get_args(History))}")
-        require(self.filters in get_args(Filters), f"filters must be one of {', '.join(get_args(Filters))}")
-        if self.history == "bloom":
-            require(
-                self.site_pages_max is None,
-                "history bloom cannot go with site_pages_max: fingerprints of a site's URLs cannot be counted; "
-                "use max_pages or max_depth",
-            )
-            require(
-                not self.recrawl_adaptive,
-                "history bloom cannot go with recrawl_adaptive, as it keeps no earlier version of a page; "
-                "use history exact",
-            )
-        require(self.grain_s is None or self.grain_s >= 1, "grain_s must be at least 1 second")
-        if self.history == "bloom" and self.recrawl_after_s is not None:
-            require(
-                self.recrawl_after_s >= GRAINS_DEFAULT or self.grain_s is not None,
-                f"recrawl_after_s must be at least {GRAINS_DEFAULT} seconds with history bloom, or grain_s be given",
-            )
-            require(
-                2 * (self.grain_s or 0) <= self.recrawl_after_s and self.grains <= GRAINS_MAX,
-                f"grain_s must be from a {GRAINS_MAX}th of recrawl_after_s to half of it",
-            )

@@ -25,6 +25,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings import rule_file, site_file
 from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.proxy_list import read_file
+from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.units import seconds_of
 from kadcrawl.settings.unset import UNSET, fields_in_use, is_none
 from kadcrawl.urls import Partition, canonical, seed
@@ -49,6 +50,8 @@ class Key(NamedTuple):
 _DURATION = 'a length of time, such as "90s", "12h", "7 days", or a number of seconds'
 DURATIONS = frozenset({"delay", "update", "network-wait", "recrawl-after", "recrawl-least", "recrawl-most", "grain"})
 """Keys whose value may be a text such as "7d"."""
+TOGETHER = frozenset({"user-agent", "robots-token"})
+"""Keys that are checked with the whole job, as each depends on the other."""
 _PATTERNS = "a list of regular expressions, such as ['/docs/', '\\.html$']"
 
 KEYS = {
@@ -87,6 +90,9 @@ KEYS = {
     "proxy-judge": Key("proxy_judge", "a URL, in quotes"),
     "simhash": Key("simhash", "true or false"),
     "name": Key("name", "a text in quotes"),
+    "headers": Key("headers", "a list of headers, such as ['Accept-Language: de']"),
+    "user-agent": Key("user_agent", "a text in quotes"),
+    "robots-token": Key("robots_token", "a text in quotes"),
     "contact": Key("contact", "a URL or an e-mail address, in quotes"),
 }
 """The keys of a job file, in the order of `--help`."""
@@ -244,7 +250,8 @@ def _checked(key: str, value: object) -> object:
         raise ConfigError(f"{key} must be {takes}, not {_shown(value)}") from None
     try:
         said: dict[str, Any] = {field: _refined(key, typed)}
-        Job(**said)
+        if key not in TOGETHER:
+            Job(**said)
     except ConfigError as error:
         why = str(error)
         if why.startswith(f"{field} must"):
@@ -284,6 +291,8 @@ def _refined(key: str, value: Any) -> Any:
         return tuple(dict.fromkeys(map(seed, value)))
     if key == "proxy-judge":
         return seed(value)
+    if key == "headers":
+        return tuple(map(normal_header, value))
     if key in ("include", "exclude") and any("\b" in pattern for pattern in value):
         raise ConfigError("\\b in double quotes is a backspace; in 'single quotes' it is the edge of a word")
     return value

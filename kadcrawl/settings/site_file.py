@@ -10,6 +10,7 @@ import msgspec
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
+from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.site_rules import Robots, SiteRule, normal_match
 from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.urls import seed
@@ -35,6 +36,8 @@ SITE_KEYS = {
     "retries": SiteKey("retries", int, "a whole number"),
     "max-body": SiteKey("body_bytes_max", int | str, 'a number of bytes, or a size such as "10MB"'),
     "timeout": SiteKey("fetch_timeout_s", float | str, 'a length of time, such as "30s", or a number of seconds'),
+    "headers": SiteKey("headers", tuple[str, ...], "a list of headers, such as ['Accept-Language: de']"),
+    "user-agent": SiteKey("user_agent", str, "a text in quotes"),
     "robots": SiteKey("robots", Robots, "obey or ignore, in quotes"),
     "sitemaps": SiteKey("sitemaps", bool | str | tuple[str, ...], "true, false, a URL in quotes, or a list of URLs"),
 }
@@ -94,6 +97,8 @@ def _fields(key: str, value: object) -> dict[str, Any]:
         return {"match": tuple(dict.fromkeys(map(normal_match, hosts)))}
     if isinstance(typed, str) and key in ("delay", "recrawl-after", "max-body", "timeout"):
         return {field: _number(key, typed, takes)}
+    if key == "headers":
+        return {field: tuple(map(normal_header, typed))}
     if key == "sitemaps" and not isinstance(typed, bool):
         urls = (typed,) if isinstance(typed, str) else typed
         return {"sitemap_urls": tuple(dict.fromkeys(map(seed, urls)))}

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
+from kadcrawl.settings.request_headers import check_agent, check_headers
 from kadcrawl.urls import Partition, canonical, is_canonical, site_of
 
 SITES_MAX = 1_000
@@ -21,7 +22,7 @@ SITES_MAX = 1_000
 MATCHES_MAX = 10_000
 """Limit on the matches of all site rules of a job. Each may have 259 characters, and a job fits one message."""
 MATCHES_CHARS_MAX = 200_000
-"""Limit on the characters of all matches and URLs of the site rules of a job."""
+"""Limit on the characters of all matches, URLs and headers of the site rules of a job."""
 CONNECTIONS_MAX = 64
 """Limit on the requests in flight to one site, which is that of one peer (`Limits.fetches_max`)."""
 SITEMAPS_MAX = 100
@@ -73,6 +74,10 @@ class SiteRule:
     """Limit on a body as received, in bytes, 1 or more. A larger limit than the machine's has no effect."""
     fetch_timeout_s: float | None = None
     """Time-out of one request, in seconds, above 0. A longer time-out than the machine's has no effect."""
+    headers: tuple[str, ...] = ()
+    """Headers of the requests to these hosts, as `Name: value`, at most 30, in place of the job's headers."""
+    user_agent: str | None = None
+    """Value of the User-Agent for these hosts. It must contain the robots token of the job."""
     robots: Robots | None = None
     """Treatment of robots.txt: `obey`, or `ignore` for your own hosts.
 
@@ -88,6 +93,8 @@ class SiteRule:
             self.robots != "ignore" or self.is_exact,
             "robots ignore is for your own hosts: name each of them in match, without a star",
         )
+        check_headers(self.headers)
+        check_agent(self.user_agent or "")
         for name, least, most, unit in _RANGES:
             value = getattr(self, name)
             require(value is None or least <= value <= most, f"{name} must be from {least} to {most}{unit}")
@@ -157,6 +164,8 @@ class JobSettings(Protocol):
     @property
     def history(self) -> str: ...
     @property
+    def robots_agent(self) -> str: ...
+    @property
     def recrawl_after_s(self) -> float | None: ...
     @property
     def recrawl_least_s(self) -> float | None: ...
@@ -174,11 +183,15 @@ def check_sites(sites: Sequence[SiteRule], job: JobSettings) -> None:
             chars += len(match)
             before = seen.setdefault(match, number)
             require(before == number, f"sites {before} and {number} both match {match}; make one rule of them")
-        chars += sum(map(len, rule.sitemap_urls))
+        chars += sum(map(len, (*rule.sitemap_urls, *rule.headers, rule.user_agent or "")))
         require(
             rule.connections is None or not (job.delay_s if rule.delay_s is None else rule.delay_s),
             f"connections of site {rule.label} need delay = 0 in the same rule: a site with a delay has one request in "
             "flight",
+        )
+        require(
+            rule.user_agent is None or job.robots_agent.lower() in rule.user_agent.lower(),
+            f"user_agent of site {rule.label} must contain {job.robots_agent}, the name that counts in a robots.txt",
         )
         if rule.site_pages_max is not None:
             _check_site_pages(rule, job.partition, job.history)

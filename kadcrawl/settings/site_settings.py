@@ -72,6 +72,21 @@ class SiteSettings:
         rule = self.rule(url)
         return rule is not None and rule.robots == "ignore"
 
+    @property
+    def robots_agent(self) -> str:
+        """The name by which a robots.txt speaks to the crawl."""
+        return self._job.robots_agent
+
+    def headers(self, rule: SiteRule | None) -> tuple[str, ...]:
+        """Return the headers of the requests to the hosts of a rule, or to all other hosts."""
+        return self._job.headers if rule is None or not rule.headers else rule.headers
+
+    def user_agent(self, rule: SiteRule | None, default: str) -> str:
+        """Return the User-Agent of these requests, with the contact. `default` is that of kadcrawl itself."""
+        agent = self._job.user_agent if rule is None or rule.user_agent is None else rule.user_agent
+        agent, contact = agent or default, self._job.contact
+        return agent if contact in agent else f"{agent} (+{contact})"
+
     def is_off(self, url: str) -> bool:
         """Return whether a rule leaves the site of a canonical URL out of the crawl."""
         rule = self.rule(url)

@@ -81,6 +81,9 @@ EXAMPLES = {
     "proxy-judge": 'proxy-judge = "https://example.net/judge"',
     "simhash": "simhash = true",
     "name": 'name = "docs"',
+    "headers": "headers = ['Accept-Language: de']",
+    "user-agent": 'user-agent = "examplebot/1.0"',
+    "robots-token": 'robots-token = "kadcrawl"',
     "contact": 'contact = "you@example.org"',
 }
 """A line for each key."""
@@ -135,6 +138,8 @@ SITE_EXAMPLES = {
     "retries": "1",
     "max-body": '"2MB"',
     "timeout": '"30s"',
+    "headers": "['Accept-Language: de']",
+    "user-agent": '"Mozilla/5.0 (compatible; kadcrawl)"',
     "robots": '"obey"',
     "sitemaps": '"https://example.org/sitemaps/news.xml"',
 }

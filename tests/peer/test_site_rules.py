@@ -93,6 +93,39 @@ async def test_a_peer_does_not_ignore_a_robots_txt_for_nobody(make_peer: MakePee
         await make_peer(sites=(SiteRule(match=(OFF,), robots="ignore"),))
 
 
+async def test_a_crawl_has_its_own_headers_and_name_and_obeys_what_is_said_to_it(
+    make_peer: MakePeer, lines: Lines, tmp_path: Path
+) -> None:
+    seen: dict[str, set[tuple[str, ...]]] = {}
+
+    def page(request: web.BaseRequest) -> web.StreamResponse:
+        names = ("User-Agent", "X-All", "X-Own", "Accept-Language")
+        seen.setdefault(request.host.partition(":")[0], set()).add(
+            tuple(request.headers.get(name, "") for name in names)
+        )
+        return html("/forbidden", "/1", site.url("/", site=1), X_Robots_Tag="otherbot: nofollow")
+
+    own = SiteRule(match=(SLOW,), headers=("X-Own: 1",), user_agent="Mozilla/5.0 (mybot)")
+    async with Web(2) as site:
+        rules = "user-agent: kadcrawl\ndisallow: /\n\nuser-agent: mybot\ndisallow: /forbidden\n"
+        site.pages["/robots.txt"] = lambda request: web.Response(text=rules)
+        site.fallback = page
+        headers = ("X-All: yes", "Accept-Language: de")
+        peers = await swarm(make_peer, "ab", user_agent="mybot/2", contact="me@a.test", headers=headers, sites=(own,))
+        await peers[0].crawl([site.url("/")])
+        await finish(peers)
+        failed = {line.fields.get("failed") for url, line in lines().items() if "/forbidden" in url}
+    assert {"robots"} == failed
+    assert {
+        OFF: {("mybot/2 (+me@a.test)", "yes", "", "de")},
+        SLOW: {("Mozilla/5.0 (mybot) (+me@a.test)", "", "1", "")},
+    } == seen
+    warcs = b"".join(gzip.decompress(path.read_bytes()) for path in tmp_path.rglob("*.warc.gz"))
+    assert b"http-header-user-agent: mybot/2 (+me@a.test)\r\n" in warcs
+    assert b"Accept-Encoding: gzip" in warcs
+    assert b"\r\nX-All: yes\r\nAccept-Language: de\r\n" in warcs
+
+
 async def test_a_site_has_bounds_of_its_own_for_an_answer(make_peer: MakePeer, lines: Lines) -> None:
     bounds = (
         SiteRule(match=(OFF,), body_bytes_max=100),

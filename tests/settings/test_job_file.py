@@ -45,6 +45,9 @@ partition = "domain"
 balance = "off"
 name = "docs"
 contact = "you@example.org"
+headers = ["accept-language:  de"]
+user-agent = "Mozilla/5.0 (docsbot)"
+robots-token = "docsbot"
 """
 ALL_AS_JOB = Job(
     seeds=("https://example.org/b", "http://example.net/"),
@@ -75,6 +78,9 @@ ALL_AS_JOB = Job(
     balance="off",
     name="docs",
     contact="you@example.org",
+    headers=("accept-language: de",),
+    user_agent="Mozilla/5.0 (docsbot)",
+    robots_token="docsbot",
 )
 
 

@@ -29,8 +29,9 @@ import webencodings
 from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.crawl.content.charset import encoding_of, pieces
-from kadcrawl.crawl.content.robots_directives import AGENT, directives
+from kadcrawl.crawl.content.robots_directives import directives
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.request_headers import TOKEN_DEFAULT
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 from kadcrawl.urls import URL_CHARS_MAX, canonical
 
@@ -102,8 +103,10 @@ _NOTHING = _Meaning()
 class LinkExtractor:
     """A link extractor remembers the meaning of tags. For one thread at a time."""
 
-    def __init__(self, limits: Limits, *, obeys_nofollow: bool = True) -> None:
-        """`obeys_nofollow` is False if links that say nofollow are links like all others."""
+    def __init__(self, limits: Limits, *, obeys_nofollow: bool = True, agent: str = TOKEN_DEFAULT) -> None:
+        """`obeys_nofollow` is False if links that say nofollow are links like all others. `agent` is the name by which
+        a page speaks to this crawl."""
+        self.agent = agent.lower()
         self._obeys_nofollow = obeys_nofollow
         self._links_max = limits.links_per_page_max
         self._url_chars_max = limits.url_chars_max
@@ -169,7 +172,7 @@ class LinkExtractor:
             if len(links) > LINKS_CHARS_MAX // URL_CHARS_MAX:
                 links_chars += _chars(islice(links, counted, None))
                 counted = len(links)
-        noindex, nofollow_page = directives(x_robots_tag, robots)
+        noindex, nofollow_page = directives(x_robots_tag, robots, self.agent)
         nofollow_page = nofollow_page and self._obeys_nofollow
         nofollow = [target for target in unfollowed if target not in links]
         del links[url]
@@ -202,7 +205,7 @@ class LinkExtractor:
             elif _SAYS_SOMETHING.search(tag):
                 odd.append(tag)
         for tag in odd:
-            meaning, lasting = _read(tag, base, encoding)
+            meaning, lasting = _read(tag, base, encoding, self.agent)
             (fresh if lasting and len(tag) <= _SHORT_BYTES else once)[tag] = meaning
         if fresh and len(base) > self._url_chars_max:
             once.update(fresh)  # What is relative to it is never in scope.
@@ -342,12 +345,12 @@ def _base(tags: list[bytes], url: str) -> CooperativeWork[str]:
     return url
 
 
-def _read(tag: bytes, base: str, encoding: str) -> tuple[_Meaning, bool]:
+def _read(tag: bytes, base: str, encoding: str, agent: str) -> tuple[_Meaning, bool]:
     """Return the meaning of a tag, and whether the meaning is the same on all pages of the base's directory."""
     name, attributes = _parsed(tag)
     rel = (attributes.get("rel") or "").lower().split()
     if name == "meta":
-        href, robots = _meta(attributes)
+        href, robots = _meta(attributes, agent)
     else:
         href, robots = attributes.get("src" if name == "embed" else "href"), ""
     if name == "link" and ("stylesheet" in rel or not {"next", "canonical", "alternate"}.intersection(rel)):
@@ -389,10 +392,10 @@ def _shortened(tag: bytes) -> bytes:
     return b" ".join([name, *kept.values()]) + b">"
 
 
-def _meta(attributes: dict[str, str | None]) -> tuple[str | None, str]:
+def _meta(attributes: dict[str, str | None], agent: str) -> tuple[str | None, str]:
     """Return the target of a meta element's refresh, or None, and its demands on robots, with a comma before."""
     content = attributes.get("content") or ""
-    if (attributes.get("name") or "").strip().lower() in ("robots", AGENT):
+    if (attributes.get("name") or "").strip().lower() in ("robots", agent):
         return None, "," + content
     if (attributes.get("http-equiv") or "").strip().lower() == "refresh" and (to := _REFRESH.match(content)):
         return to[1] or to[2] or to[3], ""

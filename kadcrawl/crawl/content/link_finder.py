@@ -126,7 +126,7 @@ class LinkFinder:
             found = yield from self._find_links(entry, result, rules, simhash)
         else:
             found = yield from self._listed(entry, result, listed)
-        if result.why_failed is None and directives(_x_robots_tag(result)).noindex:
+        if result.why_failed is None and directives(_x_robots_tag(result), agent=self._extractor.agent).noindex:
             found = replace(found, noindex=True)  # Also of a file that is no page.
         if not self._scope.site_settings.follows_sitemaps(entry.url):
             return found

@@ -8,8 +8,7 @@ Tests: tests/crawl/content/test_html_links.py, tests/crawl/content/test_link_fin
 import re
 from typing import NamedTuple
 
-AGENT = "kadcrawl"
-"""Our name where a page speaks to one crawler: ``<meta name=kadcrawl>``, ``X-Robots-Tag: kadcrawl: ...``."""
+from kadcrawl.settings.request_headers import TOKEN_DEFAULT
 
 _WORD = re.compile(r"[\w-]+")
 _WITH_VALUE = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
@@ -23,25 +22,28 @@ class RobotsDirectives(NamedTuple):
     nofollow: bool
 
 
-def directives(x_robots_tag: str, meta: str = "") -> RobotsDirectives:
-    """Return the directives of these header values and of these contents of meta elements, each joined by commas."""
+def directives(x_robots_tag: str, meta: str = "", agent: str = TOKEN_DEFAULT) -> RobotsDirectives:
+    """Return the directives of these header values and of these contents of meta elements, each joined by commas.
+
+    `agent` is our name where a page speaks to one crawler, as in ``X-Robots-Tag: kadcrawl: nofollow``.
+    """
     if not x_robots_tag and not meta:
         return _NONE
-    asked = set(_WORD.findall(f"{_addressed_to_us(x_robots_tag)},{meta.lower()}"))
+    asked = set(_WORD.findall(f"{_addressed_to_us(x_robots_tag, agent.lower())},{meta.lower()}"))
     return RobotsDirectives(bool(asked & {"noindex", "none"}), bool(asked & {"nofollow", "none"}))
 
 
 _NONE = RobotsDirectives(noindex=False, nofollow=False)
 
 
-def _addressed_to_us(x_robots_tag: str) -> str:
+def _addressed_to_us(x_robots_tag: str, us: str) -> str:
     """Return the value of an X-Robots-Tag without the parts addressed to other crawlers."""
     words = []
     ours = True
     for word in x_robots_tag.lower().split(","):
         agent, colon, rule = word.partition(":")
         if colon and agent.strip() not in _WITH_VALUE:
-            ours = agent.strip() == AGENT
+            ours = agent.strip() == us
             word = rule
         if ours:
             words.append(word)

@@ -28,7 +28,6 @@ from yarl import URL
 from kadcrawl.crawl.fetch.address_guard import Guard, PermittedOnly
 from kadcrawl.crawl.fetch.answer import PartialAnswer, clean
 from kadcrawl.crawl.fetch.content_encoding import (
-    ACCEPT_ENCODING,
     GZIP_MAGIC,
     BadEncodingError,
     IncompleteError,
@@ -47,7 +46,6 @@ from kadcrawl.settings.proxy_list import Proxy
 from kadcrawl.system.cooperative import run_cooperatively
 from kadcrawl.urls import host_of
 
-ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
 HEADERS_MAX: Final = 256
 """Headers in one answer. Honest answers have below 100."""
 KEEPALIVE_S: Final = 5.0
@@ -115,14 +113,15 @@ class Fetcher:
 
         `now` is the world's clock, in seconds since 1970. `resolver` makes a resolver for host names. Only with
         `by_proxies` may a fetch name a proxy. `poison_pages` is told which URLs have bodies that are being decoded.
-        `request_rules` has the bounds of each request, which are otherwise `limits`.
+        `request_rules` has the bounds and headers of each request, which are otherwise `limits` and the
+        `user_agent`.
         """
         self._poison_pages = poison_pages or PoisonPages(None)
         self._by_proxies = by_proxies
         self._make_resolver = resolver
         self._now = now
         self._limits = limits
-        self._request_rules = request_rules or RequestRules(limits)
+        self._request_rules = request_rules or RequestRules(limits, user_agent)
         self._large = asyncio.Semaphore(limits.large_bodies_max)
         self._large_contents = asyncio.Semaphore(limits.large_contents_max)
         """Slots for large bodies, then slots for large contents that are not the body. They are acquired in this
@@ -130,8 +129,6 @@ class Fetcher:
         self._decoding = asyncio.Lock()
         """The lock of the body that is in the middle of being decoded."""
         self._guard = guard
-        self._headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
-        self._header_lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
         self._session: aiohttp.ClientSession | None = None
         self._resolver: AbstractResolver | None = None
 
@@ -150,7 +147,6 @@ class Fetcher:
             request_class=_Request,
             response_class=_Response,
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
             auto_decompress=False,
             trust_env=False,
             timeout=aiohttp.ClientTimeout(total=None, connect=limits.connect_timeout_s),
@@ -237,9 +233,9 @@ class Fetcher:
     ) -> None:
         """Send the request and read the answer into `answer` as far as it comes."""
         loop = asyncio.get_running_loop()
-        answer.request_head = self._request_head(url, extra_headers)
+        answer.request_head = _request_head(url, rule, extra_headers)
         way = None if proxy is None else proxy.url
-        response = await session.get(url, headers=extra_headers or None, allow_redirects=False, proxy=way)
+        response = await session.get(url, headers=[*rule.headers, *extra_headers], allow_redirects=False, proxy=way)
         assert isinstance(response, _Response), "the session makes our responses"
         try:
             now = loop.time()
@@ -281,7 +277,7 @@ class Fetcher:
         """Return the result of an answer that another peer has received for this peer."""
         if len(answer.body) > self._limits.large_body_bytes:
             await memory_slots.acquire(self._large)
-        request_head = self._request_head(URL(url, encoded=True), extra_headers)
+        request_head = _request_head(URL(url, encoded=True), self._request_rules.of(url), extra_headers)
         taken = PartialAnswer(
             request_head=request_head, chunks=[answer.body], head_at=asyncio.get_running_loop().time()
         )
@@ -292,11 +288,6 @@ class Fetcher:
         ended = asyncio.get_running_loop().time()
         result = await self._result(url, taken, answer.error, answer.detail, started_at, started, ended, memory_slots)
         return replace(result, via=answer.via)
-
-    def _request_head(self, url: URL, extra_headers: Sequence[tuple[str, str]]) -> bytes:
-        extra = "".join([f"{name}: {value}\r\n" for name, value in extra_headers])
-        first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
-        return f"{first}{self._header_lines}{extra}\r\n".encode()
 
     async def _result(
         self,
@@ -424,3 +415,10 @@ class _Request(aiohttp.ClientRequest):
         if self.proxy is not None and not self.proxy.scheme.startswith("http"):
             self.proxy = None  # aiohttp takes each proxy for one that relays.
         return await super().send(conn)
+
+
+def _request_head(url: URL, rule: RequestRule, extra_headers: Sequence[tuple[str, str]]) -> bytes:
+    """Return the head of the request as it is sent and stored."""
+    extra = "".join([f"{name}: {value}\r\n" for name, value in extra_headers])
+    first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
+    return f"{first}{rule.header_lines}{extra}\r\n".encode()

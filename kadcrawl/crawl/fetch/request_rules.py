@@ -3,46 +3,70 @@
 A site rule lowers the limits of the machine and never raises them, as the memory of a machine is its owner's to give.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
+from kadcrawl.crawl.fetch.content_encoding import ACCEPT_ENCODING
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.request_headers import pairs
 from kadcrawl.settings.site_rules import SiteRule
 from kadcrawl.settings.site_settings import SiteSettings
+
+ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRule:
-    """The bounds of the requests to some hosts."""
+    """The bounds and headers of the requests to some hosts."""
 
     limits: Limits
+    headers: tuple[tuple[str, str], ...]
+    header_lines: str
+    """The headers as they are sent and stored."""
+
+    @classmethod
+    def of(cls, limits: Limits, user_agent: str, own: Sequence[tuple[str, str]] = ()) -> "RequestRule":
+        """Return a rule with the headers of every request and `own` headers, of which one may replace the Accept."""
+        headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+        if any(name.lower() == "accept" for name, _ in own):
+            del headers["Accept"]
+        every = (*headers.items(), *own)
+        return cls(limits, every, "".join(f"{name}: {value}\r\n" for name, value in every))
 
 
 class RequestRules:
-    """The bounds of all requests of one peer."""
+    """The bounds and headers of all requests of one peer."""
 
-    def __init__(self, limits: Limits, site_settings: SiteSettings | None = None) -> None:
-        """`limits` are those of the machine. Without `site_settings` they hold for every URL."""
+    def __init__(self, limits: Limits, user_agent: str, site_settings: SiteSettings | None = None) -> None:
+        """`limits` are those of the machine, and `user_agent` is that of kadcrawl itself, without a contact.
+
+        Without `site_settings` they hold for every URL.
+        """
+        self._limits = limits
+        self._user_agent = user_agent
         self._site_settings = site_settings
-        self._plain = RequestRule(limits)
+        self._plain = RequestRule.of(limits, user_agent) if site_settings is None else self._made(site_settings, None)
         self._by_site_rule: dict[int, RequestRule] = {}
         """The rules made so far, by the identity of their site rule, which lives as long as the job."""
 
     def of(self, url: str) -> RequestRule:
         """Return the rule for the request of a canonical URL."""
-        site_rule = self._site_settings.rule(url) if self._site_settings is not None else None
-        if site_rule is None:
+        settings = self._site_settings
+        site_rule = settings.rule(url) if settings is not None else None
+        if site_rule is None or settings is None:
             return self._plain
         made = self._by_site_rule.get(id(site_rule))
         if made is None:
-            made = self._by_site_rule[id(site_rule)] = self._made(site_rule)
+            made = self._by_site_rule[id(site_rule)] = self._made(settings, site_rule)
         return made
 
-    def _made(self, rule: SiteRule) -> RequestRule:
-        limits = self._plain.limits
-        return RequestRule(
-            replace(
+    def _made(self, settings: SiteSettings, rule: SiteRule | None) -> RequestRule:
+        limits = self._limits
+        if rule is not None:
+            limits = replace(
                 limits,
                 body_bytes_max=min(limits.body_bytes_max, rule.body_bytes_max or limits.body_bytes_max),
                 fetch_timeout_s=min(limits.fetch_timeout_s, rule.fetch_timeout_s or limits.fetch_timeout_s),
             )
-        )
+        return RequestRule.of(limits, settings.user_agent(rule, self._user_agent), pairs(settings.headers(rule)))

@@ -259,6 +259,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "twins": "follow",
         "delay": 2.0,
         "retries": 3,
+        "refusals": 10,
         "partition": "host",
         "balance": "auto",
         "block": 20,
@@ -274,6 +275,9 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "proxy-judge": "",
         "simhash": False,
         "name": "crawl",
+        "headers": [],
+        "user-agent": "",
+        "robots-token": "",
         "contact": "",
     } == answer["settings"]
     assert (["exclude", "delay"], True) == (answer["changed"], answer["contact_missing"])

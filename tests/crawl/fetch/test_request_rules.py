@@ -1,5 +1,6 @@
 """Test the bounds of a request by the rule for its site."""
 
+from kadcrawl.crawl.fetch.content_encoding import ACCEPT_ENCODING
 from kadcrawl.crawl.fetch.request_rules import RequestRules
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
@@ -10,7 +11,7 @@ LIMITS = Limits(body_bytes_max=1000, fetch_timeout_s=10)
 
 
 def rules(*sites: SiteRule) -> RequestRules:
-    return RequestRules(LIMITS, SiteSettings(Job(sites=sites)))
+    return RequestRules(LIMITS, "kadcrawl/1", SiteSettings(Job(sites=sites)))
 
 
 def test_a_rule_lowers_the_limits_of_the_machine_and_raises_none() -> None:
@@ -20,7 +21,21 @@ def test_a_rule_lowers_the_limits_of_the_machine_and_raises_none() -> None:
     assert Limits(body_bytes_max=999, fetch_timeout_s=9) == made.of("http://low.test/").limits
     assert LIMITS == made.of("http://high.test/").limits
     assert LIMITS is made.of("http://other.test/").limits
-    assert LIMITS is RequestRules(LIMITS).of("http://low.test/").limits
+    assert LIMITS is RequestRules(LIMITS, "kadcrawl/1").of("http://low.test/").limits
+
+
+def test_a_rule_has_headers_and_a_user_agent_of_its_own() -> None:
+    own = SiteRule(match=("a.test",), headers=("Accept: text/plain", "X-Own: 1"), user_agent="kadcrawl for a.test")
+    job = Job(
+        headers=("Accept-Language: de",), contact="you@b.test", sites=(own, SiteRule(match=("c.test",), retries=1))
+    )
+    made = RequestRules(LIMITS, "kadcrawl/1", SiteSettings(job))
+    lines = made.of("http://a.test/").header_lines.splitlines()
+    assert ["User-Agent: kadcrawl for a.test (+you@b.test)", f"Accept-Encoding: {ACCEPT_ENCODING}"] == lines[:2]
+    assert ["Accept: text/plain", "X-Own: 1"] == lines[2:]
+    for url in ("http://b.test/", "http://c.test/"):
+        assert made.of(url).header_lines.startswith("User-Agent: kadcrawl/1 (+you@b.test)\r\nAccept: text/html")
+        assert ("Accept-Language", "de") == made.of(url).headers[-1]
 
 
 def test_the_rule_of_a_request_is_made_once() -> None:
