@@ -16,11 +16,12 @@ from kadcrawl.cli.types import Duration, OrNone
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.job import REFUSALS_MAX, URL_PARTS_MAX, Job
 from kadcrawl.settings.request_headers import normal_header
+from kadcrawl.settings.unset import is_none
 
 
 def _headers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     try:
-        return tuple(map(normal_header, values))
+        return values if is_none(values) else tuple(map(normal_header, values))
     except ConfigError as error:
         raise click.BadParameter(str(error)) from None
 

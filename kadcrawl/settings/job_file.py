@@ -169,7 +169,7 @@ def parse(text: str, path: Path) -> JobFile:
                 values |= proxy_fields(value)
                 continue
             if key in RULE_READERS:
-                values[key] = RULE_READERS[key](value)
+                values[key] = () if is_none(value) else RULE_READERS[key](value)
                 if key != "sites":  # Those depend on other keys, and are checked with the whole job.
                     Job(**{key: values[key]})
                 continue

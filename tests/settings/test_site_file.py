@@ -110,5 +110,9 @@ def test_a_mistake_is_told_in_one_sentence(text: str, why: str) -> None:
     assert why in str(error.value)
 
 
+def test_rules_of_an_earlier_run_are_unset_by_none() -> None:
+    assert {"sites": ()} == parse("sites = 'none'", FILE).values
+
+
 def test_connections_go_with_the_delay_of_the_job() -> None:
     assert 2 == parse("delay = 0\n[[sites]]\nmatch = 'a.test'\nconnections = 2", FILE).job.sites[0].connections
