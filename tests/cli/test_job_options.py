@@ -123,6 +123,7 @@ JOURNALED = Job(
     proxy_judge="http://127.0.0.9/",
 )
 """A job with a value for each optional setting that goes with the others."""
+NAMES = "headers user-agent robots-token"
 RECRAWLED = Job(recrawl_after_s=600.0, recrawl_adaptive=True, recrawl_least_s=60.0, recrawl_most_s=900.0)
 BLOOM = Job(recrawl_after_s=600.0, history="bloom", grain_s=60.0)
 
@@ -143,6 +144,7 @@ async def journal(job: Job, directory: Path) -> None:
         (JOURNALED, "max-path-segments max-path-repeats max-parameters"),
         (RECRAWLED, "recrawl-least recrawl-most"),
         (BLOOM, "grain"),
+        (Job(headers=("X-A: 1",), user_agent="mybot/1 (otherbot)", robots_token="otherbot"), NAMES),
     ],
 )
 async def test_none_unsets_what_an_earlier_run_has_set(job: Job, options: str, by_file: bool, tmp_path: Path) -> None:
@@ -167,7 +169,7 @@ def test_none_on_the_command_line_unsets_what_the_job_file_sets(tmp_path: Path) 
 def test_every_option_that_can_be_unset_is_tried_above() -> None:
     tried = "include exclude max-depth max-pages max-site-pages max-path-queries proxy-judge contact recrawl-least"
     more = "max-path-segments max-path-repeats max-parameters recrawl-most grain recrawl-after"
-    assert {KEYS[name].field for name in f"{tried} {more}".split()} | {"proxies_from"} == UNSET.keys()
+    assert {KEYS[name].field for name in f"{tried} {more} {NAMES}".split()} | {"proxies_from"} == UNSET.keys()
 
 
 def test_a_short_trial_of_a_lending_job_passes_and_a_useless_option_fails(tmp_path: Path) -> None:

@@ -147,8 +147,9 @@ def test_an_optional_setting_is_unset_by_none(key: str) -> None:
 
 
 def test_a_setting_that_is_not_optional_has_no_none() -> None:
+    more = {"query_parameters_max", "headers", "user_agent", "robots_token"}
     optional = {"contact", "include", "exclude", "proxy_judge", "path_segments_max", "path_repeats_max"}
-    assert {name for name in UNSET if getattr(Job(), name) is not None} == optional | {"query_parameters_max"}
+    assert {name for name in UNSET if getattr(Job(), name) is not None} == optional | more
     assert 'scope must be one of host, domain, prefix, any, in quotes, not "none"' in mistake("scope = 'none'")
     assert parse("name = 'none'", FILE).job.name == "none"
     assert ((), None) == (parse("proxies = 'none'", FILE).job.proxies, parse("proxies = 'none'", FILE).job.proxies_from)
