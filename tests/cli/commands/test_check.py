@@ -260,6 +260,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "delay": 2.0,
         "retries": 3,
         "refusals": 10,
+        "network-wait": 300.0,
         "partition": "host",
         "balance": "auto",
         "block": 20,
