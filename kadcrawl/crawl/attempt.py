@@ -174,7 +174,7 @@ class Attempt:
             return self._put_off(ALONE_WAIT_S)
         if parts.by_depth:
             entry = self._entry = source.store.latest(entry)
-        known: Rules | str | None = parts.scope.why_not(entry.url, entry.depth)
+        known: Rules | str | None = parts.scope.why_not(entry.url, entry.depth, entry.hops)
         if known == "scope" and not parts.scope.scope_is_final():  # Another peer may know seeds that include the URL.
             return self._put_off(SCOPE_WAIT_S)
         if known is None and source.frontier.gives_up(entry.site, parts.clock.now()):

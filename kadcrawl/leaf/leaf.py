@@ -194,6 +194,7 @@ class Leaf(PeerBase):
             room=work.room,
             job=lambda: self.job,
             on_seeds=self._add_seeds,
+            reach=work.reach,
             on_activity=self._follow,
         )
         self._work = work

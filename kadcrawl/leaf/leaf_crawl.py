@@ -21,6 +21,7 @@ from kadcrawl.crawl.dependencies import CrawlHooks
 from kadcrawl.crawl.disk_guard import guard
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.scope.journaled_reach import JournaledReach
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import StartError
 from kadcrawl.keys import Key
@@ -32,7 +33,7 @@ from kadcrawl.link.wire.messages import Contact, Lend, Link
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.peer.resources import Resources
 from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LOANS_S
-from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds
+from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds, nameable
 from kadcrawl.settings.job import Job
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE
@@ -65,7 +66,7 @@ class LeafCrawl:
         self._environment = resources.environment
         self._store = store
         self._clock = clock
-        self._seeds_fingerprint = fingerprint_of_seeds(job.seeds)
+        self._named_fingerprint = fingerprint_of_seeds(job.seeds)
         try:
             self.components = build(
                 job,
@@ -85,7 +86,7 @@ class LeafCrawl:
                 PeerCallbacks(
                     own_pages=CrawlHooks(may_start=lambda: False),
                     accept_here=_accept_nothing,
-                    seeds_fingerprint=lambda: self._seeds_fingerprint,
+                    seeds_fingerprint=lambda: (self._named_fingerprint ^ self.components.scope.reach.digest) or 1,
                 ),
             )
         except OSError as error:
@@ -96,6 +97,7 @@ class LeafCrawl:
                 f"{config.data} holds {store.pending} URLs that a full peer has still to crawl; "
                 "join without --leaf, or choose another directory with --data"
             )
+        self.reach = JournaledReach(self.components.scope, store.reach)
         self._borrowed = borrowed = BorrowedStore(self._journal)
         frontier = Frontier(borrowed, config.limits, self.components.site_settings, connections=borrowed.connections)
         hooks = CrawlHooks(
@@ -164,9 +166,11 @@ class LeafCrawl:
         fresh = [url for url in dict.fromkeys(urls) if url not in known and is_canonical(url)]
         if not fresh:
             return False
-        self.job = replace(self.job, seeds=(*self.job.seeds, *fresh))
-        self._seeds_fingerprint = fingerprint_of_seeds(self.job.seeds)
-        self.components.scope.add_seeds(fresh)
+        named = nameable(self.job, fresh)
+        self.job = replace(self.job, seeds=(*self.job.seeds, *named))
+        self._named_fingerprint = fingerprint_of_seeds(self.job.seeds)
+        self.components.scope.add_seeds(named)
+        self.reach.add(self.components.scope.segments_of(fresh))
         return True
 
     def set_pause_reason(self, reason: PauseReason, is_paused: bool) -> None:

@@ -32,7 +32,7 @@ class FullPeer:
     id: bytes | None = None
     """The peer's ID, or None while only a person has named its address."""
     seeds: int | None = None
-    """Seeds of the job when the peer last told it, or None while the peer's swarm is not known."""
+    """The fingerprint of all seeds when the peer last told them, or None while the peer's swarm is not known."""
     has_answered: bool = False
     failures: int = 0
     """Failures in a row."""
@@ -53,7 +53,7 @@ class FullPeer:
         self.id, self.failures, self.has_answered = peer_id, 0, True
 
     def note_job(self, seeds: int) -> None:
-        """Note that the peer told a job of the leaf's swarm with so many seeds."""
+        """Note that the peer told a job of the leaf's swarm with seeds of this fingerprint."""
         self.seeds = seeds
 
     def note_failure(self, now: float) -> None:

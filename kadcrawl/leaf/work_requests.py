@@ -9,10 +9,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from math import inf
+from typing import Protocol
 
 from msgspec.structs import replace
 
-from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.crawl.scope.seed_reach import digest_of_ids
+from kadcrawl.errors import RemoteError
 from kadcrawl.leaf.peer_selection import FullPeer, FullPeers
 from kadcrawl.lending.lender import CONNECTION_WAIT_S
 from kadcrawl.link.client import LinkClient
@@ -21,6 +23,8 @@ from kadcrawl.link.wire.leaf_messages import GRANT_URLS_MAX, WORK_WAIT_S_MAX, Sw
 from kadcrawl.link.wire.messages import (
     WIRE_VERSION,
     Contact,
+    GetSwarmState,
+    GotSwarmState,
     Hello,
     LeaseRenewed,
     Lend,
@@ -32,6 +36,8 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 from kadcrawl.peer.membership.key_refusals import is_refused
 from kadcrawl.peer.membership.known_peers import is_same
+from kadcrawl.peer.swarm.reach_sync import fetch_segments
+from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds
 from kadcrawl.settings.job import Job
 
 WORK_REQUEST_DEADLINE_S = WORK_WAIT_S_MAX + CONNECTION_WAIT_S + 5.0
@@ -51,6 +57,13 @@ WORK_POLL_S = 0.05
 log = logging.getLogger(__name__)
 
 
+class LeafReach(Protocol):
+    """The reach of streamed seeds at a leaf (crawl/scope/seed_reach.py)."""
+
+    def lacking(self, ids: bytes) -> Sequence[bytes]: ...
+    def add(self, segments: Sequence[bytes]) -> bool: ...
+
+
 class WorkRequester:
     """The requests of one leaf for work."""
 
@@ -65,6 +78,7 @@ class WorkRequester:
         room: Callable[[], int],
         job: Callable[[], Job],
         on_seeds: Callable[[Sequence[str]], None],
+        reach: "LeafReach",
         on_activity: Callable[[SwarmActivity], None],
     ) -> None:
         """Take the parts of the leaf.
@@ -74,7 +88,8 @@ class WorkRequester:
             row: describes the leaf.
             room: returns how many URLs more the leaf wants.
             job: returns the leaf's job.
-            on_seeds: is called with all seeds of the job as a full peer tells it. Raises ConfigError for too many.
+            on_seeds: is called with all seeds of the job as a full peer tells it.
+            reach: keeps the reach of streamed seeds.
             on_activity: is called with the activity of the swarm in each answer.
         """
         self._me = me
@@ -85,6 +100,7 @@ class WorkRequester:
         self._room = room
         self._job = job
         self._on_seeds = on_seeds
+        self._reach = reach
         self._on_activity = on_activity
         self._activity: SwarmActivity = "crawling"
         self.home: Contact | None = None
@@ -154,7 +170,7 @@ class WorkRequester:
         self._heard_at = asyncio.get_running_loop().time()
         self._peers.note_answered(peer, grant.lender.id)
         self._peers.learn(grant.others)
-        if grant.seeds != peer.seeds:
+        if grant.seeds_fingerprint != peer.seeds:
             await self._fetch_job(peer)  # The lent pages may be in scope only by new seeds.
         self._activity = grant.activity
         self._on_activity(grant.activity)
@@ -182,11 +198,12 @@ class WorkRequester:
         welcome = await self._client.ask(peer.address, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
         if not is_same(self._job(), welcome.job):
             raise RemoteError("{}:{}".format(*peer.address), "is of another swarm")
-        try:
-            self._on_seeds(welcome.job.seeds)
-        except ConfigError as error:  # Too many seeds, with those that other peers told.
-            raise RemoteError("{}:{}".format(*peer.address), str(error)) from None
-        peer.note_job(len(welcome.job.seeds))
+        self._on_seeds(welcome.job.seeds)
+        named = fingerprint_of_seeds(welcome.job.seeds)
+        state = await self._client.ask(peer.address, GetSwarmState(named), GotSwarmState, HELLO_DEADLINE_S)
+        async for segments in fetch_segments(self._client, peer.address, self._reach.lacking(state.reach)):
+            self._reach.add(segments)
+        peer.note_job((named ^ digest_of_ids(state.reach)) or 1)
 
     async def _hand_back(self, lender: Contact, lends: Sequence[Lend]) -> None:
         reports = [LoanReport(lend.loan, lend.clock, [], [], over=True) for lend in lends]

@@ -63,6 +63,8 @@ class HostState(Protocol):
     @property
     def job(self) -> Job: ...
     @property
+    def seeds_fingerprint(self) -> int: ...
+    @property
     def ended(self) -> bool: ...
     @property
     def leaving(self) -> bool: ...
@@ -115,7 +117,7 @@ class LeafHost:
             doing = self._doing()
             lends = await self._lend(request) if doing == "crawling" else []
             if lends or doing != request.known_activity or time() >= until:
-                return WorkGrant(self._state.contact, lends, doing, len(self._state.job.seeds), self._other_peers())
+                return WorkGrant(self._state.contact, lends, doing, self._state.seeds_fingerprint, self._other_peers())
             await asyncio.sleep(WAITING_LEAF_POLL_S)
 
     def rows(self) -> list[PeerRow]:

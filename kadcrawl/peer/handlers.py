@@ -28,6 +28,7 @@ from kadcrawl.link.wire.messages import (
     GetEpochFilters,
     GetFilterPart,
     GetLoad,
+    GetReach,
     GetStatus,
     GetSwarmState,
     Hello,
@@ -42,6 +43,7 @@ from kadcrawl.link.wire.messages import (
     Rekey,
     RenewLease,
     Replicate,
+    StreamSeeds,
     TakeOver,
     Wave,
     WorkRequest,
@@ -79,6 +81,7 @@ RULES: dict[type[Message], Rule] = {
     # Entering the swarm.
     Hello: Rule(Stage.LISTENING),
     GetSwarmState: Rule(Stage.JOINED),
+    GetReach: Rule(Stage.JOINED),
     FindRanges: Rule(Stage.JOINED),
     # Cells.
     Replicate: Rule(Stage.BEGUN, lambda message: message.sender),
@@ -106,6 +109,7 @@ RULES: dict[type[Message], Rule] = {
     LeaveStats: Rule(Stage.STAYING),
     GetStatus: Rule(Stage.BEGUN),
     Add: Rule(Stage.JOINED),
+    StreamSeeds: Rule(Stage.JOINED),
     Command: Rule(Stage.JOINED),
     Rekey: Rule(Stage.LISTENING),
 }

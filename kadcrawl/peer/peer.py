@@ -14,7 +14,7 @@ command.
 """
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack
 
 from kadcrawl.crawl.build import CrawlComponents
@@ -43,7 +43,8 @@ from kadcrawl.peer.shutdown import drain, leave
 from kadcrawl.peer.status import row_of, state_of
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.commands import Commands, change_key
-from kadcrawl.peer.swarm.seeds import add_seeds
+from kadcrawl.peer.swarm.seed_streams import SeedStreams
+from kadcrawl.peer.swarm.seeds import add_seeds, each, stream_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.peer.swarm.wave_answers import WaveAnswers
 from kadcrawl.peer.tasks import background_tasks
@@ -131,6 +132,16 @@ class Peer(PeerBase):
         seeds = [seed(url) for url in urls]  # Before anything begins.
         await self.begin()
         await add_seeds(self.runtime, seeds)
+
+    async def add_seeds(self, urls: AsyncIterable[str] | Iterable[str]) -> int:
+        """Add seeds of any number, and return how many. The peer reads no faster than their owners journal them.
+
+        The first 1,000 are in the job, and the others at their owners only. With a scope that depends on the seeds, the
+        peer fetches nothing while it reads the first seeds of a crawl. Raises ConfigError for text that is no http(s)
+        URL, and for a job that takes no more seeds.
+        """
+        await self.begin()
+        return await stream_seeds(self.runtime, (seed(url) async for url in each(urls)))
 
     def pages(self) -> AsyncIterator[Page]:
         """Yield each page this peer fetches from now on, until the swarm is quiescent.
@@ -300,6 +311,7 @@ class Peer(PeerBase):
             self._wave_answers,
             runtime.departed,
             Commands(runtime, self._state_gossip, self.leave_soon),
+            SeedStreams(runtime),
         ):
             self._handlers.add(part.handlers())
         await self._find_host()

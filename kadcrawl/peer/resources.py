@@ -26,6 +26,9 @@ from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 
+SEED_SLOTS = 2
+"""Batches of seeds on their way at a time. A thousand seeds may open as many cells, each with a sync of its own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
@@ -50,6 +53,8 @@ class Resources:
     """None in a swarm without a key."""
     peer_score: PeerScore
     client: LinkClient
+    seed_slots: asyncio.Semaphore
+    """Held while up to `BATCH_MAX` seeds are on their way to their owners."""
 
     @property
     def credentials(self) -> Credentials | None:
@@ -97,4 +102,5 @@ async def open_resources(config: Config, environment: Environment, random: Rando
         key_rotation=rotation,
         peer_score=peer_score,
         client=client,
+        seed_slots=asyncio.Semaphore(SEED_SLOTS),
     )

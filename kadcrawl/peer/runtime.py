@@ -10,7 +10,7 @@ also be `leaving`.
 Tests: tests/peer/test_peer.py, tests/peer/test_coming_and_going.py, tests/peer/swarm/test_state_gossip.py
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -19,6 +19,7 @@ from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.reach.relay_host import RelayHost
 from kadcrawl.crawl.recrawl.expiry import Expiring
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
+from kadcrawl.crawl.scope.journaled_reach import JournaledReach
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.leaf_host import LeafHost
@@ -30,7 +31,7 @@ from kadcrawl.peer.membership.departed import DepartedPeers
 from kadcrawl.peer.membership.key_refusals import KeyMismatchMonitor
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.resources import Resources
-from kadcrawl.peer.swarm.swarm_state import SwarmState, fingerprint_of_seeds
+from kadcrawl.peer.swarm.swarm_state import SwarmState, fingerprint_of_seeds, nameable
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.job import Job
 from kadcrawl.urls import is_canonical
@@ -78,15 +79,17 @@ class Runtime:
         self.state_fingerprint = 0
         """The fingerprint of `swarm_state` and the job's seeds, or 0 while the job is not known."""
         self.seeds_fingerprint = 0
-        """The fingerprint of the job's seeds, or 0 while the job is not known."""
-        self._fingerprinted: Sequence[str] | None = None
-        """The seeds that `seeds_fingerprint` belongs to."""
+        """The fingerprint of all seeds, as far as known here, or 0 while the job is not known."""
+        self._named: tuple[Sequence[str] | None, int] = None, 0
+        """The seeds that the job named at the last look, and their fingerprint."""
         self._parts: BuiltParts | None = None
         self._job: Job | None = None
         self._joining = False
         self._leaving = False
         self._seeding = 0
         """Calls that add a person's seeds and have not returned."""
+        self._open_streams: Callable[[], int] = lambda: 0
+        """Returns the number of streams of seeds that come in here and have not ended."""
 
     # --- stages ----------------------------------------------------------------------------------------------------
 
@@ -119,6 +122,7 @@ class Runtime:
         """Take the parts that were built for this job, and follow the swarm state."""
         assert self._parts is None, "a peer begins once"
         self._job, self._parts = job, parts
+        self._reach = JournaledReach(parts.components.scope, self.resources.store.reach)
         self.resources.activity.armed = bool(job.seeds)
         self.follow()
 
@@ -204,6 +208,7 @@ class Runtime:
     def unacknowledged(self) -> int:
         """Links, seeds and records on their way to other peers, and pages of loans to be reported."""
         under_way = self.components.forwarder.unacknowledged + self._seeding + self.cells.unacknowledged
+        under_way += self._open_streams()
         if self.job.recrawl_after_s is not None:
             under_way += self.cells.unsettled  # Only a peer that crawls a cell knows when its pages are due.
         return under_way + self.balancing.loans.borrower.unreported
@@ -214,6 +219,20 @@ class Runtime:
         comes_again = self.parts.recrawling or self.parts.expiring
         due_s = comes_again.due_s if comes_again is not None else None
         return None if due_s is None else min(due_s, LONG_S_MAX)
+
+    @property
+    def named_fingerprint(self) -> int:
+        """The fingerprint of the seeds that the job names."""
+        return self._named[1]
+
+    def count_streams(self, open_streams: Callable[[], int]) -> None:
+        """Count streams of seeds as `unacknowledged`, by a function that returns their number."""
+        self._open_streams = open_streams
+
+    @property
+    def seedings(self) -> int:
+        """Calls that add a person's seeds and have not returned."""
+        return self._seeding
 
     @contextmanager
     def seeding(self) -> Iterator[None]:
@@ -229,18 +248,33 @@ class Runtime:
     def add_seeds(self, urls: Iterable[str]) -> None:
         """Widen the scope by these seeds and journal the job. URLs that are not canonical are ignored.
 
-        Raises ConfigError when the job would have too many seeds.
+        The job names as many as it has room for. The others widen the scope by their reach.
         """
         known = {*self.job.seeds}
         fresh = [url for url in dict.fromkeys(urls) if url not in known and is_canonical(url)]
-        seeds = (*self.job.seeds, *fresh)
-        if fresh:
+        named = nameable(self.job, fresh)
+        seeds = (*self.job.seeds, *named)
+        if named:
             self._job = replace(self.job, seeds=seeds)
-            self.components.scope.add_seeds(fresh)
+            self.components.scope.add_seeds(named)
             self.resources.jobs.keep(self.job)
             self.follow()
+        if len(named) < len(fresh):
+            self.add_reach_of(fresh)
         if seeds:
             self.resources.activity.armed = True
+            self.resources.activity.move()
+
+    def add_reach_of(self, urls: Iterable[str]) -> list[bytes]:
+        """Widen the scope by the reach of these canonical URLs, and return the new segments."""
+        segments = self.components.scope.segments_of(urls)
+        self.add_reach(segments)
+        return segments
+
+    def add_reach(self, segments: Iterable[bytes]) -> None:
+        """Widen the scope by these segments of reach, and journal them. Malformed segments are ignored."""
+        if self._reach.add(segments):
+            self.follow()
             self.resources.activity.move()
 
     def adopt(self, stamp: int, *, paused: bool) -> None:
@@ -260,9 +294,9 @@ class Runtime:
     def follow(self) -> None:
         """Act on the swarm state, journal it, and tell its fingerprint with each heartbeat."""
         job, state, store = self.job, self.swarm_state, self.resources.store
-        if self._fingerprinted is not job.seeds:
-            self._fingerprinted = job.seeds
-            self.seeds_fingerprint = fingerprint_of_seeds(job.seeds)
+        if self._named[0] is not job.seeds:
+            self._named = job.seeds, fingerprint_of_seeds(job.seeds)
+        self.seeds_fingerprint = (self._named[1] ^ self.components.scope.reach.digest) or 1
         store.meta.set("paused", b"1" if state.paused else b"0")
         store.meta.set("stamp", str(state.stamp).encode())
         self.state_fingerprint = state.fingerprint(self.seeds_fingerprint)

@@ -23,7 +23,7 @@ from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.store.line_log import LineLog
-from kadcrawl.store.schema import BACK_OFF, RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION, TRAIL
+from kadcrawl.store.schema import BACK_OFF, RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION, SEED_REACH, TRAIL
 from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.min_interval import MinInterval
 
@@ -281,6 +281,7 @@ class Journal:
             db.execute(f"ALTER TABLE frontier ADD COLUMN {TRAIL}")
         db.execute(RECORD_OUTBOX)
         db.executescript(BACK_OFF)
+        db.execute(SEED_REACH)
         db.execute("BEGIN")
 
 

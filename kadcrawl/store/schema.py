@@ -61,6 +61,9 @@ CREATE TABLE outbox(place INTEGER PRIMARY KEY, line BLOB NOT NULL);
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 
+SEED_REACH = "CREATE TABLE IF NOT EXISTS seed_reach(id BLOB PRIMARY KEY, fingerprints BLOB NOT NULL)"
+"""The statement that makes the table of segments (reach_table.py), for older directories too."""
+
 RECORD_OUTBOX = "CREATE TABLE IF NOT EXISTS record_outbox(place INTEGER PRIMARY KEY, line BLOB NOT NULL)"
 """The statement that makes the outbox of records.jsonl.
 

@@ -1,10 +1,10 @@
 """The records of the cells that a peer holds: its own cells, and cells that it backs up for other peers.
 
 `Store` owns the history (the state of every key ever accepted or learned of) and the frontier (the text of the PENDING
-keys). Other facts are in tables beside it: `store.sites`, `store.visits`, `store.meta`. `store.scan` reads the records
-of a cell. The store does not know which cells may be crawled here. It keeps a digest of every cell in memory
-(cell_digest_table.py). Writes become durable through `store.journal` (journal.py). Other rooms call the store on the
-loop's thread. It reads only single rows and bounded windows, however much is stored.
+keys). Other facts are in tables beside it: `store.sites`, `store.visits`, `store.reach`, `store.meta`. `store.scan`
+reads the records of a cell. The store does not know which cells may be crawled here. It keeps a digest of every cell
+in memory (cell_digest_table.py). Writes become durable through `store.journal` (journal.py). Other rooms call the store
+on the loop's thread. It reads only single rows and bounded windows, however much is stored.
 
 The state of a record only grows, whichever peer reports it: unknown, pending, done, and perhaps pending again in the
 next round (schema.py). Only `forget_cell` and `forget` remove records. A store that began with a period keeps only a
@@ -27,6 +27,7 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.frontier_table import BEYOND_SITE, FrontierTable
 from kadcrawl.store.journal import Journal, sync_files
 from kadcrawl.store.meta_table import MetaTable, SavedTime
+from kadcrawl.store.reach_table import ReachTable
 from kadcrawl.store.schema import DONE, PENDING, STATE_MAX, finished, is_pending
 from kadcrawl.store.site_key_counts import SiteKeyCounts
 from kadcrawl.store.site_table import SiteTable
@@ -50,6 +51,7 @@ class Store:
         self.events = StoreEvents()
         self.meta = MetaTable(self.journal)
         self.saved_time = SavedTime(self.journal, self.meta)
+        self.reach = ReachTable(self.journal, self.meta)
         self.sites = SiteTable(self.journal, self.events)
         self.visits = VisitTable(self.journal)
         self.expiring_filters: ExpiringFilters | None = None

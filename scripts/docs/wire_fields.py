@@ -132,6 +132,11 @@ FIELDS = {
     "Status.answer": "The rows of all peers and the remaining work.",
     "Status.ended": "True if the swarm is done.",
     "Rekey.key": "The new key.",
-    "GotSwarmState.seeds": "Seeds of the job.",
+    "NewReach.segment": "Sorted fingerprints of the hosts, domains or directories of further seeds.",
+    "GetReach.ids": "The IDs of the segments.",
+    "GotReach.segments": "The segments.",
+    "StreamSeeds.urls": "The seeds.",
+    "StreamSeeds.is_last": "True if the stream ends with this message.",
+    "SeedsStreamed.lines": "Lines of the input before that place.",
 }
 """Texts by field, or by `Message.field` where the meaning differs in a message."""

@@ -51,6 +51,7 @@ from kadcrawl.link.wire.messages import (
     FindRanges,
     GetEpochFilters,
     GetLoad,
+    GetReach,
     GetStatus,
     GetSwarmState,
     GotEpochFilters,
@@ -64,6 +65,7 @@ from kadcrawl.link.wire.messages import (
     Link,
     LoanReport,
     Message,
+    NewReach,
     NewSeeds,
     Offer,
     Order,
@@ -80,6 +82,7 @@ from kadcrawl.link.wire.messages import (
     RobotsRecord,
     SiteRecord,
     Status,
+    StreamSeeds,
     Survey,
     SwarmStatus,
     TakeOver,
@@ -91,6 +94,7 @@ from kadcrawl.link.wire.messages import (
     WorkRequest,
 )
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.link.wire.seed_messages import SEGMENTS_ASKED_MAX, STREAM_URLS_MAX
 from kadcrawl.overlay.waves.quiescence import add_up
 from kadcrawl.overlay.waves.wave import ROWS_BYTES_MAX
 from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync
@@ -205,6 +209,11 @@ def lies(me: Contact) -> Iterator[Message]:
     yield Wave(160, 1.0, Grant({me.id: 0}, False))
     yield Wave(160, 1.0, NewSeeds(URLS))
     yield Wave(160, 1.0, NewSeeds([f"http://s{number}.example/{'x' * 8000}" for number in range(200)]))
+    for segment in (bytes(8), bytes(16), bytes(9), bytes(range(255, -1, -1)), bytes(range(256))):
+        yield Wave(160, 1.0, NewReach(segment))
+    yield GetReach([bytes(16)] * SEGMENTS_ASKED_MAX)
+    yield StreamSeeds(bytes(16), URLS, False, bytes(32), COUNT_MAX, COUNT_MAX)
+    yield StreamSeeds(bytes(16), ["x"] * STREAM_URLS_MAX, True)
     yield Add(URLS)
     yield Add(["x"] * BATCH_MAX)
     yield GetStatus()

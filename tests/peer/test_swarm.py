@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kadcrawl import Config, ConfigError, Peer, RemoteError, StartError
+from kadcrawl import Config, Peer, RemoteError, StartError
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
@@ -468,14 +468,14 @@ async def test_nobody_says_the_end_while_a_copy_of_a_url_is_pending(
         assert dict(site.fetched) == {site.url("/"): 1}
 
 
-async def test_many_seeds_reach_all_peers_and_too_many_are_refused_at_once(make_peer: MakePeer) -> None:
+async def test_many_seeds_reach_all_peers_and_more_than_a_job_names_are_taken(make_peer: MakePeer) -> None:
     first, second = await swarm(make_peer, "ab")
     await ask(first, Command("pause"), Ok)
     await first.crawl([f"http://127.0.0.2/{n}" for n in range(1200)])
     assert len(second.job.seeds) == 1200
-    with pytest.raises(ConfigError, match="at most"):
-        await first.crawl([f"http://127.0.0.2/more{n}" for n in range(10_000)])
-    assert (len(first.job.seeds), len(second.job.seeds)) == (1200, 1200)
+    await first.crawl([f"http://127.0.0.2/more{n}" for n in range(10_000)])
+    assert (len(first.job.seeds), len(second.job.seeds)) == (10_000, 10_000)
+    assert [11_200, 11_200] == [first.store.pending, second.store.pending], "the owner and its backup have all"
 
 
 async def test_another_version_is_told_so(make_peer: MakePeer) -> None:

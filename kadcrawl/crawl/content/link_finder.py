@@ -255,7 +255,9 @@ class LinkFinder:
     ) -> str | None:
         """Return the one other URL the page names as canonical, if the job honors that and it can be fetched."""
         scope = self._scope
-        if not scope.honors_canonical or extracted.nofollow_page or entry.hops or scope.is_seed(entry.url):
+        if not scope.honors_canonical or extracted.nofollow_page or entry.hops:
+            return None
+        if scope.is_seed(entry.url, entry.depth, entry.hops):
             return None
         names = named_by_header(result.header(b"link") or "", entry.url)
         named = [name for name in {*names, extracted.canonical} if name is not None]

@@ -107,10 +107,15 @@ class Intake:
         if not is_canonical(link.url):
             self.rejected += 1
             return
-        if not self._scope.is_seed(link.url) and not self._scope.allows(link.url, link.depth):
+        if not self._scope.is_seed(link.url) and not self._is_taken(link):
             self.rejected += 1
             return
         self.accept(link, location, now)
+
+    def _is_taken(self, link: Link) -> bool:
+        """Return whether a link of another peer is to be crawled, or is a seed near a seed that the job excludes."""
+        reason = self._scope.why_not(link.url, link.depth, link.hops)
+        return reason is None or (reason in ("exclude", "site_off") and link.depth == link.hops == 0)
 
     def merge_pending(
         self, link: Link, location: UrlLocation, now: float, tries: int, due: float, *, even_seen: bool = False

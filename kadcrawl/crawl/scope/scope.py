@@ -3,10 +3,12 @@
 A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there are
 any, is not too deep or too long, and is not built like the URL of a trap (traps.py). A seed is always near itself,
 included, and no trap, as somebody asked for it. ``exclude`` binds even seeds, and so does a rule that turns a site off.
-Nearness compares sites, so http and https are near to each other. So are example.org and www.example.org, as most
-sites redirect one of them to the other. Where sitemaps are followed, a URL named like a sitemap need be neither below
-the path of a seed nor included, as a sitemap is no page but lists pages. The site of the proxies' health-check page is
-never in scope, as that page is asked beside all clocks. The reasons are words of the page log.
+The job names the first seeds. The others are the URLs that no link led to, and the scope knows their reach
+(seed_reach.py). Nearness compares sites, so http and https are near to each other. So are example.org and
+www.example.org, as most sites redirect one of them to the other. Where sitemaps are followed, a URL named like a
+sitemap need be neither below the path of a seed nor included, as a sitemap is no page but lists pages. The site of the
+proxies' health-check page is never in scope, as that page is asked beside all clocks. The reasons are words of the page
+log.
 """
 
 import re
@@ -14,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Set
 from typing import Literal
 
+from kadcrawl.crawl.scope.seed_reach import SeedReach, near_name
 from kadcrawl.crawl.scope.sitemap_urls import named_like_one
 from kadcrawl.crawl.scope.traps import Trap, Traps
 from kadcrawl.settings.job import Job
@@ -47,6 +50,8 @@ class Scope:
         self._exclude = tuple(map(re.compile, job.exclude))
         self.scope_is_final = scope_is_final or (lambda: True)
         """Returns False while seeds may be on their way here, which may bring a URL into scope."""
+        self.reach = SeedReach(job.scope)
+        """The reach of seeds that the job does not name."""
         self._seeds: set[str] = set()
         self._sites: set[str] = set()
         self._directories: dict[str, set[str]] = defaultdict(set)
@@ -56,21 +61,24 @@ class Scope:
         """Extend the scope to the URLs near these canonical URLs."""
         for url in urls:
             self._seeds.add(url)
-            site = site_of(url, "domain") if self.kind == "domain" else host_without_www(url)
+            site = near_name(url, self.kind)
             self._sites.add(site)
             self._directories[site].add(_directory(url))
 
-    def allows(self, url: str, depth: int) -> bool:
+    def allows(self, url: str, depth: int, hops: int | None = None) -> bool:
         """Say whether a canonical URL, found `depth` links from a seed, is to be crawled."""
-        return self.why_not(url, depth) is None
+        return self.why_not(url, depth, hops) is None
 
-    def why_not(self, url: str, depth: int) -> Reason | None:
-        """Return the first reason against crawling a canonical URL found `depth` links from a seed, or None."""
+    def why_not(self, url: str, depth: int, hops: int | None = None) -> Reason | None:
+        """Return the first reason against crawling a canonical URL found `depth` links from a seed, or None.
+
+        A record of the history has `hops` as well. At depth 0 and without hops it is of a seed.
+        """
         if len(url) > self.url_chars_max:
             return "length"
         if self.max_depth is not None and depth > self.max_depth:
             return "depth"
-        if not self._near(url):
+        if not self.is_near(url):
             return "scope"
         if self.site_settings.is_off(url):
             return "site_off"
@@ -78,15 +86,19 @@ class Scope:
             return "exclude"
         if self._health_check_site is not None and site_of(url, self._site_kind) == self._health_check_site:
             return "proxy_judge"
-        if url in self._seeds:
+        if self.is_seed(url, depth, hops):
             return None
         if self._include and self.included_by(url) is None and not self.is_sitemap(url):
             return "include"
         return self._traps.why_not(url)
 
-    def is_seed(self, url: str) -> bool:
-        """Say whether this canonical URL is a seed."""
-        return url in self._seeds
+    def is_seed(self, url: str, depth: int = 1, hops: int | None = None) -> bool:
+        """Say whether this canonical URL is a seed: the job names it, or no link led to it."""
+        return (depth == 0 and hops == 0) or url in self._seeds
+
+    def segments_of(self, urls: Iterable[str]) -> list[bytes]:
+        """Return the segments of reach that bring these canonical URLs into scope, if they are not."""
+        return self.reach.segments_of(url for url in urls if not self.is_near(url))
 
     def is_sitemap(self, url: str) -> bool:
         """Return whether this canonical URL is named like a sitemap, or by a rule, and its site's are followed."""
@@ -101,18 +113,17 @@ class Scope:
         """Return the first ``include`` that matches a canonical URL, or None."""
         return _first(self._include, url)
 
-    def _near(self, url: str) -> bool:
+    def is_near(self, url: str) -> bool:
+        """Return whether a canonical URL lies near a seed."""
         if self.kind == "any":
             return True
         if self.kind == "prefix":
-            directories = self._directories.get(host_without_www(url))
-            return directories is not None and (_is_below(path_of(url), directories) or self.is_sitemap(url))
-        return (site_of(url, "domain") if self.kind == "domain" else host_without_www(url)) in self._sites
-
-
-def host_without_www(url: str) -> str:
-    """Return the host of a canonical URL with its port, as the scope compares it: without a ``www.`` before it."""
-    return site_of(url, "host").removeprefix("www.")
+            directories = self._directories.get(near_name(url, self.kind))
+            if directories is not None and (_is_below(path_of(url), directories) or self.is_sitemap(url)):
+                return True
+        elif near_name(url, self.kind) in self._sites:
+            return True
+        return self.reach.covers(url, is_sitemap=self.kind == "prefix" and self.is_sitemap(url))
 
 
 def _first(patterns: Iterable[re.Pattern[str]], url: str) -> str | None:

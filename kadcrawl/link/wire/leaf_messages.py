@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, Count, IdBytes, Message, PeerCounters
+from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, Count, Fingerprint, IdBytes, Message, PeerCounters
 from kadcrawl.link.wire.loan_messages import Lend
 from kadcrawl.link.wire.peer_state import PeerState
 
@@ -48,8 +48,8 @@ class WorkGrant(Message, frozen=True):
     lender: Contact
     loans: Annotated[list[Lend], Meta(max_length=GRANT_LOANS_MAX)]
     activity: SwarmActivity
-    seeds: Count
-    """Seeds of the job by now. The job itself comes in Welcome."""
+    seeds_fingerprint: Fingerprint
+    """The fingerprint of all seeds known there. The job itself comes in Welcome, and the reach in GotSwarmState."""
     others: Annotated[list[Contact], Meta(max_length=CONTACTS_MAX)]
     """Further peers to request work from."""
 

@@ -3,7 +3,8 @@
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before any field is read. This module re-exports the messages of the other files: `basics` (limits and common
 types), `cell_messages`, `loan_messages`, `leaf_messages`, `joining_messages` (a newcomer's ID), `leave_messages`
-(departed peers), `offer_messages` (links), `relay_messages` (requests for other peers) and `swarm_state_messages`.
+(departed peers), `offer_messages` (links), `relay_messages` (requests for other peers), `seed_messages` and
+`swarm_state_messages`.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
 (`datagram_messages`). All other messages travel by TCP.
@@ -146,6 +147,15 @@ from kadcrawl.link.wire.peer_row import (
     RefusingSite as RefusingSite,
 )
 from kadcrawl.link.wire.relay_messages import RelayReply, RelayRequest
+from kadcrawl.link.wire.seed_messages import (
+    Add as Add,
+    GetReach as GetReach,
+    GotReach as GotReach,
+    NewReach as NewReach,
+    NewSeeds as NewSeeds,
+    SeedsStreamed as SeedsStreamed,
+    StreamSeeds as StreamSeeds,
+)
 from kadcrawl.link.wire.swarm_state_messages import GetSwarmState as GetSwarmState, GotSwarmState as GotSwarmState
 from kadcrawl.members.swarm_key import KEY_BYTES
 from kadcrawl.settings.job import Job
@@ -217,14 +227,6 @@ class Order(Message, frozen=True):
     """
 
 
-class NewSeeds(Message, frozen=True):
-    """Further seeds by wave: they widen the scope. The sender offers them to their owners as well. A repeat changes
-    nothing.
-    """
-
-    urls: Annotated[list[Url], Meta(max_length=BATCH_MAX)]
-
-
 class Grant(Message, frozen=True):
     """Shares of the budget --max-pages by wave: the total fetches that each listed peer is granted
     (crawl/page_budget.py).
@@ -236,7 +238,7 @@ class Grant(Message, frozen=True):
     spent: bool
 
 
-Question = Survey | Census | Order | NewSeeds | Grant
+Question = Survey | Census | Order | NewSeeds | NewReach | Grant
 
 
 class Wave(Message, frozen=True):
@@ -291,12 +293,6 @@ class Status(Message, frozen=True):
     paused: bool
 
 
-class Add(Message, frozen=True):
-    """A command adds seeds. Answered by Ok once their owners have them. A repeat changes nothing."""
-
-    urls: Annotated[list[Url], Meta(max_length=BATCH_MAX)]
-
-
 class Command(Message, frozen=True):
     """A person's command: pause, resume or stop the swarm, or leave, by which only the asked peer goes.
 
@@ -326,6 +322,7 @@ Request = (
     | DatedOffer
     | Hello
     | GetSwarmState
+    | GetReach
     | FindRanges
     | Wave
     | Replicate
@@ -348,6 +345,7 @@ Request = (
     | LeaveStats
     | GetStatus
     | Add
+    | StreamSeeds
     | Command
     | Rekey
 )
@@ -356,6 +354,8 @@ Reply = (
     | Refused
     | Welcome
     | GotSwarmState
+    | GotReach
+    | SeedsStreamed
     | Ranges
     | Answer
     | Replicated

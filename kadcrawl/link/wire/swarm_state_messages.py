@@ -7,7 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kadcrawl.link.wire.basics import Count, Message, Url
+from kadcrawl.link.wire.basics import Count, Fingerprint, Message, Url
+from kadcrawl.link.wire.seed_messages import SegmentIds
 from kadcrawl.settings.job import SEEDS_MAX
 
 
@@ -17,6 +18,9 @@ class GetSwarmState(Message, frozen=True):
     Answered by GotSwarmState. A repeat is answered again.
     """
 
+    known_seeds: Fingerprint = 0
+    """The fingerprint of the seeds that the asker's job names. The answer leaves out equal seeds."""
+
 
 class GotSwarmState(Message, frozen=True):
     """The answer to GetSwarmState: the sender's swarm state (peer/swarm/swarm_state.py)."""
@@ -25,3 +29,6 @@ class GotSwarmState(Message, frozen=True):
     """Stamp of the last order to pause or to resume: milliseconds since 1970, or 0 without any order."""
     paused: bool
     seeds: Annotated[list[Url], Meta(max_length=SEEDS_MAX)]
+    """The seeds that the job names, or none if the asker knows them."""
+    reach: SegmentIds = b""
+    """The IDs of all segments of reach of streamed seeds."""

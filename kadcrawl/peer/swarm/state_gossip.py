@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Literal
 
-from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import Address
 from kadcrawl.link.server import Handler
-from kadcrawl.link.wire.messages import Contact, GetSwarmState, GotSwarmState, Message, Order
+from kadcrawl.link.wire.messages import Contact, GetReach, GetSwarmState, GotReach, GotSwarmState, Message, Order
 from kadcrawl.peer.runtime import Runtime
+from kadcrawl.peer.swarm.reach_sync import fetch_segments
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class StateGossip:
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handler of each message type."""
-        return {GetSwarmState: self._answer}
+        return {GetSwarmState: self._answer, GetReach: self._reach}
 
     def adopt(self, stamp: int, *, paused: bool) -> None:
         """Take the state of the swarm to enter, which may be about to change."""
@@ -129,25 +130,31 @@ class StateGossip:
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
-    async def _answer(self, _: GetSwarmState) -> GotSwarmState:
-        state = self._runtime.swarm_state
-        return GotSwarmState(state.stamp, state.paused, list(self._runtime.job.seeds))
+    async def _answer(self, asked: GetSwarmState) -> GotSwarmState:
+        runtime, state = self._runtime, self._runtime.swarm_state
+        seeds = [] if asked.known_seeds == runtime.named_fingerprint else list(runtime.job.seeds)
+        return GotSwarmState(state.stamp, state.paused, seeds, runtime.components.scope.reach.ids)
+
+    async def _reach(self, asked: GetReach) -> GotReach:
+        return GotReach(self._runtime.resources.store.reach.get(asked.ids))
 
     async def _ask(self, contact: Contact) -> bool:
         """Ask one peer and merge its state, and return whether it answered."""
-        runtime = self._runtime
+        runtime, client = self._runtime, self._runtime.resources.client
+        reach = runtime.components.scope.reach
         try:
-            got = await runtime.resources.client.ask(contact, GetSwarmState(), GotSwarmState, STATE_DEADLINE_S)
+            question = GetSwarmState(runtime.named_fingerprint)
+            got = await client.ask(contact, question, GotSwarmState, STATE_DEADLINE_S)
+            runtime.hear(got.stamp, paused=got.paused)
+            if not {*got.seeds} <= {*runtime.job.seeds}:
+                runtime.add_seeds(got.seeds)
+            async for segments in fetch_segments(client, contact, reach.lacking(got.reach)):
+                runtime.add_reach(segments)
         except RemoteError as error:
             log.info("state.sync_failed with=%s why=%s", contact, error)
             return False
-        runtime.hear(got.stamp, paused=got.paused)
-        if not {*got.seeds} <= {*runtime.job.seeds}:
-            try:
-                runtime.add_seeds(got.seeds)
-            except ConfigError as error:
-                log.warning("state.sync_failed with=%s why=%s", contact, error)
-        log.info("state.synced of=%s %r seeds=%d", contact, runtime.swarm_state, len(runtime.job.seeds))
+        seeds = len(runtime.job.seeds)
+        log.info("state.synced of=%s %r seeds=%d reach=%d", contact, runtime.swarm_state, seeds, len(reach))
         return True
 
     def _note(self, asked: bytes, state_fingerprint: int) -> None:

@@ -12,11 +12,12 @@ same stamp, the one that pauses counts.
 This module only decides.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Literal
 
 from kadcrawl.link.wire.messages import COUNT_MAX, Order
+from kadcrawl.settings.job import SEEDS_CHARS_MAX, SEEDS_MAX, Job
 
 AHEAD_MAX_S = 366 * 86_400.0
 """The furthest a stamp counts ahead of this peer's clock, in seconds. So nobody can use up all stamps, and a machine
@@ -59,6 +60,17 @@ def fingerprint_of_seeds(seeds: Iterable[str]) -> int:
     for url in seeds:
         fingerprint ^= _hash(url)
     return fingerprint or 1
+
+
+def nameable(job: Job, urls: Sequence[str], named_max: int = SEEDS_MAX) -> Sequence[str]:
+    """Return the first of these URLs that the job has room for, with `named_max` seeds at most."""
+    room = named_max - len(job.seeds)
+    chars = SEEDS_CHARS_MAX - sum(map(len, job.seeds))
+    for count, url in enumerate(urls):
+        chars -= len(url)
+        if count >= room or chars < 0:
+            return urls[:count]
+    return urls
 
 
 def _milliseconds(now: float) -> int:

@@ -11,7 +11,19 @@ from collections.abc import Callable, Mapping
 import msgpack
 
 from kadcrawl.link.server import Handler
-from kadcrawl.link.wire.messages import Answer, Census, Grant, Message, NewSeeds, Order, PeerRow, Question, Tally, Wave
+from kadcrawl.link.wire.messages import (
+    Answer,
+    Census,
+    Grant,
+    Message,
+    NewReach,
+    NewSeeds,
+    Order,
+    PeerRow,
+    Question,
+    Tally,
+    Wave,
+)
 from kadcrawl.overlay.waves.quiescence import own_view
 from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.runtime import Runtime
@@ -42,6 +54,8 @@ class WaveAnswers:
                 self.obey(question)
             case NewSeeds():
                 runtime.add_seeds(question.urls)
+            case NewReach():
+                runtime.add_reach([question.segment])
             case Grant():
                 budget = runtime.components.budget
                 budget.learn(question.totals, runtime.contact.id, question.spent)

@@ -116,7 +116,7 @@ def test_an_offer_stands_every_check_or_is_rejected(
 def test_an_excluded_seed_is_accepted_and_widens_the_scope_by_itself_only(intake_world: IntakeWorld) -> None:
     intake_world.intake._scope = scope = Scope(Job(seeds=(SEED, OUTSIDE), exclude=("x",)))
     intake_world.offer(OUTSIDE, 0)
-    intake_world.offer(INSIDE, 0)
+    intake_world.offer(INSIDE, 1)
     assert (PENDING, None) == (intake_world.state(OUTSIDE), intake_world.state(INSIDE))
     intake_world.offer("http://c.test/", 0)
     assert not scope.is_seed("http://c.test/")
