@@ -32,6 +32,7 @@ TOPICS = {
     "messages": "Waves and commands",
     "peer_row": "Rows of the status",
     "swarm_state_messages": "State of the swarm",
+    "seed_messages": "Seeds",
     "offer_messages": "Links",
     "cell_messages": "Cells",
     "loan_messages": "Loans",

@@ -23,6 +23,8 @@ NOT_JUDGED: Final = {"CHANGELOG.md"}
 
 _END: Final = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)(?<!\bvs)[.!?][\"')\]]*(?=\s|$)|:(?=\s|$)")
 _WORD: Final = re.compile(r"\S*\w\S*")
+_DIRECTIVE: Final = "::: "
+"""The beginning of a directive of the API reference, whose lists of names are no sentences."""
 _PRONOUN: Final = re.compile(r"\b(?:whom|whoever|whomever|of which)\b", re.I)
 _IMAGE_OR_LINK: Final = {"image", "html_inline"}
 
@@ -72,7 +74,8 @@ def _paragraphs(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
     in_table = False
     for before, token in zip((None, *tokens), tokens, strict=False):
         in_table = (in_table or token.type == "table_open") and token.type != "table_close"
-        if token.type == "inline" and before is not None and before.type == "paragraph_open" and not in_table:
+        in_paragraph = before is not None and before.type == "paragraph_open" and not in_table
+        if token.type == "inline" and in_paragraph and not token.content.startswith(_DIRECTIVE):
             yield (token.map or [0])[0] + 1, _plain(token.children or [])
 
 
