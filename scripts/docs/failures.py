@@ -10,7 +10,12 @@ FAILURES = {
     "address_refused": "The host is at an address that is neither public nor allowed by --allow-network.",
     "dns": "The name of the host could not be looked up.",
     "connect": "The connection was refused, could not be routed, or was not made in time.",
-    "tls": "The TLS handshake failed, for example by an expired certificate.",
+    "tls": "The TLS handshake failed, or the certificate is refused for another reason than the next four.",
+    "tls_expired": "The certificate of the host has expired, or is not valid yet, by the clock of this machine.",
+    "tls_self_signed": "The certificate of the host is signed by itself.",
+    "tls_name": "The certificate is for other hosts.",
+    "tls_unknown_ca": "No authority that this machine trusts has signed the certificate. The server may send too few "
+    "certificates: browsers then fetch the missing ones, and kadcrawl does not.",
     "disconnected": "The connection was closed or reset before the head of the response was complete.",
     "protocol": "The response is not HTTP, or broken HTTP.",
     "headers_too_large": "The headers of the response are above header_bytes_max, or too many.",

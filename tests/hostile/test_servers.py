@@ -21,7 +21,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl.crawl.fetch.fetcher import HEADERS_MAX
 from kadcrawl.crawl.fetch.metered_connection import FRAMING_MAX
-from kadcrawl.crawl.fetch.result import FetchError, FetchResult
+from kadcrawl.crawl.fetch.result import TLS_ERRORS, UNREACHED, FetchError, FetchResult
 from kadcrawl.crawl.output.warc import WarcWriter
 from tests.support.sites.hostile_site import Drip, Endless, HostileSite
 from tests.support.sites.proxies import certificate, serving_tls
@@ -124,28 +124,28 @@ ROWS: dict[str, tuple[list[Step], str | None, int | None]] = {
     "huger length": ([OK + b"Content-Length: " + b"9" * 30 + b"\r\n\r\nhello"], "protocol", None),
     "length of words": ([OK + b"Content-Length: 1e3\r\n\r\nhello"], "protocol", None),
     "two lengths": ([OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"], "protocol", None),
-    "list of lengths": ([OK + b"Content-Length: 5, 5\r\n\r\nhello"], "protocol", None),
+    "list of lengths": ([OK + b"Content-Length: 5, 5\r\n\r\nhello"], None, 200),
     "length and chunks": (
         [OK + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"], "protocol", None),
-    "more than the length": ([length(2) + b"hello, you"], "protocol", None),
+    "more than the length": ([length(2) + b"hello, you"], None, 200),
     "less than the length": ([length(20) + b"hello"], "truncated", 200),
     "less than the length, and waits": ([length(20) + b"hello", HANG], "idle", 200),
-    "body of a 204": ([b"HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\nhello"], "protocol", None),
+    "body of a 204": ([b"HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\nhello"], None, 204),
     "coding of the transfer": ([OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"], None, 200),
     "chunks without end": ([CHUNKED, Endless(b"1000\r\n" + b"x" * 4_096 + b"\r\n")], "body_too_large", 200),
     "chunks of a byte": ([CHUNKED, Endless((b"1;" + b"x" * 100 + b"\r\nx\r\n") * 900)], "protocol", 200),
     "chunks of nothing": ([CHUNKED, Endless(b"1;" + b"x" * 60_000 + b"\r\nx\r\n")], "protocol", 200),
     "chunk extension without end": ([CHUNKED + b"5;", FLOOD], "protocol", 200),
     "chunk size without end": ([CHUNKED, Endless(b"0" * 65_536)], "protocol", 200),
-    "negative chunk": ([CHUNKED + b"-5\r\nhello\r\n0\r\n\r\n"], "protocol", None),
-    "chunk with 0x": ([CHUNKED + b"0x5\r\nhello\r\n0\r\n\r\n"], "protocol", None),
-    "chunk with a line": ([CHUNKED + b"5_0\r\nhello\r\n0\r\n\r\n"], "protocol", None),
-    "chunk without size": ([CHUNKED + b"\r\nhello\r\n0\r\n\r\n"], "protocol", None),
-    "chunk too short": ([CHUNKED + b"3\r\nhello\r\n0\r\n\r\n"], "protocol", None),
+    "negative chunk": ([CHUNKED + b"-5\r\nhello\r\n0\r\n\r\n"], "protocol", 200),
+    "chunk with 0x": ([CHUNKED + b"0x5\r\nhello\r\n0\r\n\r\n"], "protocol", 200),
+    "chunk with a line": ([CHUNKED + b"5_0\r\nhello\r\n0\r\n\r\n"], "protocol", 200),
+    "chunk without size": ([CHUNKED + b"\r\nhello\r\n0\r\n\r\n"], "protocol", 200),
+    "chunk too short": ([CHUNKED + b"3\r\nhello\r\n0\r\n\r\n"], "protocol", 200),
     "huge chunk": ([CHUNKED + b"F" * 16 + b"\r\nhello"], "truncated", 200),
-    "huger chunk": ([CHUNKED + b"F" * 17 + b"\r\nhello"], "protocol", None),
-    "trailers without end": ([CHUNKED + b"0\r\n", Endless(b"A: b\r\n" * 1_000)], "headers_too_large", None),
-    "trailer without end": ([CHUNKED + b"0\r\nA: ", FLOOD], "headers_too_large", None),
+    "huger chunk": ([CHUNKED + b"F" * 17 + b"\r\nhello"], "protocol", 200),
+    "trailers without end": ([CHUNKED + b"0\r\n", Endless(b"A: b\r\n" * 1_000)], "protocol", 200),
+    "trailer without end": ([CHUNKED + b"0\r\nA: ", FLOOD], "protocol", 200),
     "body without end": ([OK + b"\r\n", FLOOD], "body_too_large", 200),
     "body byte by byte": ([OK + b"\r\n", DRIP], "too_slow", 200),
     "chunks now and then": ([CHUNKED, Drip(b"1\r\nx\r\n")], "too_slow", 200),
@@ -252,12 +252,14 @@ async def test_each_request_on_a_kept_connection_has_the_whole_count(hostile_sit
 
 
 CERTIFICATES = {
-    # which certificate the server has: (for whom, for how many days, whether a crawler trusts who signed it)
-    "self-signed": ("127.0.0.1", 1, False),
-    "expired": ("127.0.0.1", -1, True),
-    "of another host": ("other.example", 1, True),
-    "of all hosts": ("*", 1, True),
-    "right": ("127.0.0.1", 1, True),
+    # The certificate of the server: (for whom, for how many days, whether a crawler trusts it, issuer, failure).
+    "self-signed": ("127.0.0.1", 1, False, None, FetchError.TLS_SELF_SIGNED),
+    "of an unknown authority": ("127.0.0.1", 1, False, "Private CA", FetchError.TLS_UNKNOWN_CA),
+    "expired": ("127.0.0.1", -1, True, None, FetchError.TLS_EXPIRED),
+    "of another host": ("other.example", 1, True, None, FetchError.TLS_NAME),
+    "of another address": ("127.0.0.9", 1, True, None, FetchError.TLS_NAME),
+    "of all hosts": ("*", 1, True, None, FetchError.TLS_NAME),
+    "right": ("127.0.0.1", 1, True, None, None),
 }
 
 
@@ -265,8 +267,8 @@ CERTIFICATES = {
 async def test_a_site_that_is_not_who_it_says_is_sent_no_request(
     row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, days, is_trusted = CERTIFICATES[row]
-    path = certificate(tmp_path, name, days=days)
+    name, days, is_trusted, issuer, failure = CERTIFICATES[row]
+    path = certificate(tmp_path, name, days=days, issuer=issuer)
     if is_trusted:
         trusting = ssl.create_default_context(cafile=str(path))
         monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", trusting)
@@ -282,8 +284,9 @@ async def test_a_site_that_is_not_who_it_says_is_sent_no_request(
     server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=serving_tls(path))
     async with server, fetching(limits=replace(LIMITS, connect_timeout_s=5, fetch_timeout_s=5)) as fetcher:
         fetched = await fetcher.fetch(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
-    if row == "right":
+    if failure is None:
         assert (None, 200, 1) == (fetched.error, fetched.status, asked)
     else:
-        assert (FetchError.TLS, None, 0, False) == (fetched.error, fetched.status, asked, fetched.passing)
+        assert (failure, None, 0, False) == (fetched.error, fetched.status, asked, fetched.passing)
         assert fetched.detail
+        assert failure in TLS_ERRORS <= UNREACHED

@@ -53,6 +53,12 @@ _BY_NAME: Final = {
     "seed_left_scope": Reason("a seed redirects to a URL that is not crawled"),
     "timeout": Reason("the answer was not complete in time", unreached=True),
     "tls": Reason("the certificate is not valid, or TLS failed", unreached=True),
+    "tls_expired": Reason(
+        "the certificate has expired or is not valid yet", "check the clock of this machine", unreached=True
+    ),
+    "tls_name": Reason("the certificate is for another host", unreached=True),
+    "tls_self_signed": Reason("the certificate is signed by itself, not by an authority", unreached=True),
+    "tls_unknown_ca": Reason("the authority behind the certificate is not known to this machine", unreached=True),
     "too_slow": Reason("the answer came too slowly"),
     "truncated": Reason("the connection closed in the middle of the answer"),
     "http_401": Reason("the site wants a login"),

@@ -23,6 +23,15 @@ DETAIL_CHARS_MAX: Final = 200
 NO_SOCKET_ERRNOS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Error numbers of a system that has no socket to give."""
 
+_BY_VERIFY_CODE: Final = {
+    **dict.fromkeys((9, 10), FetchError.TLS_EXPIRED),
+    18: FetchError.TLS_SELF_SIGNED,
+    **dict.fromkeys((2, 19, 20, 21), FetchError.TLS_UNKNOWN_CA),
+    **dict.fromkeys((62, 64), FetchError.TLS_NAME),
+}
+"""The failure by the code of OpenSSL (x509_vfy.h): not yet valid, expired; self-signed; no issuer found, a root that is
+not trusted; another host name, another IP address."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -48,6 +57,8 @@ def classified(error: Exception, url: str) -> tuple[FetchError, str]:
             cause = error.os_error.__cause__
             misformed = isinstance(cause, DNSError) and cause.args[0] == ARES_EBADNAME
             failure = FetchError.BAD_URL if misformed else FetchError.DNS
+        case aiohttp.ClientConnectorCertificateError():
+            failure = _BY_VERIFY_CODE.get(getattr(error.certificate_error, "verify_code", 0), FetchError.TLS)
         case aiohttp.ClientSSLError():
             failure = FetchError.TLS
         case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():

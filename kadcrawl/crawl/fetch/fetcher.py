@@ -35,8 +35,9 @@ from kadcrawl.crawl.fetch.content_encoding import (
     decoding,
 )
 from kadcrawl.crawl.fetch.errors import Broken, classified
+from kadcrawl.crawl.fetch.head_filter import as_received
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
-from kadcrawl.crawl.fetch.metered_connection import meter
+from kadcrawl.crawl.fetch.metered_connection import MeteredConnection, meter
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.request_rules import RequestRule, RequestRules
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult, RelayedAnswer, retry_after_s
@@ -212,7 +213,9 @@ class Fetcher:
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)
-                if failure is FetchError.TRUNCATED and patience.broke_by_pause(loop.time()):
+                if answer.malformed:
+                    failure = FetchError.PROTOCOL
+                elif failure is FetchError.TRUNCATED and patience.broke_by_pause(loop.time()):
                     failure = FetchError.KEPT_WAITING
             else:
                 failure = FetchError.PROTOCOL if answer.malformed else watch.verdict
@@ -258,8 +261,8 @@ class Fetcher:
             if isinstance(response.protocol.exception(), aiohttp.ClientOSError):
                 # A body without a length ends where the connection does: a reset is no end.
                 raise Broken(FetchError.TRUNCATED, "connection reset")
-        except asyncio.CancelledError:
-            # aiohttp lets the reader wait on for a body whose framing broke.
+        except (asyncio.CancelledError, aiohttp.ClientPayloadError):
+            # aiohttp takes a body whose framing broke for one that is cut off, or lets the reader wait on for it.
             answer.malformed = isinstance(response.protocol.exception(), HttpProcessingError)
             raise
         finally:
@@ -399,11 +402,14 @@ class _Response(aiohttp.ClientResponse):
         kept = self.protocol in self._used and not by_proxy
         self._used.add(self.protocol)
         try:
-            return await super().start(connection)
+            await super().start(connection)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             if kept:
                 raise
             raise Broken(FetchError.DISCONNECTED, "closed before the answer") from error
+        if isinstance(self.protocol, MeteredConnection):
+            self._raw_headers = as_received(self._raw_headers, self.protocol.lengths)
+        return self
 
 
 class _Request(aiohttp.ClientRequest):

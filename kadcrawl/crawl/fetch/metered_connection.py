@@ -3,7 +3,7 @@
 aiohttp does not count these bytes. The sizes of headers and body are bounded where they are read. But a server can also
 send interim answers (1xx) and empty lines without end before the answer, chunk extensions and one-byte chunks around a
 body, and answers without a request, which would stay in memory for the next request. One count of the bytes since the
-request bounds all of these.
+request bounds all of these. Until the answer is there, the bytes go through the head filter (head_filter.py).
 """
 
 from asyncio import AbstractEventLoop
@@ -14,6 +14,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 from kadcrawl.crawl.fetch.errors import Broken
+from kadcrawl.crawl.fetch.head_filter import HeadFilter
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.settings.limits import Limits
 
@@ -32,10 +33,17 @@ class MeteredConnection(ResponseHandler):
         """Bytes since the request, with the bytes that follow the end of the answer in the same piece."""
         self._answered = False
         """The head of the answer has come."""
+        self._head_filter = HeadFilter()
+
+    @property
+    def lengths(self) -> list[tuple[bytes, bytes]]:
+        """The Content-Lengths of the answer as received, if the parser was given fewer."""
+        return self._head_filter.lengths
 
     def set_response_params(self, **options: Any) -> None:
         """Begin to read the answer to another request."""
         self._received, self._answered = 0, False
+        self._head_filter = HeadFilter()
         super().set_response_params(**options)
 
     def data_received(self, data: bytes) -> None:
@@ -46,7 +54,12 @@ class MeteredConnection(ResponseHandler):
             self._break_off(FetchError.PROTOCOL, f"more framing than content in {self._received} bytes")
         else:
             self._received += len(data)
-            super().data_received(data)
+            while data and not self._answered and self.exception() is None:
+                piece, data = self._head_filter.next(data)
+                if piece:
+                    super().data_received(piece)
+            if data:
+                super().data_received(data)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """Take the head of an answer, unless an answer is there already: nothing would ever read the second."""

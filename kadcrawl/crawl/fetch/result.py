@@ -23,6 +23,14 @@ class FetchError(StrEnum):
     CONNECT = "connect"
     """Refused, unreachable, or not connected in time."""
     TLS = "tls"
+    """No TLS, or a certificate that is refused for another reason than these."""
+    TLS_EXPIRED = "tls_expired"
+    """The certificate has expired, or is not valid yet, by this machine's clock."""
+    TLS_SELF_SIGNED = "tls_self_signed"
+    TLS_NAME = "tls_name"
+    """The certificate is for other hosts."""
+    TLS_UNKNOWN_CA = "tls_unknown_ca"
+    """The issuer of the certificate, or of one above it, is not among the authorities that this machine trusts."""
     DISCONNECTED = "disconnected"
     """Closed or reset before the head of the answer was complete."""
     PROTOCOL = "protocol"
@@ -76,17 +84,24 @@ PASSING = frozenset(
     }
 )
 """Failures that may be gone at the next try."""
-UNREACHED = frozenset(
+TLS_ERRORS = frozenset(
     {
-        FetchError.ADDRESS_REFUSED,
-        FetchError.DNS,
-        FetchError.CONNECT,
         FetchError.TLS,
-        FetchError.DISCONNECTED,
-        FetchError.TIMEOUT,
-        FetchError.IDLE,
+        FetchError.TLS_EXPIRED,
+        FetchError.TLS_SELF_SIGNED,
+        FetchError.TLS_NAME,
+        FetchError.TLS_UNKNOWN_CA,
     }
 )
+"""Failures of TLS. What holds for one of them holds for all."""
+UNREACHED = TLS_ERRORS | {
+    FetchError.ADDRESS_REFUSED,
+    FetchError.DNS,
+    FetchError.CONNECT,
+    FetchError.DISCONNECTED,
+    FetchError.TIMEOUT,
+    FetchError.IDLE,
+}
 """Failures that, without a status, may be those of this machine or its network alone."""
 BY_PEER = frozenset({FetchError.ADDRESS_REFUSED, FetchError.DNS, FetchError.CONNECT, FetchError.TLS})
 """Failures to connect, which may lie with this peer. No request has gone out, so another peer may make it at once."""

@@ -184,6 +184,15 @@ BODY = b"x" * 10_000
         ([b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"], b"no"),
         ([length(5) + b"hel", b"lo", HANG], b"hello"),
         ([length(10_000) + BODY], BODY),
+        ([length(5) + b"hello world"], b"hello"),
+        ([length(5) + b"hello world", HANG], b"hello"),
+        ([length(5) + b"hello", SEEN, b"HTTP/1.1 400 no\r\n\r\n"], b"hello"),
+        ([length(0) + b"hello", HANG], b""),
+        ([b"HTTP/1.1 204 No Content\r\n\r\nhello", HANG], b""),
+        ([CHUNKED + b"5\r\nhello\r\n0\r\n\r\nmore", HANG], b"hello"),
+        ([OK + b"Content-Length: 5\r\ncontent-length:5\r\n\r\nhello", HANG], b"hello"),
+        ([OK + b"Content-Length: 5, 5\r\n\r\nhello world", HANG], b"hello"),
+        ([OK + b"Content-Length: 5\r\nConte", b"nt-Length: 5\r", b"\n\r", b"\nhello!", HANG], b"hello"),
         ([CHUNKED + b"2710\r\n" + BODY + b"\r\n0\r\n\r\n"], BODY),
     ],
 )
@@ -208,8 +217,10 @@ async def test_a_whole_answer_has_no_failure(
         ([OK + b"A: b\0c\r\n\r\n"], FetchError.PROTOCOL, None, b""),
         ([OK + b"Content-Length: -1\r\n\r\n"], FetchError.PROTOCOL, None, b""),
         ([OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxy"], FetchError.PROTOCOL, None, b""),
+        ([OK + b"Content-Length: 1, 2\r\n\r\nxy"], FetchError.PROTOCOL, None, b""),
+        ([OK + b"Content-Length: 1, 1\r\nContent-Length: 2\r\n\r\nxy"], FetchError.PROTOCOL, None, b""),
         ([b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", HANG], FetchError.PROTOCOL, None, b""),
-        ([CHUNKED + b"5\r\nhello\r\nZZZ\r\n"], FetchError.PROTOCOL, None, b""),
+        ([CHUNKED + b"5\r\nhello\r\nZZZ\r\n"], FetchError.PROTOCOL, 200, b"hello"),
         ([OK + b"A: " + b"x" * 4_000 + b"\r\n\r\n"], FetchError.HEADERS_TOO_LARGE, None, b""),
         ([OK + b"A: b\r\n" * 300 + b"\r\n"], FetchError.HEADERS_TOO_LARGE, None, b""),
         ([OK + (b"A: " + b"x" * 92 + b"\r\n") * 42 + b"\r\n"], FetchError.HEADERS_TOO_LARGE, None, b""),
@@ -319,6 +330,14 @@ async def test_the_head_is_kept_as_received(scripted_site: ScriptedSite, fetcher
         (b"Content-Type", b"Text/HTML; charset=x"),
     )
     assert (fetched.content_type, fetched.mime) == ("Text/HTML; charset=x", "text/html")
+
+
+async def test_repeated_lengths_are_kept_as_received(scripted_site: ScriptedSite, fetcher: Fetcher) -> None:
+    head = OK + b"A: 1\r\nContent-Length: 05\r\nB: 2\r\nCONTENT-LENGTH: 5, 5\r\n\r\n"
+    fetched = await answered(scripted_site, fetcher, head + b"hello")
+    assert (None, b"hello") == (fetched.error, fetched.body)
+    lengths = ((b"Content-Length", b"05"), (b"CONTENT-LENGTH", b"5, 5"))
+    assert ((b"A", b"1"), *lengths, (b"B", b"2")) == fetched.headers
 
 
 @pytest.mark.parametrize("path", ["/", "/a/b?c=d&e", "/%7Euser/%E4?q=%20|[]'", "/a;b=c,d@e:f//g/"])

@@ -18,10 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 Target = tuple[str, int]
 
 
-def certificate(directory: Path, *names: str, days: float = 1) -> Path:
-    """Write a self-signed certificate for these names and addresses, and its key, into one file. Return the file.
+def certificate(directory: Path, *names: str, days: float = 1, issuer: str | None = None) -> Path:
+    """Write a certificate for these names and addresses, and its key, into one file. Return the file.
 
-    The certificate is valid from two days ago until this number of days from now. With -1 the certificate has expired.
+    The certificate is self-signed, or signed by this issuer, whose own certificate is nowhere. It is valid from two
+    days ago until this number of days from now. With -1 the certificate has expired.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, names[0])])
@@ -30,14 +31,14 @@ def certificate(directory: Path, *names: str, days: float = 1) -> Path:
     made = (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(subject)
+        .issuer_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]) if issuer else subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=2))
         .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName(others), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
+        .sign(ec.generate_private_key(ec.SECP256R1()) if issuer else key, hashes.SHA256())
     )
     path = directory / f"{names[0]}.pem"
     private = key.private_bytes(
