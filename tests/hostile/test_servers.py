@@ -21,7 +21,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl.crawl.fetch.fetcher import HEADERS_MAX
 from kadcrawl.crawl.fetch.metered_connection import FRAMING_MAX
-from kadcrawl.crawl.fetch.result import TLS_ERRORS, UNREACHED, FetchError, FetchResult
+from kadcrawl.crawl.fetch.result import BY_PEER, TLS_ERRORS, UNREACHED, FetchError, FetchResult
 from kadcrawl.crawl.output.warc import WarcWriter
 from tests.support.sites.hostile_site import Drip, Endless, HostileSite
 from tests.support.sites.proxies import certificate, serving_tls
@@ -289,4 +289,4 @@ async def test_a_site_that_is_not_who_it_says_is_sent_no_request(
     else:
         assert (failure, None, 0, False) == (fetched.error, fetched.status, asked, fetched.passing)
         assert fetched.detail
-        assert failure in TLS_ERRORS <= UNREACHED
+        assert failure in TLS_ERRORS <= UNREACHED & BY_PEER

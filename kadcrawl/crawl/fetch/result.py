@@ -103,7 +103,7 @@ UNREACHED = TLS_ERRORS | {
     FetchError.IDLE,
 }
 """Failures that, without a status, may be those of this machine or its network alone."""
-BY_PEER = frozenset({FetchError.ADDRESS_REFUSED, FetchError.DNS, FetchError.CONNECT, FetchError.TLS})
+BY_PEER = TLS_ERRORS | {FetchError.ADDRESS_REFUSED, FetchError.DNS, FetchError.CONNECT}
 """Failures to connect, which may lie with this peer. No request has gone out, so another peer may make it at once."""
 UNASKED = frozenset(
     {
