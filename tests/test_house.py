@@ -25,7 +25,7 @@ CONVERSATIONS = {
     "cli": "ask exits run",
     "cli.commands": "control crawl doctor export join rekey run_peer start",
     "cli.doctor": "checkup directory_probes helper_probes network_probes",
-    "cli.local": "child_main child_process resting salvage supervisor",
+    "cli.local": "child_main child_process resting retry_at_rest salvage supervisor",
     "cli.view": "progress saved_page",
     "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch",
     "crawl.content": "record_extractor",
@@ -43,7 +43,8 @@ CONVERSATIONS = {
     "overlay.waves": "activity termination wave",
     "peer": "base build environment handlers job_store offered_links page_reader peer rejoin resources shutdown",
     "peer.membership": "bootstrap departed endpoints key_refusals key_rotation known_peers newcomers node_id",
-    "peer.swarm": "budget_sharing census commands reach_sync seed_streams seeds state_gossip wave_answers",
+    "peer.swarm": "budget_sharing census commands reach_sync retry retrying seed_streams seeds state_gossip "
+    "wave_answers",
     "replication": "anti_entropy cells epoch_filter_transfer holder_side peer_tasks record_codec "
     "replication_stream replicator",
     "replication.owner": "batched_cell_queries catch_up cell_opener join sync",

@@ -16,6 +16,7 @@ from kadcrawl.cli.commands.doctor import doctor
 from kadcrawl.cli.commands.export import export
 from kadcrawl.cli.commands.join import join
 from kadcrawl.cli.commands.rekey import rekey
+from kadcrawl.cli.commands.retry import retry
 from kadcrawl.cli.commands.start import start
 from kadcrawl.cli.commands.summary import summary
 from kadcrawl.cli.commands.train import train
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 main.section("Crawl", crawl, start, join)
-main.section("Look and steer", status, summary, add, pause, resume, leave, stop)
+main.section("Look and steer", status, summary, add, retry, pause, resume, leave, stop)
 main.section("Before and after a crawl", check, doctor, export, train)
 main.section("Keys", keygen, rekey)
 main.section("Shell", completion)

@@ -203,7 +203,7 @@ class Attempt:
             return AttemptOutcome.PUT_BACK
         self._has_budget = True
         last = parts.rounds.last(entry) if parts.rounds else None
-        number = parts.rounds.number(entry) if parts.rounds else 0
+        number = self._source.store.rounds(entry.key)
         fields = parts.rounds.validators(last) if parts.rounds else ()
         fetched = await self._request(entry.url, fields)
         if fetched is None or fetched.error is FetchError.UNSURE:
@@ -325,8 +325,8 @@ class Attempt:
         self._leave_slot()
         rounds, entry = self._parts.rounds, self._entry
         at = datetime.fromtimestamp(self._parts.clock.now(), UTC).isoformat(timespec="milliseconds")
-        number = rounds.number(entry) if rounds else 0
-        visit = rounds.unasked(entry, why) if rounds else None
+        number = self._source.store.rounds(entry.key)
+        visit = rounds.unasked(entry, why, number) if rounds else None
         tried_by = self._source.robots.tried_by(origin_of(entry.url))
         line = self._parts.outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number, tried_by)
         return self._finish(line, why, visit, number)
@@ -337,10 +337,9 @@ class Attempt:
         """Journal the entry as DONE with its lines. `number` counts the visits before this visit."""
         parts, source, entry = self._parts, self._source, self._entry
         self._context.work.give_back(self._seq)
+        is_first = source.store.finish(entry, line, records, visit, number)
         if parts.rounds is not None:
-            is_first = parts.rounds.finish(entry, line, records, visit, number)
-        else:
-            is_first = source.store.finish(entry, line, records)
+            parts.rounds.finished(entry)
         parts.counters.finish(is_first=is_first)
         if failed is not None:
             parts.counters.fail(failed)

@@ -204,7 +204,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         page_rules=PageRules(job.roles, job.records),
         poison_pages=resources.poison_pages,
         pause_reasons=set(),
-        rounds=rounds,  # A job with rounds lends nothing, so all crawlers are over the store.
+        rounds=rounds,
         extraction=resources.extraction,
         near_duplicates=NearDuplicates() if job.twins == "skip" else None,  # Of all pages fetched here, for any owner.
     )
@@ -239,10 +239,12 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
 def _rounds(
     job: Job, resources: PeerResources, callbacks: PeerCallbacks, frontier: Frontier, wake: Callable[[], None]
 ) -> tuple[Recrawling | None, Rounds | None]:
-    """Return the visits to come and the rounds of a job that fetches pages again and keeps their keys."""
-    if job.recrawl_after_s is None or job.history != "exact":
+    """Return the visits to come, if the job fetches pages again, and the rounds. Both need the keys of done pages."""
+    if job.history != "exact":
         return None, None
     store, clock = resources.store, resources.clock
+    if job.recrawl_after_s is None:
+        return None, Rounds(None, store, clock.now, lambda key: None)
     recrawling = Recrawling(store, frontier, resources.activity, clock, copying=callbacks.copying, wake=wake)
     return recrawling, Rounds(Recrawl(job), store, clock.now, recrawling.visited)
 

@@ -74,6 +74,10 @@ class Crawler:
         self._activity.settle(not paused and not self.pending and not self._forwarder.unacknowledged)
         self._capacity.wake_all(self._work)
 
+    def ask_robots_again(self, origin: str, before: float) -> None:
+        """Fetch the robots.txt of an origin again, if it was fetched or given up before this wall-clock second."""
+        self._context.source.robots.forget(origin, before)
+
     async def drained(self, links_s: float) -> None:
         """Wait until no request is in flight, then at most `links_s` seconds until all pages are finished.
 
@@ -137,7 +141,7 @@ def _page_processor(parts: CrawlDependencies) -> PageProcessor:
         parts.limits,
         parts.page_rules,
         parts.near_duplicates,
-        forwarder.newer_lastmod if rounds is not None else None,
+        forwarder.newer_lastmod if rounds is not None and rounds.recrawls else None,
     )
     return PageProcessor(
         finder,

@@ -30,6 +30,7 @@ from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import Clock
 
 
@@ -40,7 +41,10 @@ class CrawlStore(Protocol):
     def pending(self) -> int: ...
     def cell_of(self, key: Key) -> Cell: ...
     def latest(self, entry: FrontierEntry) -> FrontierEntry: ...
-    def finish(self, entry: FrontierEntry, line: bytes, records: bytes = b"") -> bool: ...
+    def rounds(self, key: Key) -> int: ...
+    def finish(
+        self, entry: FrontierEntry, line: bytes, records: bytes = b"", visit: Visit | None = None, rounds: int = 0
+    ) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ class CrawlDependencies:
     pause_reasons: set[PauseReason]
     """Reasons to start no request. The crawl goes on when there are none."""
     rounds: Rounds | None
-    """The rounds of the job, if it fetches pages again."""
+    """The rounds of pages, or None if the job keeps fingerprints."""
     extraction: Extraction | None
     """Extracts the records of pages, if the job has rules for records."""
     near_duplicates: NearDuplicates | None

@@ -48,7 +48,7 @@ class ProcessedPage:
     body_bytes: int
     held_bytes: int
     visit: Visit | None
-    """The visit to journal, if the page is to be fetched again."""
+    """The visit to journal, if the page may be fetched again."""
     number: int
     """Visits before this visit."""
     is_unchanged: bool
@@ -68,7 +68,7 @@ class PageProcessor:
         limits: Limits,
         poison_pages: PoisonPages,
     ) -> None:
-        """`rounds` is given if pages are fetched again. `extraction` extracts records, if `page_rules` has record
+        """`rounds` is None in a job that keeps fingerprints. `extraction` extracts records, if `page_rules` has record
         rules.
 
         `poison_pages` notes each page while it is being read.
@@ -112,7 +112,7 @@ class PageProcessor:
                 )
         self._poison_pages.was_read(entry.url)
         location = self._outputs.keep(result, original)
-        visit = self._rounds.fetched(entry, last, result, location) if self._rounds else None
+        visit = self._rounds.fetched(entry, last, result, location, found.failed, number) if self._rounds else None
         proof = None if original is None else "not_modified" if result.status == 304 else "same_digest"
         line = self._outputs.line(entry, result, found, location, number, proof, text_hash)
         rule = None

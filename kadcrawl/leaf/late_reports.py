@@ -8,7 +8,7 @@ who passes the news on (lending/lender.py). If the lender is gone, the page is f
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from kadcrawl.errors import RemoteError
@@ -44,7 +44,8 @@ class LateReports:
         self._store = store
         self._forget = forget
         self._lent: dict[Key, LateLoan] = {}
-        self._finished: list[Key] = []
+        self._finished: dict[Key, str] = {}
+        """Pages to be reported -> the reason of a failure, or empty."""
         self._report_now = asyncio.Event()
 
     def note_lent(self, keys: Iterable[Key], lend: Lend) -> None:
@@ -57,10 +58,10 @@ class LateReports:
         """Forget a page that its lender knows to be done."""
         self._lent.pop(key, None)
 
-    def note_finished(self, key: Key) -> None:
+    def note_finished(self, key: Key, failed: str = "") -> None:
         """Report soon a page that was finished after its loan was over."""
         if key in self._lent:
-            self._finished.append(key)
+            self._finished[key] = failed
             self._report_now.set()
 
     async def run(self) -> None:
@@ -68,7 +69,7 @@ class LateReports:
         while True:
             await self._report_now.wait()
             self._report_now.clear()
-            keys, self._finished = self._finished, []
+            keys, self._finished = self._finished, {}
             await self._store.journal.durable()
             for _ in range(LATE_REPORT_TRIES):
                 keys = await self._report(keys)
@@ -76,7 +77,7 @@ class LateReports:
                     break
                 await asyncio.sleep(LATE_REPORT_RETRY_S)
 
-    async def _report(self, keys: Sequence[Key]) -> list[Key]:
+    async def _report(self, keys: Mapping[Key, str]) -> dict[Key, str]:
         """Report these pages to their lenders, and return the pages that no lender has acknowledged.
 
         A lender that fails once is not asked again in this round.
@@ -93,7 +94,8 @@ class LateReports:
                 if loan.lender.id in silent:
                     unacknowledged += some
                     continue
-                report = LoanReport(loan.id, loan.site, [*some], [], over=True)
+                failed = {bytes(key): keys[key] for key in some if keys[key]}
+                report = LoanReport(loan.id, loan.site, [*some], [], over=True, failed=failed)
                 try:
                     await self._client.ask(
                         loan.lender, RenewLease(self._me, [report]), LeaseRenewed, LATE_REPORT_DEADLINE_S
@@ -103,4 +105,4 @@ class LateReports:
                     log.info("leaf.late_page_unreported to=%s why=%s", loan.lender, error.why)
                     unacknowledged += some
                     silent.add(loan.lender.id)
-        return unacknowledged
+        return {key: keys[key] for key in unacknowledged}

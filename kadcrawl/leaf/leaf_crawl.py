@@ -37,6 +37,7 @@ from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds, nameable
 from kadcrawl.settings.job import Job
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE
+from kadcrawl.store.visit import Visit
 from kadcrawl.urls import is_canonical
 
 LEAF_URLS_MAX = 500
@@ -156,8 +157,10 @@ class LeafCrawl:
             return False
         loan = self._borrowed.loans[lend.loan]
         self._late.note_lent(loan.entries, lend)
-        for key in [key for key in loan.entries if self._store.state(key) == DONE]:
-            self._borrowed.skip(loan, key)
+        for key in [*loan.entries]:
+            if (self._store.state(key) or 0) >= DONE + 2 * loan.rounds.get(key, 0):
+                visit = self._store.visits.get(key)
+                self._borrowed.skip(loan, key, visit.failed if visit is not None else "")
         return True
 
     def add_seeds(self, urls: Iterable[str]) -> bool:
@@ -195,13 +198,15 @@ class LeafCrawl:
         self.borrower.expire()
         return True
 
-    def _journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
+    def _journal(
+        self, entry: FrontierEntry, line: bytes, records: bytes, visit: Visit | None, rounds: int, *, reported: bool
+    ) -> bool:
         """Write a page. If its loan is over, a late report tells the lender."""
-        fresh = self._store.finish(entry, line, records)
+        fresh = self._store.finish(entry, line, records, visit, rounds)
         if reported:
             self.borrower.report_soon()
         else:
-            self._late.note_finished(entry.key)
+            self._late.note_finished(entry.key, visit.failed if visit is not None else "")
         return fresh
 
     def _forget(self, keys: Iterable[Key]) -> None:

@@ -6,7 +6,7 @@ the owner lacks. If the owner is gone by then, the peer that takes its place is 
 owner here (replication/holder_side.py).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
@@ -16,6 +16,7 @@ from kadcrawl.link.wire.messages import Contact
 from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.visit import Visit
 
 FIRST_CELL = 1 << 32
 """The number of the first loan's cell: each loan opens and closes by itself, and no real cell has such a number."""
@@ -35,8 +36,10 @@ class BorrowedLoan:
     """The pages that are not fetched yet."""
     connections: int = 1
     """Requests that may be in flight at a time if the site has no delay."""
-    done: dict[Key, None] = field(default_factory=dict)
-    """The keys of fetched pages that the lender does not know to be done."""
+    rounds: dict[Key, int] = field(default_factory=dict)
+    """Visits before this visit, of the pages beyond their first."""
+    done: dict[Key, str] = field(default_factory=dict)
+    """The keys of fetched pages that the lender does not know to be done -> the reason of a failure, or empty."""
     closing: bool = False
     """No further page of the loan is begun."""
     closed_at: float = 0.0
@@ -50,7 +53,9 @@ class BorrowedLoan:
 class PageJournaler(Protocol):
     """A function that writes a fetched page: its page line, its record lines, and that it is DONE."""
 
-    def __call__(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
+    def __call__(
+        self, entry: FrontierEntry, line: bytes, records: bytes, visit: Visit | None, rounds: int, *, reported: bool
+    ) -> bool:
         """Return False if the page was known to be DONE.
 
         `reported` says that a report will tell the lender. Otherwise this peer must find and tell the page's owner.
@@ -124,28 +129,30 @@ class BorrowedStore:
         site: str,
         urls: Iterable[tuple[Key, str, int, int, int, float, bytes]],
         connections: int = 1,
+        rounds: Mapping[Key, int] | None = None,
     ) -> BorrowedLoan:
         """Add a loan of a site that has no other loan.
 
         Args:
             urls: (key, url, depth, hops, tries, due, trail) of each page.
             connections: requests that may be in flight at a time if the site has no delay.
+            rounds: visits before this visit, of the pages beyond their first.
         """
         cell = Cell(next(self._cells))
         entries = {
             key: FrontierEntry(depth, next(self._seqs), key, site, url, hops, tries, due, trail)
             for key, url, depth, hops, tries, due, trail in urls
         }
-        loan = BorrowedLoan(loan_id, lender, cell, site, entries, connections)
+        loan = BorrowedLoan(loan_id, lender, cell, site, entries, connections, dict(rounds or {}))
         self.loans[loan_id] = self._by_cell[cell] = loan
         self._cell_of[site_hash(site)] = cell
         self._count(loan)
         return loan
 
-    def skip(self, loan: BorrowedLoan, key: Key) -> None:
+    def skip(self, loan: BorrowedLoan, key: Key, failed: str = "") -> None:
         """Only report a page that is fetched and journaled here already. Call before the loan is opened."""
         del loan.entries[key]
-        loan.done[key] = None
+        loan.done[key] = failed
         self._count(loan)
 
     def drop(self, loan: BorrowedLoan) -> None:
@@ -156,14 +163,21 @@ class BorrowedStore:
 
     # --- for the crawler -----------------------------------------------------------------------------------------
 
-    def finish(self, entry: FrontierEntry, line: bytes, records: bytes = b"") -> bool:
+    def rounds(self, key: Key) -> int:
+        """Return the number of visits to a borrowed page before this visit."""
+        loan = self._by_cell.get(self.cell_of(key))
+        return loan.rounds.get(key, 0) if loan is not None else 0
+
+    def finish(
+        self, entry: FrontierEntry, line: bytes, records: bytes = b"", visit: Visit | None = None, rounds: int = 0
+    ) -> bool:
         """Journal a page line and its record lines, and return False if the page was finished before."""
         loan = self._by_cell.get(self.cell_of(entry.key))
         reported = loan is not None and entry.key in loan.entries
-        fresh = self._journal(entry, line, records, reported=reported)
+        fresh = self._journal(entry, line, records, visit, rounds, reported=reported)
         if loan is not None and reported:
             del loan.entries[entry.key]
-            loan.done[entry.key] = None
+            loan.done[entry.key] = visit.failed if visit is not None else ""
             self._count(loan)
         return fresh
 

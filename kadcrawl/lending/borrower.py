@@ -157,7 +157,8 @@ class Borrower:
             (location.key, one.url, one.depth, one.hops, one.tries, now + one.wait_s if one.wait_s else 0.0, one.trail)
             for location, one in zip(locations, lend.pending, strict=True)
         ]
-        self._borrowed.add(lend.loan, lend.lender, site, urls, lend.connections)
+        again = {location.key: one.rounds for location, one in zip(locations, lend.pending, strict=True) if one.rounds}
+        self._borrowed.add(lend.loan, lend.lender, site, urls, lend.connections, again)
         wait_s = max(lend.clock.wait_s, self._clocks.pop(site, 0.0) - now)
         self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now, back_off_of(lend.clock, now))
         origins = {origin_of(record.url) for record in lend.pending}
@@ -305,7 +306,9 @@ class Borrower:
                 unfinished = UNFINISHED_WAIT_S if self.crawler.is_taken(entry) else 0.0
                 returned.append(ReturnedUrl(key, entry.tries, min(max(0.0, entry.due - now, unfinished), WAIT_MAX_S)))
         clock = site_record(self._frontier.clock_of(loan.site, now), now)
-        return LoanReport(loan.id, clock, [*islice(loan.done, BATCH_MAX)], returned, over)
+        done = dict(islice(loan.done.items(), BATCH_MAX))
+        failed = {bytes(key): why for key, why in done.items() if why}
+        return LoanReport(loan.id, clock, [*done], returned, over, failed)
 
     def _go_on(self, loan: BorrowedLoan, until: float) -> None:
         begins = loan.id not in self._until

@@ -138,6 +138,7 @@ class LeafHost:
                     request.counters,
                     failed=_most_frequent(request.counters.failed),
                     left_out=_most_frequent(request.counters.left_out),
+                    retried=_most_frequent(request.counters.retried),
                 ),
                 allowance=0,
                 granted=0,

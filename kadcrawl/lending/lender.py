@@ -17,6 +17,7 @@ from typing import Any
 from kadcrawl.balance.leases import RENEW_S
 from kadcrawl.balance.loan_backoff import LoanBackoff
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.recrawl.rounds import ended_visit
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.lending.loan import RETURNED_WAIT_MAX_S, LatePages, Loan
@@ -248,7 +249,7 @@ class Lender:
                 self.done += 1
                 self._loan_backoff.note_success(loan.site)
                 self._loan_backoff.note_success(loan.borrower.id)
-                self._store.learn_done(key)
+                self._finish(entry, report.failed.get(key))
                 self._frontier.finish(entry, now)
                 self._activity.move()
         for returned in report.returned:
@@ -269,10 +270,17 @@ class Lender:
             known = self._late.is_from(report.loan, key, borrower.id)
             if known or (entry is not None and not is_leaf(borrower)):
                 self._late.forget(report.loan, key)
-                if self._store.learn_done(key) and entry is not None:
+                if entry is None:
+                    self._store.learn_done(key)
+                elif self._finish(entry, report.failed.get(key)):
                     self._frontier.remove(entry, self._now())
                 self._activity.move()
                 self._wake()
+
+    def _finish(self, entry: FrontierEntry, failed: str | None) -> bool:
+        """Journal a page that a borrower has finished, and return False if it was known to be done."""
+        number = self._store.rounds(entry.key)
+        return self._store.finish_elsewhere(entry.key, ended_visit(self._store, entry, failed, number))
 
     def _is_first(self, loan: Loan) -> bool:
         """Return whether a loan may go on beside others of its site: only one may once the site has a delay."""

@@ -26,6 +26,7 @@ from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
+from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import Clock
 
 LOANS_POLL_S = 0.1
@@ -143,11 +144,13 @@ class Loans:
         self.borrower.expire()
         return True
 
-    def _journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
+    def _journal(
+        self, entry: FrontierEntry, line: bytes, records: bytes, visit: Visit | None, rounds: int, *, reported: bool
+    ) -> bool:
         """Write a page fetched for a lender, as a `PageJournaler`."""
         # This peer may have replaced a crashed lender as the owner, and then has the page in its own frontier as well.
         own = self._store.entry(entry.key)
-        fresh = self._cells.journal_borrowed(entry, line, records, reported=reported)
+        fresh = self._cells.journal_borrowed(entry, line, records, visit, rounds, reported=reported)
         if own is not None:
             self._frontier.remove(own, self._clock.now())
         if reported:

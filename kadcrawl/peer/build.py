@@ -27,6 +27,7 @@ from kadcrawl.lending.throughput_learning import ThroughputLearning, throughput_
 from kadcrawl.link.wire.messages import Contact, Link
 from kadcrawl.overlay import Overlay
 from kadcrawl.peer.runtime import BuiltParts, Runtime
+from kadcrawl.peer.swarm.retrying import Retrying
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.job import Job
 
@@ -96,6 +97,19 @@ def build_parts(
     if (recrawling := components.recrawling) is not None:
         cells.events.cell_opened.append(recrawling.opened)
         cells.events.cell_closed.append(recrawling.closed)
+    retrying = Retrying(
+        runtime.retry_orders,
+        store,
+        components.frontier,
+        resources.activity,
+        resources.counters,
+        clock,
+        copying=lambda: cells.replicator.unacknowledged,
+        ask_robots_again=components.crawler.ask_robots_again,
+        wake=components.crawler.wake,
+    )
+    cells.events.cell_opened.append(retrying.opened)
+    cells.events.cell_closed.append(retrying.closed)
     return BuiltParts(
         components=components,
         cells=cells,
@@ -111,6 +125,7 @@ def build_parts(
             pause_reasons=components.crawler.pause_reasons,
             random=resources.random,
         ),
+        retrying=retrying,
     )
 
 

@@ -43,6 +43,7 @@ from kadcrawl.link.wire.messages import (
     Rekey,
     RenewLease,
     Replicate,
+    RetryFailed,
     StreamSeeds,
     TakeOver,
     Wave,
@@ -111,6 +112,7 @@ RULES: dict[type[Message], Rule] = {
     Add: Rule(Stage.JOINED),
     StreamSeeds: Rule(Stage.JOINED),
     Command: Rule(Stage.JOINED),
+    RetryFailed: Rule(Stage.JOINED),
     Rekey: Rule(Stage.LISTENING),
 }
 """The rule for every request that a full peer answers."""

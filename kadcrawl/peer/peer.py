@@ -22,8 +22,9 @@ from kadcrawl.crawl.content.page import Page
 from kadcrawl.errors import StartError
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.link.server import LinkServer
-from kadcrawl.link.wire.messages import Contact, Order, PeerRow, SwarmStatus
+from kadcrawl.link.wire.messages import Contact, Order, PeerRow, Retried, SwarmStatus
 from kadcrawl.link.wire.peer_state import state_text
+from kadcrawl.link.wire.retry_messages import RetryOrder
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.wave import Waves
@@ -43,6 +44,7 @@ from kadcrawl.peer.shutdown import drain, leave
 from kadcrawl.peer.status import row_of, state_of
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.commands import Commands, change_key
+from kadcrawl.peer.swarm.retry import retry_failed
 from kadcrawl.peer.swarm.seed_streams import SeedStreams
 from kadcrawl.peer.swarm.seeds import add_seeds, each, stream_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
@@ -142,6 +144,15 @@ class Peer(PeerBase):
         """
         await self.begin()
         return await stream_seeds(self.runtime, (seed(url) async for url in each(urls)))
+
+    async def retry(self, reasons: Sequence[str] = (), *, site: str = "", url: str = "") -> Retried:
+        """Have the swarm fetch its failed URLs again, and return how many became pending, by reason.
+
+        `reasons`, a host or domain as `site`, and one `url` narrow the order down. It applies to each URL once, and to
+        none that fails where the order is known. Raises ConfigError if the job does not remember failed URLs.
+        """
+        wanted = RetryOrder(0, tuple(reasons), site, seed(url) if url else "")
+        return await retry_failed(self.runtime, wanted)
 
     def pages(self) -> AsyncIterator[Page]:
         """Yield each page this peer fetches from now on, until the swarm is quiescent.

@@ -25,12 +25,15 @@ from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.leaf_host import LeafHost
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import LONG_S_MAX, Contact
+from kadcrawl.link.wire.retry_messages import RetryOrder
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.wave import Waves
 from kadcrawl.peer.membership.departed import DepartedPeers
 from kadcrawl.peer.membership.key_refusals import KeyMismatchMonitor
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.resources import Resources
+from kadcrawl.peer.swarm.retry_orders import RetryOrders, read_orders, write_orders
+from kadcrawl.peer.swarm.retrying import Retrying
 from kadcrawl.peer.swarm.swarm_state import SwarmState, fingerprint_of_seeds, nameable
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.job import Job
@@ -55,6 +58,7 @@ class BuiltParts:
     """None unless the job fetches pages again and keeps fingerprints instead of keys."""
     relay_host: RelayHost
     """Makes requests for other peers."""
+    retrying: Retrying
 
 
 class Runtime:
@@ -76,8 +80,12 @@ class Runtime:
         self.key_mismatches = KeyMismatchMonitor()
         self.swarm_state = SwarmState(store.meta.read("stamp", int) or 0, paused=store.meta.get("paused") == b"1")
         """The swarm state as far as this peer knows it."""
+        self.retry_orders = RetryOrders()
+        """The orders to retry as far as this peer knows them."""
+        self.retry_orders.hear(read_orders(store), resources.clock.now())
+        store.visits.know_order(self.retry_orders.latest)
         self.state_fingerprint = 0
-        """The fingerprint of `swarm_state` and the job's seeds, or 0 while the job is not known."""
+        """The fingerprint of `swarm_state`, the job's seeds and `retry_orders`, or 0 while the job is not known."""
         self.seeds_fingerprint = 0
         """The fingerprint of all seeds, as far as known here, or 0 while the job is not known."""
         self._named: tuple[Sequence[str] | None, int] = None, 0
@@ -209,8 +217,9 @@ class Runtime:
         """Links, seeds and records on their way to other peers, and pages of loans to be reported."""
         under_way = self.components.forwarder.unacknowledged + self._seeding + self.cells.unacknowledged
         under_way += self._open_streams()
-        if self.job.recrawl_after_s is not None:
+        if self.job.recrawl_after_s is not None or self.retry_orders:
             under_way += self.cells.unsettled  # Only a peer that crawls a cell knows when its pages are due.
+        under_way += self.parts.retrying.left
         return under_way + self.balancing.loans.borrower.unreported
 
     @property
@@ -291,6 +300,14 @@ class Runtime:
         self.swarm_state.hear(stamp, self.resources.clock.now(), paused=paused)
         self.follow()
 
+    def hear_retries(self, orders: Iterable[RetryOrder]) -> None:
+        """Fetch failed URLs again by the orders among these that are not known here."""
+        if self.retry_orders.hear(orders, self.resources.clock.now()):
+            self.resources.store.visits.know_order(self.retry_orders.latest)
+            self.resources.activity.move()  # The crawl may have been over.
+            self.parts.retrying.heard()
+            self.follow()
+
     def follow(self) -> None:
         """Act on the swarm state, journal it, and tell its fingerprint with each heartbeat."""
         job, state, store = self.job, self.swarm_state, self.resources.store
@@ -299,7 +316,8 @@ class Runtime:
         self.seeds_fingerprint = (self._named[1] ^ self.components.scope.reach.digest) or 1
         store.meta.set("paused", b"1" if state.paused else b"0")
         store.meta.set("stamp", str(state.stamp).encode())
-        self.state_fingerprint = state.fingerprint(self.seeds_fingerprint)
+        write_orders(store, self.retry_orders)
+        self.state_fingerprint = state.fingerprint(self.seeds_fingerprint ^ self.retry_orders.fingerprint())
         self.overlay.set_state_fingerprint(self.state_fingerprint)
         pause_reasons = self.components.crawler.pause_reasons
         (pause_reasons.add if state.paused else pause_reasons.discard)(PauseReason.COMMAND)

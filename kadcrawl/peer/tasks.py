@@ -34,6 +34,7 @@ def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[st
         yield "network", components.reach.self_test.run(crawler)
     if components.proxy_checks is not None:
         yield "proxies", components.proxy_checks.run(crawler)
+    yield "retry", parts.retrying.run()
     if parts.recrawling is not None:
         yield "recrawl", parts.recrawling.run()
     if parts.expiring is not None:

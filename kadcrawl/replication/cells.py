@@ -54,6 +54,7 @@ from kadcrawl.replication.replicator import Replicator
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
+from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import Clock
 
 OPEN_WAIT_S = 4.0
@@ -296,14 +297,16 @@ class Cells:
             handed_over.cancel()
             await asyncio.gather(handed_over, return_exceptions=True)
 
-    def journal_borrowed(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
+    def journal_borrowed(
+        self, entry: FrontierEntry, line: bytes, records: bytes, visit: Visit | None, rounds: int, *, reported: bool
+    ) -> bool:
         """Journal a page fetched for another peer as DONE, and return False if it was known to be.
 
         If a report tells the lender, this peer does not tell the page's owner.
         """
         self.records.merging = reported
         try:
-            return self._store.finish(entry, line, records)
+            return self._store.finish(entry, line, records, visit, rounds)
         finally:
             self.records.merging = False
 

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from kadcrawl.crawl.frontier.active_sites import SiteClock
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.intake import Intake
@@ -20,6 +22,7 @@ from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import (
     LONG_S_MAX,
     ROBOTS_BYTES_MAX,
+    SMALL_MAX,
     URL_CHARS_MAX,
     BackOffRecord,
     Batch,
@@ -123,7 +126,11 @@ class Records:
     def lending(self, entries: Sequence[FrontierEntry]) -> Batch:
         """Return these entries, of one site, with all that another peer needs to fetch them."""
         origins = dict.fromkeys(origin_of(entry.url) for entry in entries)
-        return Batch([], self._pending(entries, moving=False), [self._site(entries[0].site)], self._robots(origins))
+        pending = [
+            msgspec.structs.replace(record, rounds=min(self._store.rounds(entry.key), SMALL_MAX))
+            for entry, record in zip(entries, self._pending(entries, moving=False), strict=True)
+        ]
+        return Batch([], pending, [self._site(entries[0].site)], self._robots(origins))
 
     def merge(
         self, batch: Batch, only: Cell | None = None, trust_done: bool = True, *, sender: Contact | None = None
@@ -234,6 +241,7 @@ class Records:
             due,
             record.period_s,
             *(record.etag, record.last_modified, record.digest, record.captured, record.gone),
+            *(record.failed, record.order),
         )
         again_at = now + record.wait_s if record.wait_s else 0.0
         self._intake.merge_visit(sanitized(visit), record.state, now, record.tries, again_at)
@@ -269,6 +277,7 @@ class Records:
             None if visit.due is None else min(max(0.0, visit.due - now), LONG_S_MAX),
             visit.period_s,
             *(visit.etag, visit.last_modified, visit.digest, visit.captured, visit.gone),
+            *(visit.failed, visit.order),
         )
 
     def _wait_s(self, entry: FrontierEntry, *, moving: bool) -> float:

@@ -23,7 +23,16 @@ from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.store.line_log import LineLog
-from kadcrawl.store.schema import BACK_OFF, RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION, SEED_REACH, TRAIL
+from kadcrawl.store.schema import (
+    ADDED_COLUMNS,
+    ADDED_INDEXES,
+    BACK_OFF,
+    RECORD_OUTBOX,
+    SCHEMA,
+    SCHEMA_VERSION,
+    SEED_REACH,
+    TRAIL,
+)
 from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.min_interval import MinInterval
 
@@ -282,6 +291,10 @@ class Journal:
         db.execute(RECORD_OUTBOX)
         db.executescript(BACK_OFF)
         db.execute(SEED_REACH)
+        for table, name, definition in ADDED_COLUMNS:
+            if name not in {column for _, column, *_ in db.execute(f"PRAGMA table_info({table})")}:
+                db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {definition}")
+        db.execute(ADDED_INDEXES)
         db.execute("BEGIN")
 
 

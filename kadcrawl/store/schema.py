@@ -2,11 +2,11 @@
 
 A key goes through rounds, and in each round it is first pending, then done. Its state is one number that only grows: 1
 and 2 in the first round, 3 and 4 in the second, and so on. So two histories of one cell merge by the larger state of
-each key. Without a recrawl there is one round.
+each key. Without a recrawl, and without an order to retry what failed, there is one round.
 
 Three invariants hold at every commit. `frontier` has exactly one row for each `history` row that is pending. `cell` has
 exactly one row for each cell with history, equal to a scan of that cell (cell_digest.py). Each key beyond its first
-round has a row in `visit` (visit.py).
+round has a row in `visit` (visit.py), and so has each key that failed.
 
 Tests: tests/store/test_store.py
 """
@@ -76,3 +76,9 @@ CREATE TABLE IF NOT EXISTS back_off(
 CREATE INDEX IF NOT EXISTS back_off_by_cell ON back_off(cell);
 """
 """The statements that make the table of sites that refuse requests, for directories of all releases."""
+ADDED_COLUMNS = (
+    ("visit", "failed", "TEXT NOT NULL DEFAULT ''"),
+    ("visit", "retry_order", "INTEGER NOT NULL DEFAULT 0"),
+)
+"""The columns (table, name, definition) that directories of earlier releases lack. They get them when opened."""
+ADDED_INDEXES = "CREATE INDEX IF NOT EXISTS visit_by_failure ON visit(cell, key) WHERE failed<>''"

@@ -66,6 +66,10 @@ class SiteTable:
         """Journal the rules of an origin (see `robots`)."""
         self._journal.write("INSERT OR REPLACE INTO robots VALUES (?, ?, ?)", (origin, rules, fetched_at))
 
+    def forget_robots(self, origin: str) -> None:
+        """Journal that the rules of an origin are to be fetched again."""
+        self._journal.write("DELETE FROM robots WHERE origin=?", (origin,))
+
     def learn_robots(self, origin: str, rules: bytes, fetched_at: float) -> None:
         """Journal rules that another peer fetched at that wall-clock second, unless the known rules are as new."""
         known = self.robots(origin)

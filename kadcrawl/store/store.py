@@ -28,7 +28,7 @@ from kadcrawl.store.frontier_table import BEYOND_SITE, FrontierTable
 from kadcrawl.store.journal import Journal, sync_files
 from kadcrawl.store.meta_table import MetaTable, SavedTime
 from kadcrawl.store.reach_table import ReachTable
-from kadcrawl.store.schema import DONE, PENDING, STATE_MAX, finished, is_pending
+from kadcrawl.store.schema import DONE, PENDING, STATE_MAX, finished, is_pending, round_of
 from kadcrawl.store.site_key_counts import SiteKeyCounts
 from kadcrawl.store.site_table import SiteTable
 from kadcrawl.store.visit import Visit
@@ -115,6 +115,10 @@ class Store:
             return DONE
         return row[0] if row else None
 
+    def rounds(self, key: Key) -> int:
+        """Return the number of rounds before the round of a key, 0 for an unknown key."""
+        return round_of(self.state(key) or PENDING)
+
     def entry(self, key: Key) -> FrontierEntry | None:
         """Return the frontier entry of a PENDING key."""
         return self._frontier.get(key)
@@ -156,23 +160,27 @@ class Store:
         """Journal a URL as done in this round, with its page line and record lines.
 
         A key that was forgotten meanwhile becomes done too, after `rounds` earlier rounds, because the page was fetched
-        and other peers may still have to learn so. `visit` says when the page is due again, and describes it. Returns
-        False if the URL was done before.
+        and other peers may still have to learn so. `visit` describes a page that may be fetched again. Returns False if
+        the URL was done before.
         """
         self.journal.write_page_line(line)
         if records:
             self.journal.write_record_lines(records)
-        state = self.state(entry.key)
+        return self.finish_elsewhere(entry.key, visit, rounds)
+
+    def finish_elsewhere(self, key: Key, visit: Visit | None, rounds: int = 0) -> bool:
+        """Journal a URL as done in this round, as `finish` does, without lines: another peer has written them."""
+        state = self.state(key)
         if state is not None and not is_pending(state):
             return False
-        if visit is not None:
-            self.visits.put(self.cell_of(entry.key), visit)
         if self.expiring_filters is not None:
-            return self.learn_done(entry.key)
+            return self.learn_done(key)
+        if visit is not None:
+            self.visits.put(self.cell_of(key), visit)
         done = DONE + 2 * rounds if state is None else finished(state)
-        self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (entry.key, done))
-        self._frontier.delete(entry.key)
-        self._changed(entry.key, state, done)
+        self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (key, done))
+        self._frontier.delete(key)
+        self._changed(key, state, done)
         return True
 
     def learn_done(self, key: Key) -> bool:
@@ -202,11 +210,37 @@ class Store:
 
         Returns its entry, or None if no round is to come.
         """
-        state, visit = self.state(key), self.visits.get(key)
-        if state is None or is_pending(state) or visit is None or visit.due is None or state >= STATE_MAX:
+        visit = self.visits.get(key)
+        return None if visit is None or visit.due is None else self._begin_round(visit, visit.order)
+
+    def retry(self, key: Key, order: int) -> FrontierEntry | None:
+        """Journal a failed page as pending in its next round, by an order with this stamp.
+
+        Returns its entry, or None if the page did not fail, or if the order has been carried out or is older.
+        """
+        visit = self.visits.get(key)
+        return None if visit is None or not visit.failed else self._begin_round(visit, order, visit.order)
+
+    def fetch_again(self, visit: Visit, order: int) -> FrontierEntry | None:
+        """Journal a done page as pending in its next round, by an order with this stamp, as `retry` does.
+
+        `visit` describes the page if no visit to it is kept.
+        """
+        assert self.expiring_filters is None, "a fingerprint has no next round"
+        known = self.visits.get(visit.key)
+        if known is None:
+            state = self.state(visit.key)
+            if state is None or is_pending(state):
+                return None
+            self.visits.put(self.cell_of(visit.key), visit)
+        return self._begin_round(known or visit, order, (known or visit).order)
+
+    def _begin_round(self, visit: Visit, order: int, known_order: int = -1) -> FrontierEntry | None:
+        key, state = visit.key, self.state(visit.key)
+        if state is None or is_pending(state) or state >= STATE_MAX or order <= known_order:
             return None
         self._write("UPDATE history SET state=? WHERE key=?", (state + 1, key))
-        self.visits.clear_due(key)
+        self.visits.begin_round(key, order)
         entry = self._frontier.insert(key, visit.site, visit.url, visit.depth, 0, 0, 0.0)
         self._changed(key, state, state + 1)
         return entry
@@ -231,7 +265,7 @@ class Store:
         if before is not None and before >= state:
             return None
         self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (key, state))
-        self.visits.put(self.cell_of(key), visit._replace(due=None) if is_pending(state) else visit)
+        self.visits.put(self.cell_of(key), visit._replace(due=None, failed="") if is_pending(state) else visit)
         entry = None
         if is_pending(state):
             if before is not None and is_pending(before):

@@ -1,7 +1,7 @@
-"""The facts that a store keeps of a page that will be fetched again: its address, its time, and its last answer.
+"""The facts that a store keeps of a page that may be fetched again: its address, its time, and its last answer.
 
-`crawl.recrawl` makes a visit when a page is finished. The store of every holder of the page's cell keeps it, and
-`crawl.recrawl` reads it when the next round begins.
+`crawl.recrawl` makes a visit when a page is finished that is due again, that failed, or that was fetched before. The
+store of every holder of the page's cell keeps it, and `crawl.recrawl` reads it when the next round begins.
 
 Tests: tests/store/test_visit_table.py, tests/crawl/recrawl/test_policy.py
 """
@@ -32,3 +32,10 @@ class Visit(NamedTuple):
     """WARC-Date of the record with that body, or empty."""
     gone: int
     """Number of consecutive visits that found the page gone: status 404 or 410."""
+    failed: str = ""
+    """Reason for which the last visit failed, as in the page line, or empty. Empty while the page is pending again."""
+    order: int = 0
+    """Stamp of the latest order to retry known where the visit ended, or of the order that began the next round.
+
+    An order applies to a page once, as only an order with a later stamp than this applies.
+    """

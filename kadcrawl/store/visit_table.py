@@ -1,16 +1,19 @@
-"""The table of visits: the facts that a store keeps of pages that will be fetched again (visit.py).
+"""The table of visits: the facts that a store keeps of pages that may be fetched again (visit.py).
 
 Every holder of a cell has the visits of that cell, but only the owner asks for due ones. `Store` writes a row in the
 transaction that changes the state of its key. This table changes no state.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 from kadcrawl.keys import Cell, Key
 from kadcrawl.store.journal import Journal
 from kadcrawl.store.visit import Visit
 
-_COLUMNS = "key, site, url, depth, due, period_s, etag, last_modified, digest, captured, gone"
+_COLUMNS = "key, site, url, depth, due, period_s, etag, last_modified, digest, captured, gone, failed, retry_order"
 _SELECTED = _COLUMNS.replace("due", "coalesce(due, -1.0)")
-_TYPES = (bytes, str, str, int, float, float, str, str, str, str, int)
+_TYPES = (bytes, str, str, int, float, float, str, str, str, str, int, str, int)
 
 
 class VisitTable:
@@ -20,6 +23,8 @@ class VisitTable:
         self._journal = journal
         self.used = False
         """True if the table has rows. Most jobs fetch each page once, and must not pay for visits."""
+        self.last_order = 0
+        """Stamp of the latest order to retry that this peer knows, or 0."""
 
     def load(self) -> None:
         """Find out whether an earlier run has left visits."""
@@ -30,8 +35,7 @@ class VisitTable:
         if not self.used:
             return None
         row = self._journal.row(_TYPES, f"SELECT {_SELECTED} FROM visit WHERE key=?", (key,))
-        visit: Visit | None = Visit._make(row) if row else None
-        return visit._replace(due=None) if visit and visit.due is not None and visit.due < 0 else visit
+        return _visit(row) if row else None
 
     def next_due(self, cell: Cell) -> float | None:
         """Return the wall-clock second at which the first page of a cell is due, or None."""
@@ -47,19 +51,35 @@ class VisitTable:
         rows = self._journal.rows((bytes,), select, (cell, now, count))
         return [Key(row[0]) for row in rows]
 
+    def know_order(self, stamp: int) -> None:
+        """Note that this peer knows an order to retry: pages that fail from now on are newer than it."""
+        self.last_order = max(self.last_order, stamp)
+
+    def failed_keys(self, cell: Cell, after: bytes, count: int) -> list[Key]:
+        """Return up to `count` keys of a cell whose last visit failed, in order, from the first key above `after`."""
+        if not self.used:
+            return []
+        select = "SELECT key FROM visit WHERE cell=? AND failed<>'' AND key>? ORDER BY key LIMIT ?"
+        return [Key(row[0]) for row in self._journal.rows((bytes,), select, (cell, after, count))]
+
+    def failed(self) -> Iterator[Visit]:
+        """Yield all failed visits, for a person who asks while no crawl runs."""
+        for row in self._journal.rows(_TYPES, f"SELECT {_SELECTED} FROM visit WHERE failed<>''"):
+            yield _visit(row)
+
     # --- for `Store` -----------------------------------------------------------------------------------------------
 
     def put(self, cell: Cell, visit: Visit) -> None:
         """Journal a visit in place of an earlier visit to the same page."""
         self.used = True
         self._journal.write(
-            f"INSERT OR REPLACE INTO visit(cell, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT OR REPLACE INTO visit(cell, {_COLUMNS}) VALUES (?{', ?' * len(_TYPES)})",
             (cell, *visit),
         )
 
-    def clear_due(self, key: Key) -> None:
-        """Journal that a page is due no more, because its next round has begun."""
-        self._journal.write("UPDATE visit SET due=NULL WHERE key=?", (key,))
+    def begin_round(self, key: Key, order: int) -> None:
+        """Journal that a page is neither due nor failed any more, because its next round has begun by this order."""
+        self._journal.write("UPDATE visit SET due=NULL, failed='', retry_order=?2 WHERE key=?1", (key, order))
 
     def hasten(self, key: Key, due: float) -> bool:
         """Journal an earlier due time of a page, in wall-clock seconds. Return False if it is due sooner already."""
@@ -71,3 +91,8 @@ class VisitTable:
         self._journal.write(
             "UPDATE visit SET depth=?2, etag='', last_modified='', digest='' WHERE key=?1 AND depth>?2", (key, depth)
         )
+
+
+def _visit(row: Any) -> Visit:
+    visit = Visit._make(row)
+    return visit._replace(due=None) if visit.due is not None and visit.due < 0 else visit

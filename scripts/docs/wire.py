@@ -34,6 +34,7 @@ TOPICS = {
     "swarm_state_messages": "State of the swarm",
     "seed_messages": "Seeds",
     "offer_messages": "Links",
+    "retry_messages": "Orders to retry",
     "cell_messages": "Cells",
     "loan_messages": "Loans",
     "leaf_messages": "Leaves",

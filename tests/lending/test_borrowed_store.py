@@ -10,6 +10,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.visit import Visit
 
 GIVER = Contact(id_bytes(1), "10.0.0.1", 4160)
 A, B = "a.example", "b.example"
@@ -32,7 +33,9 @@ class BorrowedStoreBench:
             self.store, Limits(), SiteSettings(Job(delay_s=delay_s)), connections=self.store.connections
         )
 
-    def journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
+    def journal(
+        self, entry: FrontierEntry, line: bytes, records: bytes, visit: Visit | None, rounds: int, *, reported: bool
+    ) -> bool:
         self.journaled.append((entry.url, reported))
         return not self.known
 

@@ -29,7 +29,7 @@ class SilentLenderBench:
 
     def __init__(self, now: Any) -> None:
         self.dead: set[tuple[str, int]] = set()
-        self.borrowed = BorrowedStore(lambda entry, line, records, *, reported: True)
+        self.borrowed = BorrowedStore(lambda entry, line, records, visit, rounds, *, reported: True)
         self.journal = self
         frontier = Frontier(self.borrowed, Limits(), SiteSettings(Job(delay_s=1.0)))
         self.borrower = Borrower(

@@ -173,6 +173,7 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
         examples=result.failed_examples,
         record_errors=result.record_errors or 0,
         has_sinks=bool(plan.machine.sinks),
+        may_retry=job.history == "exact",
         job_file=job_file,
         pages_max=job.max_pages if ended_by_budget(result, job) and not interrupted else None,
     )

@@ -25,6 +25,7 @@ from kadcrawl.cli.view.live.sites import SiteReport, report_sites
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import reasons
 from kadcrawl.crawl.disk_guard import Pauses
+from kadcrawl.crawl.output.counters import still_failed
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.link.wire.messages import PeerRow
@@ -156,18 +157,20 @@ async def _live(peer_run: PeerRun[Kind]) -> int:
             peer = peer_run.make()
     if peer.begun:
         counters = peer.row().counters
-        failed = f", {sum(counters.failed.values())} failed ({reasons(counters.failed)})" if counters.failed else ""
+        by_reason = still_failed([counters])
+        failed = f", {sum(by_reason.values())} failed ({reasons(by_reason)})" if by_reason else ""
         errors = f", {counters.record_errors} record_errors" if counters.record_errors else ""
         fetched = f"{counters.pages} pages fetched by this peer{failed}{errors}"
         click.echo(f"{fetched}, {peer.remaining} URLs left on it; {config.data}/")
-        examples = by_counted_reason(examples_at_the_ends([config.data])) if counters.failed else {}
+        examples = by_counted_reason(examples_at_the_ends([config.data])) if by_reason else {}
         end = CrawlEnd(
             data=config.data,
             peers=[config.data],
-            failed=counters.failed,
+            failed=by_reason,
             examples=examples,
             record_errors=counters.record_errors,
             has_sinks=bool(config.sinks),
+            may_retry=peer.job.history == "exact" and isinstance(peer, Peer),
         )
         for line in last_lines(end):
             click.echo(line)

@@ -6,6 +6,7 @@ Tests: tests/cli/view/test_last_lines.py
 """
 
 from dataclasses import dataclass
+from re import compile
 from typing import Final
 
 
@@ -68,10 +69,21 @@ _BY_NAME: Final = {
     "http_429": Reason("the site asks for fewer requests", "use a larger --delay"),
     "http_451": Reason("the page is withheld for legal reasons"),
 }
+_STATUS: Final = compile("http_([4-9][0-9][0-9]|[45]xx|odd)")
 _CLIENT: Final = Reason("the site does not accept the request")
 _SERVER: Final = Reason("the site has an error")
 _ODD: Final = Reason("the site answered with an unknown status")
 _UNKNOWN: Final = Reason("pages.jsonl has the details")
+
+
+def reason_names() -> list[str]:
+    """Return the names of all reasons that do not stand for a status."""
+    return [name for name in _BY_NAME if not name.startswith("http_")]
+
+
+def is_reason(name: str) -> bool:
+    """Return whether a text is the name of a reason, as counted or as in the page line."""
+    return name in _BY_NAME or _STATUS.fullmatch(name) is not None
 
 
 def explained(name: str) -> Reason:

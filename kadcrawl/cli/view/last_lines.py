@@ -35,6 +35,8 @@ class CrawlEnd:
     record_errors: int = 0
     """Pages whose records failed."""
     has_sinks: bool = False
+    may_retry: bool = True
+    """The crawl remembers its failed URLs."""
     job_file: Path | None = None
     pages_max: int | None = None
     """The --max-pages that ended the crawl, or None."""
@@ -97,6 +99,8 @@ def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
     if end.record_errors and has_results:
         pages = place(end.data, end.peers, "pages.jsonl")
         yield f"""grep -h '"record_error":' {pages}""", "shows every page whose records failed"
+    if end.failed and end.may_retry:
+        yield f"kadcrawl retry --data {data}", "lets the crawl fetch them again"
     unreached = [reason for reason in end.failed if explained(reason).unreached and reason in end.examples]
     if unreached:
         worst = max(unreached, key=lambda reason: end.failed[reason])

@@ -14,6 +14,7 @@ from kadcrawl.cli.view.live.picture import Picture
 from kadcrawl.cli.view.live.samples import Samples
 from kadcrawl.cli.view.live.sites import SiteReport
 from kadcrawl.cli.view.summary import next_due_s
+from kadcrawl.crawl.output.counters import still_failed
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_state import GONE
 from kadcrawl.settings.durations import roughly
@@ -129,7 +130,7 @@ class Progress:
     def _print_line(self, now: float, rows: Sequence[PeerRow], ends: Sequence[str]) -> None:
         """Print the figures, if they are news or old."""
         pages, pending = sum(row.counters.pages for row in rows), sum(row.pending for row in rows)
-        failed = sum(sum(row.counters.failed.values()) for row in rows)
+        failed = sum(still_failed(row.counters for row in rows).values())
         told = pages, pending, failed, ends[0]
         is_news = self._told != told
         if now >= self._line_at + (0.0 if is_news else SAME_INTERVAL_S):

@@ -13,6 +13,7 @@ import msgspec
 
 from kadcrawl.cli.view.failed_examples import PAGE_LOG, by_counted_reason
 from kadcrawl.cli.view.result_files import shown_size
+from kadcrawl.crawl.output.counters import still_done, still_failed
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.settings.job import Job
 
@@ -61,7 +62,7 @@ class Summary:
     urls_found: int
     """URLs that the peers accepted as their owners."""
     urls_done: int
-    """URLs that are finished, fetched or failed."""
+    """URLs that are finished, fetched or failed. An order to retry takes its URLs out until they are finished again."""
     urls_failed: dict[str, int]
     """URLs that failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken together."""
     duplicates: int
@@ -75,7 +76,7 @@ class Summary:
     peer_messages: int
     """Messages between peers, datagrams included."""
     revisits: int
-    """Pages that were fetched again when they were due."""
+    """Pages that were fetched again when they were due, or by an order to retry."""
     unchanged: int
     """Pages fetched again without a change."""
     records: int | None
@@ -101,17 +102,15 @@ class Summary:
 def add_up(rows: Iterable[PeerRow], seconds: float | None, job: Job) -> Summary:
     """Return the summary of these peers, which crawl this job."""
     rows = sorted(rows, key=lambda row: row.contact.id)
-    failed: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     for row in rows:
-        failed.update(row.counters.failed)
         left_out.update(row.counters.left_out)
     return Summary(
         pages=sum(row.counters.pages for row in rows),
         bytes=sum(row.counters.bytes for row in rows),
         urls_found=sum(row.counters.urls for row in rows),
-        urls_done=sum(row.counters.done for row in rows),
-        urls_failed=dict(sorted(failed.items())),
+        urls_done=still_done(row.counters for row in rows),
+        urls_failed=still_failed(row.counters for row in rows),
         duplicates=sum(row.counters.duplicates for row in rows),
         left_behind=0,
         links_seen=sum(row.counters.links_seen for row in rows),

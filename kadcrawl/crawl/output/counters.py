@@ -1,6 +1,7 @@
 """The counters of this peer since its directory was made, behind the status and the summary."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -46,6 +47,7 @@ class Counters:
     """URLs given up without any answer. On the wire they are among the failed URLs."""
     failed: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    retried: dict[str, int] = field(default_factory=dict)
 
     @property
     def tried(self) -> int:
@@ -85,6 +87,10 @@ class Counters:
         name = counted_as(reason)
         self.failed[name] = self.failed.get(name, 0) + urls
 
+    def retry(self, reason: str) -> None:
+        """Count a failed URL that an order has made pending again."""
+        self.retried[reason] = self.retried.get(reason, 0) + 1
+
     def leave_out(self, links: Mapping[str, int]) -> None:
         """Count links that limits kept from being followed, by limit."""
         for limit, count in links.items():
@@ -105,6 +111,7 @@ class Counters:
             left_out=dict(self.left_out),
             records=self.records,
             record_errors=self.record_errors,
+            retried=dict(self.retried),
         )
 
     def to_bytes(self) -> bytes:
@@ -121,3 +128,17 @@ class Counters:
         for reason, urls in failed.items():
             counters.fail(reason, urls)
         return counters
+
+
+def still_failed(counters: Iterable[PeerCounters]) -> dict[str, int]:
+    """Return the URLs of these peers that are failed now, by reason: without those that an order made pending again."""
+    failed: Counter[str] = Counter()
+    for one in counters:
+        failed.update(one.failed)
+        failed.subtract(one.retried)
+    return {reason: urls for reason, urls in sorted(failed.items()) if urls > 0}
+
+
+def still_done(counters: Iterable[PeerCounters]) -> int:
+    """Return the URLs of these peers that are done now, without those that an order made pending again."""
+    return sum(one.done - sum(one.retried.values()) for one in counters)

@@ -1,4 +1,7 @@
-"""The rounds of a crawl with a recrawl: the policy applied to the visits in the store.
+"""The rounds of pages: the visits that a crawler journals, by the policy of the job and the orders to retry.
+
+A job with a recrawl has a visit for each page. Any other job has a visit for each page that failed, so that an order to
+retry finds it, and for each page that was fetched again. A job that keeps fingerprints has no rounds.
 
 Tests: tests/crawl/test_crawler.py, tests/peer/test_recrawl.py
 """
@@ -9,17 +12,23 @@ from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.crawl.output.warc import Original, WarcPlace, digest_of
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.keys import Key
+from kadcrawl.settings.site_rules import RECRAWL_LEAST_S
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.schema import round_of
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
 
 
 class Rounds:
-    """Answers the crawler of the peer's own pages, if the job has a recrawl."""
+    """Answers the crawlers of one peer about the visits to a page."""
 
-    def __init__(self, recrawl: Recrawl, store: Store, now: Callable[[], float], on_due: Callable[[Key], None]) -> None:
-        """`now` returns wall-clock seconds.
+    def __init__(
+        self,
+        recrawl: Recrawl | None,
+        store: Store,
+        now: Callable[[], float],
+        on_due: Callable[[Key], None],
+    ) -> None:
+        """`recrawl` is None in a job that fetches each page once. `now` returns wall-clock seconds.
 
         `on_due` is called with the key of each page that was finished in its round, or that is to be visited sooner.
         """
@@ -28,32 +37,51 @@ class Rounds:
         self._now = now
         self._on_due = on_due
 
+    @property
+    def recrawls(self) -> bool:
+        """True if the job fetches pages again when they are due."""
+        return self._recrawl is not None
+
     def last(self, entry: FrontierEntry) -> Visit | None:
         """Return the last visit to a page, or None before the first visit."""
         return self._store.visits.get(entry.key)
 
-    def number(self, entry: FrontierEntry) -> int:
-        """Return the number of earlier visits to a page."""
-        return round_of(self._store.state(entry.key) or 1)
-
     def validators(self, last: Visit | None) -> Sequence[tuple[str, str]]:
         """Return the header fields that make the request for a page conditional."""
-        return () if last is None else self._recrawl.validators(last)
+        return () if last is None or self._recrawl is None else self._recrawl.validators(last)
 
     def original(self, last: Visit | None, result: FetchResult) -> Original | None:
         """Return the record of an earlier visit with the same page, or None if the page is new or changed."""
-        if last is None or not self._recrawl.is_unchanged(last, result, digest_of(result.body)):
+        if last is None or self._recrawl is None:
+            return None
+        if not self._recrawl.is_unchanged(last, result, digest_of(result.body)):
             return None
         return Original(last.digest, last.captured)
 
-    def fetched(self, entry: FrontierEntry, last: Visit | None, result: FetchResult, place: WarcPlace | None) -> Visit:
-        """Return the visit to journal after a final answer."""
-        digest, captured = (place.payload_digest, place.date) if place is not None else ("", "")
-        return self._recrawl.next_visit(entry, last, result, digest, captured, self._now())
+    def fetched(
+        self,
+        entry: FrontierEntry,
+        last: Visit | None,
+        result: FetchResult,
+        place: WarcPlace | None,
+        failed: str | None,
+        number: int,
+    ) -> Visit | None:
+        """Return the visit to journal after a final answer, or None for a page that nobody asks for again.
 
-    def unasked(self, entry: FrontierEntry, why: str) -> Visit | None:
-        """Return the visit to journal for a page without a request, if the page may be fetched another time."""
-        return self._recrawl.unasked(entry, self.last(entry), why, self._now())
+        `failed` is the reason for which the page counts as failed, and `number` counts the visits before this visit.
+        """
+        if self._recrawl is None:
+            return ended_visit(self._store, entry, failed, number)
+        digest, captured = (place.payload_digest, place.date) if place is not None else ("", "")
+        visit = self._recrawl.next_visit(entry, last, result, digest, captured, self._now())
+        return _noted(self._store, visit, failed)
+
+    def unasked(self, entry: FrontierEntry, why: str, number: int) -> Visit | None:
+        """Return the visit to journal for a page without a request."""
+        last = self.last(entry)
+        visit = self._recrawl.unasked(entry, last, why, self._now()) if self._recrawl is not None else None
+        return ended_visit(self._store, entry, why, number) if visit is None else _noted(self._store, visit, why)
 
     def modified(self, key: Key, at: float) -> None:
         """Visit a page sooner if a sitemap says that the page was modified at this wall-clock second.
@@ -62,14 +90,33 @@ class Rounds:
         its usual period.
         """
         visit = self._store.visits.get(key)
-        due = self._recrawl.hastened(visit, at, self._now()) if visit is not None else None
+        if visit is None or self._recrawl is None:
+            return
+        due = self._recrawl.hastened(visit, at, self._now())
         if due is not None and self._store.hasten(key, due):
             self._on_due(key)
 
-    def finish(self, entry: FrontierEntry, line: bytes, records: bytes, visit: Visit | None, number: int) -> bool:
-        """Journal the page as DONE in this round, with `number` rounds before. Return False if the page was DONE
-        already.
-        """
-        finished = self._store.finish(entry, line, records, visit, number)
+    def finished(self, entry: FrontierEntry) -> None:
+        """Note that a page was journaled as DONE in its round."""
         self._on_due(entry.key)
-        return finished
+
+
+def described(entry: FrontierEntry) -> Visit:
+    """Return the visit of a page before its first answer."""
+    return Visit(entry.key, entry.site, entry.url, entry.depth, None, RECRAWL_LEAST_S, "", "", "", "", 0)
+
+
+def ended_visit(store: Store, entry: FrontierEntry, failed: str | None, number: int) -> Visit | None:
+    """Return the visit to journal for a page that is not due again, or None if nobody asks for the page again.
+
+    `failed` is the reason of a failure, and `number` counts the visits before this visit.
+    """
+    if failed is None and not number:
+        return None
+    last = store.visits.get(entry.key) or described(entry)
+    return _noted(store, last._replace(depth=min(last.depth, entry.depth), due=None), failed)
+
+
+def _noted(store: Store, visit: Visit, failed: str | None) -> Visit:
+    """Return the visit with the reason of its failure, as newer than all orders to retry that are known here."""
+    return visit._replace(failed=failed or "", order=max(visit.order, store.visits.last_order))

@@ -165,6 +165,16 @@ class RobotsCache:
         self._keep(origin, rules, now)
         self._store.sites.set_robots(origin, rules.to_bytes(), now)
 
+    def forget(self, origin: str, before: float) -> None:
+        """Forget rules that were fetched before this second, and that the origin was given up before it."""
+        row = self._store.sites.robots(origin)
+        if row is not None and row[1] < before:
+            self._store.sites.forget_robots(origin)
+            self._forget(origin)
+        search = self._searches.get(origin)
+        if search is not None and search.given_up is not None and search.until - self._limits.robots_dead_s < before:
+            del self._searches[origin]
+
     def fail(self, origin: str, why: str, passing: bool, now: float, tried_by: int = 1) -> float:
         """Count a failed try, and return the seconds for which to leave the site alone.
 

@@ -55,7 +55,8 @@ Fingerprint = Annotated[int, Meta(ge=0, lt=2**32)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 LongSeconds = Annotated[float, Meta(ge=0, le=LONG_S_MAX)]
 CellNumber = Annotated[int, Meta(ge=0, lt=2**24)]
-Reasons = Annotated[dict[Annotated[str, Meta(max_length=40, pattern=PRINTABLE)], Count], Meta(max_length=REASONS_MAX)]
+Reason = Annotated[str, Meta(max_length=40, pattern=PRINTABLE)]
+Reasons = Annotated[dict[Reason, Count], Meta(max_length=REASONS_MAX)]
 Trail = Annotated[bytes, Meta(max_length=TRAIL_BYTES_MAX)]
 Keys = Annotated[list[IdBytes], Meta(max_length=BATCH_MAX)]
 
@@ -106,10 +107,33 @@ class PeerCounters(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     left_out: Reasons = {}
     """Links found and not followed because of a limit, by limit, repeats included."""
     revisits: Count = 0
-    """Pages fetched again when they were due."""
+    """Pages fetched again when they were due, or by an order."""
     unchanged: Count = 0
     """Pages among these that had not changed."""
     records: Count = 0
     """Lines of records.jsonl."""
     record_errors: Count = 0
     """Pages with a record rule whose hook or selectors failed, so that they have no records."""
+    retried: Reasons = {}
+    """Failed URLs that an order has made pending again, by reason. They are among `failed` and `done`, of any peer."""
+
+
+class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The remaining work of a part of the swarm. Tallies of disjoint parts add up (overlay/waves/quiescence.py)."""
+
+    members: Count
+    view: Annotated[bytes, Meta(min_length=16, max_length=16)]
+    """XOR over the members of H(ID, incarnation, activity counter): equal only if no member came, went or was active.
+    """
+    pending: Count
+    """URLs accepted and not finished that may still be fetched."""
+    unacknowledged: Count
+    """Links and records on their way to other peers."""
+    missing: Count
+    """Subtrees without an answer."""
+    due_s: LongSeconds | None = None
+    """Seconds until the first page is due again, or None if no page is."""
+    retried: Reasons = {}
+    """Answers to Retry: URLs that became pending by the order, by the reason of their failure."""
+    retrying: Count = 0
+    """Answers to Retry: cells that are still to be looked through."""

@@ -24,6 +24,7 @@ from kadcrawl.link.wire.basics import (
     Keys,
     LongSeconds,
     Message,
+    Reason,
     Seconds,
     Small,
     Trail,
@@ -70,10 +71,12 @@ class PendingRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Seconds until its next try."""
     trail: Trail = b""
     """Hashes of the URLs whose redirects led to the URL, in order."""
+    rounds: Small = 0
+    """Visits before this visit. Only a loan has pages beyond their first."""
 
 
 class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A page that is fetched repeatedly: its state, its last visit, and the next (store/visit.py)."""
+    """A page that is fetched repeatedly, or that failed: its state, its last visit, and the next (store/visit.py)."""
 
     url: Url
     depth: Small
@@ -89,6 +92,10 @@ class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     digest: Annotated[str, Meta(max_length=DIGEST_CHARS_MAX)]
     captured: Annotated[str, Meta(max_length=DIGEST_CHARS_MAX)]
     gone: Small
+    failed: Reason = ""
+    """Reason for which the last visit failed, or empty."""
+    order: Count = 0
+    """Stamp of the latest order to retry that the page has undergone, or that was known when it failed."""
 
 
 Visits = Annotated[list[VisitRecord], Meta(max_length=BATCH_MAX)]

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kadcrawl.link.wire.basics import BATCH_MAX, Contact, IdBytes, Keys, Message, Seconds, Small
+from kadcrawl.link.wire.basics import BATCH_MAX, Contact, IdBytes, Keys, Message, Reason, Seconds, Small
 from kadcrawl.link.wire.cell_messages import PendingRecord, RobotsRecord, SiteRecord
 
 LOANS_MAX = 64
@@ -97,6 +97,8 @@ class LoanReport(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     returned: Annotated[list[ReturnedUrl], Meta(max_length=BATCH_MAX)]
     over: bool
     """No request is under way, and nothing more of the loan will be fetched."""
+    failed: Annotated[dict[IdBytes, Reason], Meta(max_length=BATCH_MAX)] = {}
+    """The reasons of those in `done` that failed."""
 
 
 class RenewLease(Message, frozen=True):

@@ -3,7 +3,8 @@
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before any field is read. This module re-exports the messages of the other files: `basics` (limits and common
 types), `cell_messages`, `loan_messages`, `leaf_messages`, `joining_messages` (a newcomer's ID), `leave_messages`
-(departed peers), `offer_messages` (links), `relay_messages` (requests for other peers), `seed_messages` and
+(departed peers), `offer_messages` (links), `relay_messages` (requests for other peers), `retry_messages`
+(orders to retry), `seed_messages` and
 `swarm_state_messages`.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
@@ -12,7 +13,7 @@ Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRa
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Raw, Struct, field
+from msgspec import Meta, Raw, field
 
 from kadcrawl.link.wire.basics import (
     BATCH_MAX as BATCH_MAX,
@@ -39,8 +40,10 @@ from kadcrawl.link.wire.basics import (
     Message as Message,
     PeerCounters as PeerCounters,
     Port as Port,
+    Reasons as Reasons,
     Seconds as Seconds,
     Small as Small,
+    Tally as Tally,
     Trail as Trail,
     Url as Url,
 )
@@ -147,6 +150,7 @@ from kadcrawl.link.wire.peer_row import (
     RefusingSite as RefusingSite,
 )
 from kadcrawl.link.wire.relay_messages import RelayReply, RelayRequest
+from kadcrawl.link.wire.retry_messages import Retried as Retried, Retry as Retry, RetryFailed as RetryFailed
 from kadcrawl.link.wire.seed_messages import (
     Add as Add,
     GetReach as GetReach,
@@ -186,23 +190,6 @@ class Welcome(Message, frozen=True):
     """Stamp of the last order to pause or to resume."""
 
 
-class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The remaining work of a part of the swarm. Tallies of disjoint parts add up (overlay/waves/quiescence.py)."""
-
-    members: Count
-    view: Annotated[bytes, Meta(min_length=16, max_length=16)]
-    """XOR over the members of H(ID, incarnation, activity counter): equal only if no member came, went or was active.
-    """
-    pending: Count
-    """URLs accepted and not finished that may still be fetched."""
-    unacknowledged: Count
-    """Links and records on their way to other peers."""
-    missing: Count
-    """Subtrees without an answer."""
-    due_s: LongSeconds | None = None
-    """Seconds until the first page is due again, or None if no page is."""
-
-
 class Survey(Message, frozen=True):
     """A wave's question for the remaining work (termination). Answers are added up, so its cost is the same at any
     size.
@@ -238,7 +225,7 @@ class Grant(Message, frozen=True):
     spent: bool
 
 
-Question = Survey | Census | Order | NewSeeds | NewReach | Grant
+Question = Survey | Census | Order | NewSeeds | NewReach | Grant | Retry
 
 
 class Wave(Message, frozen=True):
@@ -347,6 +334,7 @@ Request = (
     | Add
     | StreamSeeds
     | Command
+    | RetryFailed
     | Rekey
 )
 Reply = (
@@ -375,5 +363,6 @@ Reply = (
     | WorkGrant
     | RelayReply
     | Status
+    | Retried
     | Ok
 )

@@ -5,9 +5,10 @@ Tests: tests/link/wire/test_messages.py
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from kadcrawl.link.wire.basics import Count, Fingerprint, Message, Url
+from kadcrawl.link.wire.retry_messages import RETRY_ORDERS_MAX, RetryOrder
 from kadcrawl.link.wire.seed_messages import SegmentIds
 from kadcrawl.settings.job import SEEDS_MAX
 
@@ -32,3 +33,5 @@ class GotSwarmState(Message, frozen=True):
     """The seeds that the job names, or none if the asker knows them."""
     reach: SegmentIds = b""
     """The IDs of all segments of reach of streamed seeds."""
+    retries: Annotated[list[RetryOrder], Meta(max_length=RETRY_ORDERS_MAX)] = field(default_factory=list)
+    """The orders to retry (peer/swarm/retry_orders.py)."""

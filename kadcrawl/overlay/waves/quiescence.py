@@ -7,9 +7,11 @@ no message was on its way. Only work creates work: without a seed or a recrawl f
 decision; `Termination` sends the waves.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
 
+from kadcrawl.link.wire.basics import REASONS_MAX
 from kadcrawl.link.wire.messages import COUNT_MAX, Tally
 
 NO_VIEW = bytes(16)
@@ -25,20 +27,24 @@ def add_up(tallies: Iterable[Tally]) -> Tally:
 
     Counts are capped, so that a part that lies cannot make the sum too large for the wire.
     """
-    members = pending = unacknowledged = missing = view = 0
+    members = pending = unacknowledged = missing = view = retrying = 0
     due_s: float | None = None
+    retried: Counter[str] = Counter()
     for tally in tallies:
         members += tally.members
         pending += tally.pending
         unacknowledged += tally.unacknowledged
         missing += tally.missing
         view ^= int.from_bytes(tally.view, "big")
+        retrying += tally.retrying
+        retried.update(tally.retried)
         if tally.due_s is not None:
             due_s = tally.due_s if due_s is None else min(due_s, tally.due_s)
-    members, pending, unacknowledged, missing = (
-        min(count, COUNT_MAX) for count in (members, pending, unacknowledged, missing)
+    members, pending, unacknowledged, missing, retrying = (
+        min(count, COUNT_MAX) for count in (members, pending, unacknowledged, missing, retrying)
     )
-    return Tally(members, view.to_bytes(16, "big"), pending, unacknowledged, missing, due_s)
+    by_reason = {reason: min(urls, COUNT_MAX) for reason, urls in retried.most_common(REASONS_MAX)}
+    return Tally(members, view.to_bytes(16, "big"), pending, unacknowledged, missing, due_s, by_reason, retrying)
 
 
 MISSING = Tally(members=0, view=NO_VIEW, pending=0, unacknowledged=0, missing=1)

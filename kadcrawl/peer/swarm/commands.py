@@ -1,4 +1,4 @@
-"""The commands of a person that one peer answers: status, add, pause, resume, stop, leave and rekey.
+"""The commands of a person that one peer answers: status, add, retry, pause, resume, stop, leave and rekey.
 
 Tests: tests/cli/test_command_live.py, tests/peer/test_peer.py, tests/peer/test_members.py
 """
@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.server import Handler
-from kadcrawl.link.wire.messages import Add, Command, GetStatus, Message, Ok, Refused, Rekey, Status
+from kadcrawl.link.wire.messages import Add, Command, GetStatus, Message, Ok, Refused, Rekey, RetryFailed, Status
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census
+from kadcrawl.peer.swarm.retry import retry_failed
 from kadcrawl.peer.swarm.seeds import add_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.urls import seed
@@ -28,7 +29,13 @@ class Commands:
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handler of each message type."""
-        return {GetStatus: self._status, Add: self._add, Command: self._command, Rekey: self._rekey}
+        return {
+            GetStatus: self._status,
+            Add: self._add,
+            RetryFailed: self._retry,
+            Command: self._command,
+            Rekey: self._rekey,
+        }
 
     async def _status(self, _: GetStatus) -> Status:
         runtime = self._runtime
@@ -40,6 +47,12 @@ class Commands:
         except ConfigError as error:
             return Refused(str(error))
         return Ok()
+
+    async def _retry(self, message: RetryFailed) -> Message:
+        try:
+            return await retry_failed(self._runtime, message.order)
+        except ConfigError as error:
+            return Refused(str(error))
 
     async def _command(self, command: Command) -> Ok:
         if command.verb == "leave":

@@ -1,4 +1,6 @@
-"""Anti-entropy for the swarm state: all peers come to one state (paused, seeds), also a peer that a wave has missed.
+"""Anti-entropy for the swarm state: all peers come to one state, also a peer that a wave has missed.
+
+The state is whether the swarm is paused, the seeds of its job, and the orders to retry (retry_orders.py).
 
 Each heartbeat carries the fingerprint of its sender's state (swarm_state.py). A peer that hears another fingerprint
 asks the sender for its state and merges the answer. The other side hears this peer's heartbeats and does the same. That
@@ -133,7 +135,8 @@ class StateGossip:
     async def _answer(self, asked: GetSwarmState) -> GotSwarmState:
         runtime, state = self._runtime, self._runtime.swarm_state
         seeds = [] if asked.known_seeds == runtime.named_fingerprint else list(runtime.job.seeds)
-        return GotSwarmState(state.stamp, state.paused, seeds, runtime.components.scope.reach.ids)
+        reach, retries = runtime.components.scope.reach.ids, runtime.retry_orders.to_wire()
+        return GotSwarmState(state.stamp, state.paused, seeds, reach, retries)
 
     async def _reach(self, asked: GetReach) -> GotReach:
         return GotReach(self._runtime.resources.store.reach.get(asked.ids))
@@ -146,6 +149,7 @@ class StateGossip:
             question = GetSwarmState(runtime.named_fingerprint)
             got = await client.ask(contact, question, GotSwarmState, STATE_DEADLINE_S)
             runtime.hear(got.stamp, paused=got.paused)
+            runtime.hear_retries(got.retries)
             if not {*got.seeds} <= {*runtime.job.seeds}:
                 runtime.add_seeds(got.seeds)
             async for segments in fetch_segments(client, contact, reach.lacking(got.reach)):

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 import msgpack
+import msgspec
 
 from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.messages import (
@@ -21,6 +22,7 @@ from kadcrawl.link.wire.messages import (
     Order,
     PeerRow,
     Question,
+    Retry,
     Tally,
     Wave,
 )
@@ -56,6 +58,8 @@ class WaveAnswers:
                 runtime.add_seeds(question.urls)
             case NewReach():
                 runtime.add_reach([question.segment])
+            case Retry():
+                runtime.hear_retries([question.order])
             case Grant():
                 budget = runtime.components.budget
                 budget.learn(question.totals, runtime.contact.id, question.spent)
@@ -69,6 +73,11 @@ class WaveAnswers:
             missing=0,
             due_s=runtime.due_s,
         )
+        if isinstance(question, Retry):
+            retrying = runtime.parts.retrying
+            cells_left = retrying.left + runtime.cells.unsettled
+            retried = dict(retrying.retried(question.order.stamp))
+            return msgspec.structs.replace(tally, retried=retried, retrying=cells_left), []
         if not isinstance(question, Census):
             return tally, []
         return tally, [row_of(runtime), *runtime.parts.leaves.rows(), *runtime.departed.rows()]

@@ -110,6 +110,7 @@ def test_the_last_lines_name_the_results_and_commands_that_can_be_pasted(
         "next:",
         "  the same command with --max-pages 20          fetches as many pages again",
         "  grep -h '\"failed\":' 'a b'/peer-*/pages.jsonl  shows every failure",
+        "  kadcrawl retry --data 'a b'                   lets the crawl fetch them again",
         "  kadcrawl doctor 'http://a/'\"'\"''              tries that site from this machine",
         "  kadcrawl check kadcrawl.toml URL              says why a URL is in the crawl, or is not",
         "  kadcrawl export 'a b' --to sqlite:results.db  brings the results into a database",

@@ -294,7 +294,10 @@ def _unbounded(info: msgspec.inspect.Type, path: str) -> Iterator[str]:
         case msgspec.inspect.UnionType(types=types):
             for one in types:
                 yield from _unbounded(one, path)
-        case msgspec.inspect.ListType(item_type=item, max_length=most):
+        case (
+            msgspec.inspect.ListType(item_type=item, max_length=most)
+            | msgspec.inspect.VarTupleType(item_type=item, max_length=most)
+        ):
             yield from [path] if most is None else []
             yield from _unbounded(item, path + "[]")
         case msgspec.inspect.DictType(key_type=key, value_type=value, max_length=most):

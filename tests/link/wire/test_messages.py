@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.link.wire.basics import REASONS_MAX, URL_CHARS_MAX
 from kadcrawl.link.wire.cell_messages import DIGEST_CHARS_MAX, VALIDATOR_CHARS_MAX, LaterState, VisitRecord
 from kadcrawl.link.wire.census_rows import packed_rows
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
@@ -81,6 +82,9 @@ from kadcrawl.link.wire.messages import (
     Replicate,
     Reply,
     Request,
+    Retried,
+    Retry,
+    RetryFailed,
     ReturnedUrl,
     RobotsRecord,
     SiteRecord,
@@ -107,6 +111,7 @@ from kadcrawl.link.wire.relay_messages import (
     HeaderField,
     ReceivedField,
 )
+from kadcrawl.link.wire.retry_messages import RETRY_ORDERS_MAX, RetryOrder
 from kadcrawl.link.wire.seed_messages import (
     SEGMENT_FINGERPRINTS_MAX,
     SEGMENT_ID_BYTES,
@@ -133,6 +138,7 @@ VISIT = VisitRecord(
     "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0
 )
 BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)], [VISIT])
+RETRY = RetryOrder(COUNT_MAX, ("http_503", "dns"), "a.example", "http://a.example/")
 LOAN = bytes(8)
 FIELDS_MOST = [HeaderField("X-" + "a" * 62, "b" * 8192)] * RELAY_FIELDS_MAX
 FETCHED = FetchedForPeer(
@@ -200,6 +206,7 @@ LARGE = 2 * 1024 * 1024
         (Wave(3, 0.5, NewReach(bytes(8))), Request),
         (StreamSeeds(bytes(16), ["http://a.example/"] * STREAM_URLS_MAX, True, bytes(32), 9, 2), Request),
         (SeedsStreamed(9, 2, 1), Reply),
+        (GotSwarmState(0, paused=False, seeds=[], retries=[RETRY] * RETRY_ORDERS_MAX), Reply),
         (GetLoad(ID, None), Request),
         (GetLoad(ID, BacklogRecord(7, 0.5, 1.5)), Request),
         (Load(-2.5, None), Reply),
@@ -207,6 +214,10 @@ LARGE = 2 * 1024 * 1024
         (Lend(CONTACT, LOAN, SITE, 1, [PENDING], BATCH.robots), Request),
         (Lent(True), Reply),
         (RenewLease(CONTACT, [LoanReport(LOAN, SITE, [ID], [ReturnedUrl(ID, 1, 2.5)], True)]), Request),
+        (RenewLease(CONTACT, [LoanReport(LOAN, SITE, [ID], [], True, {ID: "http_503"})]), Request),
+        (Wave(160, 10.0, Retry(RETRY)), Request),
+        (RetryFailed(RetryOrder(0)), Request),
+        (Retried({"http_503": 3}, 2, 1), Reply),
         (LeaseRenewed([ActiveLoan(LOAN, 1.5, 0.5)] * LOANS_MAX), Reply),
         (Recall(CONTACT, [LOAN]), Request),
         (Recalled(), Reply),
@@ -281,6 +292,15 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["Lend", [ID, "h", 1], bytes(8), ["a", 0.0, 0.0], 10**6, [["http://a/", 0, 0, 0, 0.0]], []]),
         msgpack.packb(["Lend", [ID, "h", 1], bytes(9), ["a", 0.0, 0.0], 1, [["http://a/", 0, 0, 0, 0.0]], []]),
         msgpack.packb(["RenewLease", [ID, "h", 1], [[bytes(8), ["a", 0.0, 0.0], [], [[ID, -1, 0.0]], False]]]),
+        msgpack.packb(["RenewLease", [ID, "h", 1], [[bytes(8), ["a", 0.0, 0.0], [], [], False, {ID: "x" * 41}]]]),
+        msgpack.packb(["RetryFailed", [-1, [], "", ""]]),
+        msgpack.packb(["RetryFailed", [0, ["x" * 41], "", ""]]),
+        msgpack.packb(["RetryFailed", [0, ["dns"] * (REASONS_MAX + 1), "", ""]]),
+        msgpack.packb(["RetryFailed", [0, [], "a" * (URL_CHARS_MAX + 1), ""]]),
+        msgpack.packb(["RetryFailed", [0, [], "", "a" * (URL_CHARS_MAX + 1)]]),
+        msgpack.packb(["Retried", {"dns": -1}, 0, 0]),
+        msgpack.packb(["GotSwarmState", 0, False, [], [[0, [], "", ""]] * (RETRY_ORDERS_MAX + 1)]),
+        msgpack.packb(["Wave", 160, 1.0, ["Retry", [COUNT_MAX + 1, [], "", ""]]]),
         msgpack.packb(["Recall", [ID, "h", 1], [bytes(8)] * (LOANS_MAX + 1)]),
         msgpack.packb(["TakeOver", [ID, "h", 1], [2**24]]),
         msgpack.packb(["AssignReplica", [ID, "h", 1], 3, []]),

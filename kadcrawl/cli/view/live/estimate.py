@@ -59,7 +59,7 @@ def bar_of(rows: Sequence[PeerRow], max_pages: int | None) -> Bar:
         begun = min(max_pages, sum(max(0, row.granted - row.allowance) for row in rows))
         if begun + pending >= max_pages:
             return Bar(begun, max_pages, is_budget=True)
-    again = any(row.counters.revisits or row.due_s is not None for row in rows)
+    again = any(row.counters.revisits or row.counters.retried or row.due_s is not None for row in rows)
     done = found - pending if again else sum(row.counters.done for row in rows)
     return Bar(min(max(0, done), found), found, is_budget=False)
 

@@ -12,6 +12,7 @@ from kadcrawl.cli.view.live.layout import TextColumn, cut_end, fitting, most_fre
 from kadcrawl.cli.view.live.samples import BLOCKS, BLOCKS_ASCII, BUCKET_S, sparkline
 from kadcrawl.cli.view.live.sites import SiteReport, reason_for_pace
 from kadcrawl.cli.view.table import ROWS_SHOWN_MAX, peer_columns
+from kadcrawl.crawl.output.counters import still_failed
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.site_settings import SiteSettings
@@ -102,9 +103,7 @@ def _pace(picture: Picture, width: int, ascii_only: bool) -> str:
 
 
 def _failures(picture: Picture, width: int) -> list[str]:
-    failed: Counter[str] = Counter()
-    for row in picture.rows:
-        failed.update(row.counters.failed)
+    failed = Counter(still_failed(row.counters for row in picture.rows))
     if not failed:
         return []
     text = f"{failed.total():,} failed: "

@@ -1,0 +1,85 @@
+"""`kadcrawl retry`: failed URLs are fetched again, in a running swarm or in a directory whose crawl does not run.
+
+Tests: tests/cli/commands/test_retry.py
+"""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+import cloup
+
+from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.keys import key_to_ask, peer_options
+from kadcrawl.cli.options import is_given
+from kadcrawl.cli.targets import directories, peer_directories, targets
+from kadcrawl.cli.view.failure_reasons import is_reason, reason_names
+from kadcrawl.errors import ConfigError
+from kadcrawl.system.printable import printable
+from kadcrawl.urls import seed
+
+
+@cloup.command()
+@cloup.option_group(
+    "Failed URLs, all by default",
+    cloup.option(
+        "--reason", "reasons", multiple=True, metavar="REASON", help="Only these, e.g. timeout or http_503. Repeatable."
+    ),
+    cloup.option("--site", default="", metavar="HOST", help="Only those of this host or domain."),
+    cloup.option("--url", default="", metavar="URL", help="Only this one."),
+)
+@peer_options("Any peer of the swarm.")
+@told
+def retry(
+    reasons: tuple[str, ...],
+    site: str,
+    url: str,
+    peer: tuple[str, int],
+    data: Path,
+    key_file: Path | None,
+) -> int:
+    """Fetch failed URLs again.
+
+    A running swarm begins at once: the order reaches all its peers, also those that join later. If no peer runs in
+    --data, the next kadcrawl crawl, start or join with that directory fetches the URLs. Each URL is fetched once by an
+    order, and keeps its depth. A URL that fails again stays failed until the next order.
+    """
+    from kadcrawl.cli.local.retry_at_rest import rests, retry_at_rest
+    from kadcrawl.link.wire.retry_messages import Retried, RetryFailed, RetryOrder
+
+    wanted = RetryOrder(0, _checked(reasons), site.strip().lower(), seed(url) if url else "")
+    resting = [] if is_given("peer") else directories(data)
+    if rests(resting):
+        urls = retry_at_rest(resting, wanted)
+        goes_on = "crawl" if peer_directories(data) else "start"
+        command = f"kadcrawl {goes_on} --data {printable(shlex.quote(str(data)))}"
+        click.echo(said(urls, f"to be fetched again by {command}"))
+        return DONE
+    answer = targets(peer, data, key_to_ask(key_file, data)).ask(RetryFailed(wanted), Retried)
+    click.echo(said(answer.urls, "to be fetched again"))
+    if answer.cells_left:
+        click.echo(f"{answer.cells_left} parts of the crawl are still being looked through: more may follow")
+    if answer.parts_missing:
+        click.echo(f"{answer.parts_missing} parts of the swarm do not answer: they begin when they are back")
+    return DONE
+
+
+def said(urls: Mapping[str, int], becomes: str) -> str:
+    """Return the sentence on URLs that became pending, by the reason of their failure."""
+    from kadcrawl.cli.view.summary import reasons
+
+    count = sum(urls.values())
+    if not count:
+        return "no failed URL is fetched again: none is left that the order applies to"
+    return f"{count} failed URL{'s' if count != 1 else ''} {becomes} ({reasons(urls)})"
+
+
+def _checked(reasons: tuple[str, ...]) -> tuple[str, ...]:
+    for reason in reasons:
+        if not is_reason(reason):
+            raise ConfigError(
+                f"{reason!r} is no reason of a failure; there are {', '.join(reason_names())}, and http_ with any "
+                "status from 400 up"
+            )
+    return reasons

@@ -1,0 +1,53 @@
+"""Messages by which a person has failed URLs fetched again (peer/swarm/retry_orders.py).
+
+Tests: tests/link/wire/test_messages.py
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kadcrawl.link.wire.basics import REASONS_MAX, URL_CHARS_MAX, Count, Message, Reason, Reasons
+
+RETRY_ORDERS_MAX = 200
+"""Orders to retry that a swarm remembers. Beyond that, it forgets the oldest."""
+
+MaybeUrl = Annotated[str, Meta(max_length=URL_CHARS_MAX)]
+
+
+class RetryOrder(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """An order to fetch failed URLs again. It applies once to each URL that failed where the order was not known."""
+
+    stamp: Count
+    """The giver's clock in milliseconds since 1970, but later than all orders to retry known there."""
+    reasons: Annotated[tuple[Reason, ...], Meta(max_length=REASONS_MAX)] = ()
+    """Reasons of failures, as counted or as in the page line. Without any, all reasons count."""
+    site: MaybeUrl = ""
+    """The host, domain or site of the URLs, or empty for all sites."""
+    url: MaybeUrl = ""
+    """The one URL, or empty for all URLs."""
+
+
+class Retry(Message, frozen=True):
+    """A wave's order to retry. A repeat changes nothing, and its answers count on (`Tally.retried`)."""
+
+    order: RetryOrder
+    """The order with its stamp."""
+
+
+class RetryFailed(Message, frozen=True):
+    """A command has failed URLs fetched again. Answered by Retried. A repeat is another order."""
+
+    order: RetryOrder
+    """The order without a stamp: the asked peer gives the stamp."""
+
+
+class Retried(Message, frozen=True):
+    """The answer to RetryFailed: the URLs that have become pending again, as far as the order has spread."""
+
+    urls: Reasons
+    """The number of URLs, by the reason of their failure."""
+    cells_left: Count
+    """Cells in which failed URLs are still being looked for."""
+    parts_missing: Count
+    """Parts of the swarm that did not answer. They hear of the order when they can be reached."""
