@@ -32,7 +32,7 @@ async def test_a_borrower_takes_turns_between_its_own_and_its_borrowed_work(make
 
 @pytest.mark.parametrize("reach", ["not allowed", "no route"])
 async def test_what_a_borrower_cannot_reach_its_owner_fetches(tmp_path: Path, reach: str) -> None:
-    """The borrower finishes each page at once, and so seems the quickest of all."""
+    """The owner fetches the borrower's own pages as well, and so no page of either fails."""
     async with Web(SITES) as site:
         site.fallback = answered
         sound = Config(
@@ -56,6 +56,6 @@ async def test_what_a_borrower_cannot_reach_its_owner_fetches(tmp_path: Path, re
             await owner.crawl([*pages, *(site.url(f"/{page}", one) for one in others for page in range(10))])
             await finish([owner, borrower])
             assert not owner.counters.failed
-            assert 10 == sum(borrower.counters.failed.values())
+            assert not borrower.counters.failed
         fetched = [line.url for line in page_lines(tmp_path / "a")]
         assert sorted(pages) == sorted(fetched)

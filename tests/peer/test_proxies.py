@@ -12,8 +12,10 @@ from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Config, Leaf
+from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.proxies import health, health_checks
 from scripts.kadcrawl_run import LoggedPage
+from tests.support.sites.given_answers import GivenAnswers
 from tests.support.sites.proxies import ProxyServer
 from tests.support.sites.web import Answer, Web, html, slow, tree
 from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
@@ -129,6 +131,22 @@ async def test_with_all_proxies_dead_the_crawl_waits_for_the_first_that_works(
         await finish(peers)
         assert len(lines()) == 120
         assert not [line for line in lines().values() if line.failed]
+
+
+async def test_a_peer_without_a_live_proxy_fetches_through_a_peer_that_has_proxies(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Web(sites=12) as site:
+        site.fallback = tree(60, sites=12)(site)
+        able, unable = await swarm(make_peer, "ab", limits=LIMITS, retries=0, **of_job(proxies, judge))
+        without = GivenAnswers()
+        without.error = FetchError.NO_PROXY
+        monkeypatch.setattr(unable.components.reach.watched, "_fetching", without)
+        await able.crawl([site.url("/0")])
+        await finish([able, unable])
+        assert {(200, None)} == {(line.status, line.failed) for line in lines().values()}
+        assert 60 == len(lines())
+        assert [line for line in lines().values() if line.fields["peer"] == unable.contact.id.hex()[:16]]
 
 
 async def test_a_crawl_begins_once_a_proxy_lives(

@@ -58,6 +58,8 @@ class NetworkHealth:
         """Different hosts missed since then."""
         self._by_others: dict[str, str] = {}
         """Host -> URL of these hosts that other peers have reached, the latest last."""
+        self.without_proxy: str | None = None
+        """The last URL for which no proxy was alive here."""
         self._tested = False
         """The known hosts were tested in this doubt, and missed."""
         self._proven_until = 0.0
@@ -105,6 +107,10 @@ class NetworkHealth:
             self._misses += 1
             _shorten(self._missed)
             self._judge(now)
+
+    def lacked_proxy(self, url: str) -> None:
+        """Note a URL for which no proxy was alive here."""
+        self.without_proxy = url
 
     def reached_by_other(self, host: str, url: str, now: float) -> None:
         """Note that another peer has reached a host that this peer missed."""

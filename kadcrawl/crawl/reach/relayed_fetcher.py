@@ -68,12 +68,14 @@ class WatchedFetcher:
         page: str = "",
     ) -> FetchResult:
         """Return the result of one GET of a canonical URL, as `Fetcher.fetch` does. `page` does not matter here."""
-        result = await self._fetching.fetch(url, extra_headers, may_send, memory_slots=memory_slots)
+        result = await self._fetching.fetch(url, extra_headers, may_send=may_send, memory_slots=memory_slots)
         host = site_of(url, "host")
         if result.status is not None:
             self._health.reached(host, url, self._now())
         elif result.error in BY_PEER:
             self._health.missed(host, url, self._now())
+        elif result.error is FetchError.NO_PROXY:
+            self._health.lacked_proxy(url)
         return result
 
 
@@ -187,6 +189,8 @@ class RelayedFetcher:
         """Return the failure of a URL that no peer that was asked could connect to."""
         now = self._now()
         result = failed or _nothing(request.url, now)
+        if not missed and result.error is FetchError.NO_PROXY:
+            return result  # The crawler waits for proxies, its own or those of another peer.
         if not missed:
             may_wait = self._health.state is not NetworkState.GIVEN_UP and self._opinions.may_wait(request.host, now)
             return replace(result, error=FetchError.NO_OPINION) if may_wait else result

@@ -21,6 +21,8 @@ from kadcrawl.urls import site_of
 
 LOOK_S = 0.5
 """Seconds between two looks at whether a test is due."""
+PROXIES_TEST_S = 30.0
+"""Seconds between two questions to other peers for a proxy, while none is alive here."""
 HELPERS_ASKED = 3
 """Other peers asked to connect in one test."""
 
@@ -52,6 +54,7 @@ class SelfTest:
 
     async def run(self, crawler: Pausable) -> None:
         """Test the network when it is in doubt, and pause the crawler while it is unreachable, until cancelled."""
+        proxies_at = 0.0
         while True:
             await asyncio.sleep(LOOK_S)
             self._keep(self._health.known)
@@ -60,6 +63,9 @@ class SelfTest:
                 await self._test()
             if (left_s := self._health.give_up_s(self._now())) is not None and left_s <= 0:
                 self._health.give_up(self._now())
+            if PauseReason.PROXIES in crawler.pause_reasons and self._now() >= proxies_at:
+                proxies_at = self._now() + PROXIES_TEST_S
+                await self._ask_for_proxies(crawler)
             paused = self._health.state is NetworkState.UNREACHABLE
             if paused != (PauseReason.NETWORK in crawler.pause_reasons):
                 (crawler.pause_reasons.add if paused else crawler.pause_reasons.discard)(PauseReason.NETWORK)
@@ -79,7 +85,15 @@ class SelfTest:
         if self._health.state in (NetworkState.UNREACHABLE, NetworkState.GIVEN_UP):
             await self._ask_others(urls)
 
-    async def _ask_others(self, urls: list[str]) -> None:
+    async def _ask_for_proxies(self, crawler: Pausable) -> None:
+        """Let the crawler go on through other peers, if they have a proxy that is alive."""
+        url = self._health.without_proxy
+        if url is not None and await self._ask_others([url]):
+            crawler.pause_reasons.discard(PauseReason.PROXIES)
+            crawler.wake()
+
+    async def _ask_others(self, urls: list[str]) -> bool:
+        """Let a few other peers connect to the last of these URLs, and return whether one did."""
         for helper in self._helpers()[:HELPERS_ASKED]:
             for url in urls[-1:]:
                 try:
@@ -90,4 +104,5 @@ class SelfTest:
                 if reached:
                     self._opinions.reached(site_of(url, "host"), helper.id, self._now())
                     self._health.reached_by_other(site_of(url, "host"), url, self._now())
-                    return
+                    return True
+        return False

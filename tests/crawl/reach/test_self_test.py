@@ -128,6 +128,17 @@ async def test_the_crawl_goes_on_through_another_peer_that_reaches_a_site() -> N
         await until(lambda: bench.health.state is NetworkState.FINE)
 
 
+async def test_a_peer_without_proxies_goes_on_when_another_peer_has_one() -> None:
+    bench = Bench()
+    bench.pause_reasons.add(PauseReason.PROXIES)
+    bench.health.lacked_proxy("http://a.example/")
+    bench.now = 1000.0
+    async with bench.running():
+        bench.up_there = {"http://a.example/"}
+        bench.now += self_test.PROXIES_TEST_S
+        await until(lambda: PauseReason.PROXIES not in bench.pause_reasons)
+
+
 async def test_hosts_that_work_are_kept_for_the_next_run() -> None:
     bench = Bench()
     async with bench.running():
