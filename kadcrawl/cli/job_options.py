@@ -182,7 +182,7 @@ LIMITS = option_group(
     option(
         "--network-wait",
         type=Duration(0, 604_800),
-        default="5m",
+        default="30m",
         show_default=True,
         help="Wait so long when no peer reaches any site any more, before unreachable URLs count as failed. 0 does not "
         "wait.",

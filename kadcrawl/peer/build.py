@@ -13,6 +13,7 @@ from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.dependencies import CrawlHooks
 from kadcrawl.crawl.reach.build import Swarm
 from kadcrawl.crawl.reach.relay_host import RelayHost
+from kadcrawl.crawl.reach.relayed_fetcher import Helpers
 from kadcrawl.crawl.recrawl.expiry import Expiring
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import StartError
@@ -78,7 +79,10 @@ def build_parts(
                 seeds_fingerprint=lambda: runtime.seeds_fingerprint,
                 scope_is_final=converged,
                 copying=lambda: cells.replicator.unacknowledged,
-                swarm=Swarm(me=lambda: overlay.me, helpers=lambda: _live_contacts(overlay)),
+                swarm=Swarm(
+                    me=lambda: overlay.me,
+                    helpers=Helpers(live=lambda: _live_contacts(overlay), has_any=lambda: bool(runtime.known.contacts)),
+                ),
             ),
         )
     except OSError as error:

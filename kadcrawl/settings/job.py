@@ -135,7 +135,7 @@ class Job:
 
     They fail until the site's wait is over: then one URL asks again. 0 to keep them pending, however long that takes.
     10 refusals without a Retry-After take 8.5 hours."""
-    network_wait_s: float = 300.0
+    network_wait_s: float = 1800.0
     """Seconds for which the crawl waits when no peer reaches any site any more, 0 to 604,800.
 
     After that, unreachable URLs are recorded as failed. With 0 the crawl does not wait."""

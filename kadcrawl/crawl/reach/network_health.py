@@ -122,9 +122,17 @@ class NetworkHealth:
             self._judge(now)
 
     def others_fail(self, now: float) -> None:
-        """Note that all other peers that were asked say that their own networks fail, while this peer missed a host."""
-        if self._missed and not self.is_proven(now):
-            self._misses = max(self._misses, HOSTS_MISSED)
+        """Note that no other peer is in touch, or that all say that their own networks fail.
+
+        The caller has missed a host. A network that has reached nothing lately is then in doubt, or unreachable.
+        """
+        if self.is_proven(now) or not self._missed:
+            return
+        self._misses = max(self._misses, HOSTS_MISSED)
+        if self.state is NetworkState.FAILING:
+            self._by_others.clear()
+            self._become(NetworkState.UNREACHABLE if self._wait_s > 0 else NetworkState.GIVEN_UP, now)
+        else:
             self._judge(now)
 
     # --- tests ---------------------------------------------------------------------------------------------------

@@ -29,10 +29,14 @@ OPINIONS_MAX = 2
 REASONS_BY_PEER = BY_PEER | {FetchError.NO_PROXY}
 
 
-class Helpers(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Helpers:
     """The other peers that may be asked to make a request."""
 
-    def __call__(self) -> list[Contact]: ...
+    live: Callable[[], list[Contact]]
+    """Returns the other peers that are in touch with this peer."""
+    has_any: Callable[[], bool] = lambda: False
+    """Returns whether this peer knows of any other peer, in touch or not."""
 
 
 class PageFetching(Protocol):
@@ -127,14 +131,16 @@ class RelayedFetcher:
                 memory_slots.release()
         request = _Request(url, page or url, extra_headers, may_send, memory_slots)
         by_peers = self._health.state is NetworkState.FAILING or self._opinions.helper_of(request.host, self._now())
-        if by_peers and self._helpers():
+        if by_peers and self._helpers.live():
             return await self._by_peers(request, None)
         failed = await self._by_itself(request)
         if not _may_be_our_fault(failed):
             return failed
         if missed_by := self._opinions.missed_by(request.host, self._now()):
             return self._missed(failed, 1 + missed_by)
-        return await self._by_peers(request, failed) if self._helpers() else failed
+        if not self._helpers.live() and not self._helpers.has_any():
+            return failed  # This is the only peer of the swarm.
+        return await self._by_peers(request, failed)
 
     async def _by_itself(self, request: "_Request") -> FetchResult:
         result = await self._direct.fetch(
@@ -174,7 +180,7 @@ class RelayedFetcher:
                 self._health.reached_by_other(request.host, request.url, self._now())
             at = datetime.fromtimestamp(started_at, UTC)
             return await self._fetcher.received(request.url, request.fields, answer, at, started, request.memory_slots)
-        if without_network and without_network == len(helpers):
+        if not missed and without_network == len(helpers) and (helpers or not self._helpers.live()):
             self._health.others_fail(self._now())
         if failed is None and len(missed) < OPINIONS_MAX:
             # Too few others have tried, so this peer tries although its network seems to fail.
@@ -208,7 +214,7 @@ class RelayedFetcher:
         """Return the peers to ask: first the peer that last reached the host, then the others by chance."""
         now = self._now()
         helpers = sorted(
-            (peer for peer in self._helpers() if self._opinions.can_help(peer.id, now)), key=lambda peer: peer.id
+            (peer for peer in self._helpers.live() if self._opinions.can_help(peer.id, now)), key=lambda peer: peer.id
         )
         self._random.shuffle(helpers)
         proven = self._opinions.helper_of(host, now)

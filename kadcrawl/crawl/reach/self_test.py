@@ -94,7 +94,7 @@ class SelfTest:
 
     async def _ask_others(self, urls: list[str]) -> bool:
         """Let a few other peers connect to the last of these URLs, and return whether one did."""
-        for helper in self._helpers()[:HELPERS_ASKED]:
+        for helper in self._helpers.live()[:HELPERS_ASKED]:
             for url in urls[-1:]:
                 try:
                     reached = await self._relay.reaches(helper, url, url)

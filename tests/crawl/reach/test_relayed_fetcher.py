@@ -12,7 +12,7 @@ from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult, Relaye
 from kadcrawl.crawl.reach.network_health import HOSTS_MISSED, NetworkHealth, NetworkState
 from kadcrawl.crawl.reach.opinions import BOTH_MISSED_S, HELPER_REST_S, UNHEARD_MAX_S, Opinions
 from kadcrawl.crawl.reach.relay_client import Unanswered
-from kadcrawl.crawl.reach.relayed_fetcher import RelayedFetcher, WatchedFetcher
+from kadcrawl.crawl.reach.relayed_fetcher import Helpers, RelayedFetcher, WatchedFetcher
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
 from tests.support.sites.given_answers import given
@@ -32,6 +32,7 @@ class Bench:
         """ID of a peer -> what comes of its requests. By default it answers."""
         self.tried: list[int] = []
         """The peers that tried, in order: 0 for this peer, and the first byte of its ID for another."""
+        self.knows_others = peers > 0
         self.health = NetworkHealth(wait_s)
         self.opinions = Opinions()
         self.fetcher = RelayedFetcher(
@@ -40,7 +41,7 @@ class Bench:
             cast(Any, Relay(self)),
             self.health,
             self.opinions,
-            helpers=lambda: list(self.peers),
+            helpers=Helpers(live=lambda: list(self.peers), has_any=lambda: self.knows_others),
             random=Random(1),
             limits=Limits(),
             now=lambda: self.now,
@@ -214,6 +215,22 @@ async def test_peers_that_all_say_their_networks_fail_put_this_network_in_doubt(
     bench.all_others(Unanswered("network", may_have_asked=False, unable="network"))
     await bench.get()
     assert bench.health.in_doubt
+
+
+async def test_a_peer_that_lost_touch_with_all_others_waits_and_doubts_its_network() -> None:
+    bench = Bench()
+    bench.peers.clear()
+    assert (FetchError.NO_OPINION, 1, [0]) == await bench.get()
+    assert bench.health.in_doubt
+
+
+async def test_a_failing_network_is_unreachable_when_no_other_peer_is_in_touch_any_more() -> None:
+    bench = Bench()
+    for number in range(HOSTS_MISSED):
+        await bench.get(f"http://{number}.example/")
+    bench.peers.clear()
+    error, _, _ = await bench.get()
+    assert (FetchError.NO_OPINION, NetworkState.UNREACHABLE) == (error, bench.health.state)
 
 
 async def test_a_failing_network_tries_by_itself_when_there_is_only_one_other_peer() -> None:

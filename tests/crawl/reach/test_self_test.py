@@ -14,6 +14,7 @@ from kadcrawl.crawl.reach import self_test
 from kadcrawl.crawl.reach.network_health import HOSTS_MISSED, NetworkHealth, NetworkState
 from kadcrawl.crawl.reach.opinions import Opinions
 from kadcrawl.crawl.reach.relay_client import Unanswered
+from kadcrawl.crawl.reach.relayed_fetcher import Helpers
 from kadcrawl.crawl.reach.self_test import SelfTest
 from kadcrawl.link.wire.messages import Contact
 from tests.support.sites.given_answers import given
@@ -40,7 +41,7 @@ class Bench:
             cast(Any, self),
             self.health,
             Opinions(),
-            helpers=lambda: [PEER],
+            helpers=Helpers(live=lambda: [PEER]),
             now=lambda: self.now,
             keep=self._keep,
         )
