@@ -10,6 +10,7 @@ import msgspec
 
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.secrets import Secrets
 
 
 class MachineSettings(msgspec.Struct, frozen=True):
@@ -23,6 +24,8 @@ class MachineSettings(msgspec.Struct, frozen=True):
     """Declared by its owner."""
     sinks: tuple[str, ...] = ()
     """Sinks for the peer's results, besides its directory."""
+    secrets: dict[str, str] = {}
+    """Passwords and tokens by name."""
 
     def config(self, config: Config) -> Config:
         """Return the configuration of a peer on this machine."""
@@ -32,4 +35,5 @@ class MachineSettings(msgspec.Struct, frozen=True):
             network=None if self.network is None else Path(self.network),
             powers=tuple(self.powers.items()),
             sinks=self.sinks,
+            secrets=Secrets(self.secrets),
         )

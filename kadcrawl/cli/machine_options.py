@@ -3,6 +3,7 @@
 Tests: tests/cli/test_command_train.py, tests/cli/test_parts.py
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -17,8 +18,11 @@ from kadcrawl.balance.training_data import load_network
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.options import Command, sink_option
 from kadcrawl.errors import ConfigError
+from kadcrawl.members.key_file import read_secret
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.secrets import SECRETS_BYTES_MAX, Secrets, from_environment, from_toml
+from kadcrawl.settings.site_auth import check_secrets
 
 
 class Power(click.ParamType[tuple[str, float]]):
@@ -45,6 +49,7 @@ class MachineOptions:
     network: Path | None
     powers: Sequence[tuple[str, float]]
     sinks: tuple[str, ...]
+    secrets: Path | None
 
 
 MACHINE = option_group(
@@ -78,6 +83,15 @@ MACHINE = option_group(
         "Also send results to this sink, by key, while the crawl runs. The crawl waits for no sink, so name the sinks "
         "again when it goes on. Forms",
     ),
+    option(
+        "--secrets",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar="KADCRAWL_SECRETS",
+        metavar="FILE",
+        help="The passwords and tokens that [[sites]] tables of the job call by name: a TOML file with a line such as "
+        'wiki-login = "user:password" for each, which only you can read. Each machine of a swarm needs it. A secret '
+        "can also stand in a variable, such as KADCRAWL_SECRET_WIKI_LOGIN. [env: KADCRAWL_SECRETS]",
+    ),
 )
 
 
@@ -91,9 +105,10 @@ def machine_options(command: Command) -> Command:
         network: Path | None,
         powers: Sequence[tuple[str, float]],
         sinks: tuple[str, ...],
+        secrets: Path | None,
         **options: Any,
     ) -> Any:
-        return command(*args, machine=MachineOptions(fetches, network, powers, sinks), **options)
+        return command(*args, machine=MachineOptions(fetches, network, powers, sinks, secrets), **options)
 
     return cast("Command", MACHINE(gathered))
 
@@ -106,8 +121,14 @@ def make_machine(given: MachineOptions, sinks: tuple[str, ...], job: Job | None 
     """
     network = given.network
     machine = MachineSettings(
-        given.fetches, None if network is None else str(network.absolute()), dict(given.powers), sinks
+        given.fetches,
+        None if network is None else str(network.absolute()),
+        dict(given.powers),
+        sinks,
+        _secrets(given.secrets),
     )
+    if job is not None:
+        check_secrets((rule.auth for rule in job.sites if rule.auth), machine.secrets)
     if job is not None and job.lends_by != "predictive" and (network or given.powers):
         raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
     if network is not None:
@@ -121,6 +142,19 @@ def say_missing(machine: MachineSettings, job: Job) -> None:
     """Print which powers this machine does not tell, if the job needs them."""
     if job.lends_by == "predictive" and (missing := _missing(machine)) is not None:
         click.echo(f"kadcrawl: {missing}; without it this crawl is balanced as by drain, and teaches nothing", err=True)
+
+
+def _secrets(path: Path | None) -> dict[str, str]:
+    """Return the secrets of a file and of the environment. Raises ConfigError, without a secret in its text."""
+    found = (
+        {}
+        if path is None
+        else from_toml(
+            read_secret(path, pipe=True, what="secrets", bytes_max=SECRETS_BYTES_MAX).decode(errors="replace"),
+            str(path),
+        )
+    )
+    return dict(Secrets(found | from_environment(os.environ)))
 
 
 def _missing(machine: MachineSettings) -> str | None:

@@ -268,7 +268,7 @@ def _fetchers(
             limits, guard, agent, clock.now, resources.resolver, job.by_proxies, resources.poison_pages, rules
         )
 
-    fetcher = fetcher_with(config.limits, RequestRules(config.limits, own, site_settings))
+    fetcher = fetcher_with(config.limits, RequestRules(config.limits, own, site_settings, config.secrets))
     if not job.by_proxies:
         return fetcher, fetcher, None
     pool = Proxies(resources.random, config.limits.proxy_verify_s, config.limits.proxy_retry_s)

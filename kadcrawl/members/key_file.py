@@ -43,24 +43,24 @@ def read_kept_key(path: Path) -> SwarmKey:
         raise ConfigError(f"{path} is damaged: copy it from another peer of the swarm") from None
 
 
-def read_secret(path: Path, *, pipe: bool = False) -> bytes:
-    """Return the content of a file that only its owner may read, or of a pipe if `pipe`.
+def read_secret(path: Path, *, pipe: bool = False, what: str = "key", bytes_max: int = KEY_FILE_BYTES_MAX) -> bytes:
+    """Return the content of a file that only its owner may read, or of a pipe if `pipe`, as far as `bytes_max`.
 
-    Raises ConfigError, with advice.
+    Raises ConfigError, with advice. `what` names the content.
     """
     try:
         with open(path, "rb", opener=_at_once) as file:
             mode = os.fstat(file.fileno()).st_mode
             if pipe and stat.S_ISFIFO(mode):  # Bytes of a pipe can be read only once.
                 os.set_blocking(file.fileno(), True)
-                return file.read(KEY_FILE_BYTES_MAX)
+                return file.read(bytes_max)
             if not stat.S_ISREG(mode):
-                raise ConfigError(f"{path} is no regular file: give a file that holds the key")
+                raise ConfigError(f"{path} is no regular file: give a file that holds the {what}")
             if mode & (stat.S_IRWXG | stat.S_IRWXO):
                 raise ConfigError(f"others can read {path}, so it keeps no secret: chmod 600 {path}")
-            return file.read(KEY_FILE_BYTES_MAX)
+            return file.read(bytes_max)
     except OSError as error:
-        raise ConfigError(f"cannot read the key in {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot read the {what} in {path}: {error.strerror}") from None
 
 
 def _is_key(text: str) -> bool:

@@ -27,6 +27,7 @@ from kadcrawl.peer.resources import Resources, open_resources
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.settings.site_auth import check_secrets
 from kadcrawl.settings.site_rules import check_contact, robots_ignored
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
@@ -201,8 +202,8 @@ class PeerBase:
     async def _prepare(self, job: Job, given: Job | None = None) -> None:
         """Start the extraction of this job's records from pages. `given` is the job this peer was made with.
 
-        Raises StartError if the job ignores a robots.txt without a contact, and if the job names a hook that was not
-        allowed here, or that is not installed. Any member of a
+        Raises StartError if the job needs a secret or a contact that is missing, and if the job names a hook that was
+        not allowed here, or that is not installed. Any member of a
         swarm may name any function of any module, so only the person who runs this machine allows hooks.
         """
         allowed = {*self.config.hooks, *(PageRules(records=given.records).hooks if given is not None else ())}
@@ -212,11 +213,12 @@ class PeerBase:
                 f"the job of this swarm calls {', '.join(strange)} on every peer, and here nobody allowed that; "
                 f"if you know what it does, join with {options}"
             )
+        try:
+            check_contact(job.sites, job.contact)
+            check_secrets((rule.auth for rule in job.sites if rule.auth), self.config.secrets)
+        except ConfigError as error:
+            raise StartError(f"this peer cannot work for the job: {error}") from None
         if ignored := robots_ignored(job.sites):
-            try:
-                check_contact(job.sites, job.contact)
-            except ConfigError as error:
-                raise StartError(f"the job cannot start: {error}") from None
             log.warning("job.robots_ignored hosts=%s", ",".join(ignored))
         if job.records:
             self._extraction = self.environment.extraction(job.records, self.config.limits)

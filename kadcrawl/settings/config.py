@@ -12,6 +12,7 @@ from pathlib import Path
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.limits import Limits, require
+from kadcrawl.settings.secrets import Secrets
 
 PORT_DEFAULT = 4160
 """Default TCP and UDP port of a peer. Wikipedia lists no common use of 4160."""
@@ -55,6 +56,8 @@ class Config:
     """Functions, as ``module:function``, that the swarm's job may call on this machine.
 
     The functions of a job that is given to this peer itself are allowed anyway."""
+    secrets: Secrets = field(default_factory=Secrets, repr=False)
+    """Passwords and tokens that the job calls by name (settings/secrets.py)."""
     limits: Limits = field(default_factory=Limits)
     """Bounds on the resources of the peer."""
 

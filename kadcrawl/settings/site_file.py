@@ -11,7 +11,7 @@ import msgspec
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.request_headers import normal_header
-from kadcrawl.settings.site_rules import Robots, SiteRule, normal_match
+from kadcrawl.settings.site_rules import NOTHING, Robots, SiteRule, normal_match
 from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.urls import seed
 
@@ -38,6 +38,8 @@ SITE_KEYS = {
     "timeout": SiteKey("fetch_timeout_s", float | str, 'a length of time, such as "30s", or a number of seconds'),
     "headers": SiteKey("headers", tuple[str, ...], "a list of headers, such as ['Accept-Language: de']"),
     "user-agent": SiteKey("user_agent", str, "a text in quotes"),
+    "auth": SiteKey("auth", str, 'a text such as "basic:NAME", with the name of a secret'),
+    "http-secrets": SiteKey("http_secrets", bool, "true or false"),
     "robots": SiteKey("robots", Robots, "obey or ignore, in quotes"),
     "sitemaps": SiteKey("sitemaps", bool | str | tuple[str, ...], "true, false, a URL in quotes, or a list of URLs"),
 }
@@ -68,9 +70,7 @@ def keys_of(rule: SiteRule) -> dict[str, Any]:
     if rule.recrawl_after_s is not None:
         values["recrawl-after"] = shown(rule.recrawl_after_s) if rule.recrawl_after_s else "never"
     return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in values.items()
-        if value is not None and value != ()
+        key: list(value) if isinstance(value, tuple) else value for key, value in values.items() if value not in NOTHING
     }
 
 

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.request_headers import check_agent, check_headers
+from kadcrawl.settings.site_auth import parse_auth
 from kadcrawl.urls import Partition, canonical, is_canonical, site_of
 
 SITES_MAX = 1_000
@@ -36,6 +37,8 @@ RECRAWL_MOST_S = 10 * 366 * 86_400
 PAGES_MAX = 2**53
 """Limit on a number of pages, for which messages and files have room."""
 EVERY = "*"
+NOTHING = (None, (), "")
+"""The values of fields that a rule leaves out."""
 Robots = Literal["obey", "ignore"]
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
@@ -78,6 +81,12 @@ class SiteRule:
     """Headers of the requests to these hosts, as `Name: value`, at most 30, in place of the job's headers."""
     user_agent: str | None = None
     """Value of the User-Agent for these hosts. It must contain the robots token of the job."""
+    auth: str = ""
+    """Proof of who asks: `basic:NAME`, `bearer:NAME`, or `HEADER:NAME`, with the name of a secret of each machine.
+
+    The hosts must be named without a star. The secret goes to https URLs only, and only to the port of the match."""
+    http_secrets: bool | None = None
+    """True to send the secret to http URLs as well, where others on the way can read it."""
     robots: Robots | None = None
     """Treatment of robots.txt: `obey`, or `ignore` for your own hosts.
 
@@ -93,6 +102,10 @@ class SiteRule:
             self.robots != "ignore" or self.is_exact,
             "robots ignore is for your own hosts: name each of them in match, without a star",
         )
+        if self.auth:
+            parse_auth(self.auth)
+            require(self.is_exact, "auth sends a secret: name each of the hosts in match, without a star")
+        require(self.http_secrets is None or bool(self.auth), "http_secrets would do nothing, as it is for auth")
         check_headers(self.headers)
         check_agent(self.user_agent or "")
         for name, least, most, unit in _RANGES:
@@ -102,9 +115,9 @@ class SiteRule:
         for url in self.sitemap_urls:
             require(is_canonical(url), "sitemaps must be canonical URLs, as urls.seed makes them")
         require(self.sitemaps is not False or not self.sitemap_urls, "sitemaps cannot be false and name URLs")
-        idle = [name for name in _SETTINGS if self.off and getattr(self, name) not in (None, ())]
+        idle = [name for name in _SETTINGS if self.off and getattr(self, name) not in NOTHING]
         require(not idle, f"{' and '.join(idle)} would do nothing, as off leaves the site out of the crawl")
-        useful = self.off or any(getattr(self, name) not in (None, ()) for name in _SETTINGS)
+        useful = self.off or any(getattr(self, name) not in NOTHING for name in _SETTINGS)
         require(useful, "a rule must say something of its sites, such as delay = 5 or off = true")
 
     @property
@@ -206,6 +219,11 @@ def check_sites(sites: Sequence[SiteRule], job: JobSettings) -> None:
 def robots_ignored(sites: Iterable[SiteRule]) -> tuple[str, ...]:
     """Return the hosts whose robots.txt is ignored."""
     return tuple(match for rule in sites if rule.robots == "ignore" for match in rule.match)
+
+
+def secrets_of(sites: Iterable[SiteRule]) -> tuple[str, ...]:
+    """Return the names of the secrets that these rules need on each machine."""
+    return tuple(sorted({parse_auth(rule.auth).secret for rule in sites if rule.auth}))
 
 
 def check_contact(sites: Iterable[SiteRule], contact: str) -> None:

@@ -87,6 +87,13 @@ class SiteSettings:
         agent, contact = agent or default, self._job.contact
         return agent if contact in agent else f"{agent} (+{contact})"
 
+    def sends_secrets(self, url: str) -> bool:
+        """Return whether the secrets of its rule go to this canonical URL: by its scheme, its host and its port."""
+        rule = self.rule(url)
+        if rule is None or not (url.startswith("https:") or rule.http_secrets):
+            return False
+        return site_of(url, "host") in rule.match
+
     def is_off(self, url: str) -> bool:
         """Return whether a rule leaves the site of a canonical URL out of the crawl."""
         rule = self.rule(url)

@@ -43,6 +43,13 @@ OF_COMMAND = (
         "The same as --sink, or as --to of kadcrawl export, which win over it. It is the place for a sink with a "
         "password or a key in it, because other people on the machine see the arguments of a command.",
     ),
+    Variable("KADCRAWL_SECRETS", "a file", "The same as --secrets, which wins over it."),
+    Variable(
+        "KADCRAWL_SECRET_WIKI_LOGIN",
+        "a password or token",
+        "The secret wiki-login of this machine, which wins over the file of --secrets. Each secret has such a "
+        "variable, with its own name in upper case, and _ for -.",
+    ),
     Variable(
         "KADCRAWL_LOG",
         "DEBUG, INFO, WARNING or ERROR",

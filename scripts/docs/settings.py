@@ -20,6 +20,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, SINKS
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule, RoleRule
+from kadcrawl.settings.secrets import Secrets
 from kadcrawl.settings.site_rules import SiteRule
 from scripts.docs.cli import option_groups
 from scripts.docs.docstrings import field_docstrings
@@ -39,6 +40,7 @@ CONFIG_OPTIONS = {
     "powers": "--power",
     "sinks": "--sink",
     "hooks": "--hook",
+    "secrets": "--secrets",
 }
 """The option of each field of `Config`. Other fields have none."""
 
@@ -140,6 +142,8 @@ SITE_EXAMPLES = {
     "timeout": '"30s"',
     "headers": "['Accept-Language: de']",
     "user-agent": '"Mozilla/5.0 (compatible; kadcrawl)"',
+    "auth": '"basic:wiki-login"',
+    "http-secrets": "true",
     "robots": '"obey"',
     "sitemaps": '"https://example.org/sitemaps/news.xml"',
 }
@@ -195,8 +199,8 @@ def _fields(root: Path, kind: type) -> Iterator[str]:
 
 
 def _default(entry: "dataclasses.Field[typing.Any]") -> str:
-    if entry.default_factory is Limits:
-        return "`Limits()`"
+    if entry.default_factory in (Limits, Secrets):
+        return "`Limits()`" if entry.default_factory is Limits else "`Secrets()`"
     return "none: required" if entry.default is dataclasses.MISSING else code(repr(entry.default))
 
 
@@ -288,12 +292,14 @@ def _job_file(root: Path) -> str:
         "specific `match` counts, alone: a host and its port, a host, the longest `*.` and domain, then `*`. What the "
         "rule leaves out is as the job says. [Rules for single sites](../how-to/site-rules.md) explains the use.",
         _site_table(root),
-        "```toml\n[[sites]]\n"
-        + "\n".join(
-            f"{key} = {example}" for key, example in SITE_EXAMPLES.items() if key not in ("off", "recrawl-after")
-        )
+        '```toml\n[[sites]]\nmatch = "example.org"\n'
+        + "\n".join(f"{key} = {example}" for key, example in SITE_EXAMPLES.items() if key not in _APART)
         + "\n```",
     )
+
+
+_APART = ("match", "off", "recrawl-after")
+"""Keys of a rule that do not go with the others, or need another match or key."""
 
 
 def _site_table(root: Path) -> str:

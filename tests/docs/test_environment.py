@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from kadcrawl.settings.secrets import VARIABLE_PREFIX
 from scripts.docs.environment import OF_COMMAND, OF_DEVELOPMENT, OF_LIBRARIES, _named, variables_read
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +19,9 @@ def test_every_variable_that_the_code_reads_is_described() -> None:
 
 
 def test_every_described_variable_is_read_where_the_page_says() -> None:
-    assert [] == [each.name for each in OF_COMMAND if "kadcrawl" not in READ[each.name]]
+    # Variables of secrets are read by their start, as each secret has one.
+    named = [each.name for each in OF_COMMAND if not each.name.startswith(VARIABLE_PREFIX)]
+    assert [] == [name for name in named if "kadcrawl" not in READ[name]]
     assert [] == [each.name for each in OF_DEVELOPMENT if READ[each.name] & {"kadcrawl", "sim"}]
 
 

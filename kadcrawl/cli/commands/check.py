@@ -17,7 +17,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
 from kadcrawl.settings.proxy_list import shown as proxies_shown
 from kadcrawl.settings.site_file import keys_of
-from kadcrawl.settings.site_rules import robots_ignored
+from kadcrawl.settings.site_rules import robots_ignored, secrets_of
 from kadcrawl.sinks.sink_names import parse
 from kadcrawl.system.printable import printable
 
@@ -185,6 +185,9 @@ def _notes(job: Job) -> Iterator[str]:
     if ignored := robots_ignored(job.sites):
         yield ""
         yield f"robots.txt is ignored for {', '.join(ignored)}: for your own hosts only. The WARC files say so."
+    if names := secrets_of(job.sites):
+        yield ""
+        yield f"secrets that each machine needs (--secrets): {', '.join(names)}"
     if job.canonical == "honor":
         yield ""
         yield "canonical: a page that names another URL of its domain, with https for http, fewer parameters or"

@@ -33,6 +33,7 @@ from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.peer import Peer
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
 
 SHOW_INTERVAL_S = 1.0
@@ -86,7 +87,7 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRu
         hooks = sorted(PageRules(records=peer.job.records).hooks)
         return (
             f"peer {peer.contact.id.hex()[:8]} listens on {address} and lets in {whom}",
-            how_to_join(peer.contact.address, peer.config, hooks),
+            how_to_join(peer.contact.address, peer.config, hooks, needs_secrets=bool(secrets_of(peer.job.sites))),
         )
 
     async def rows(peer: Peer) -> Sequence[PeerRow]:

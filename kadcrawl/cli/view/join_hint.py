@@ -20,7 +20,9 @@ ANYWHERE = {4: "0.0.0.0", 6: "::"}
 """All addresses of a machine, by IP version."""
 
 
-def how_to_join(address: tuple[str, int], config: Config, hooks: Sequence[str] = ()) -> str:
+def how_to_join(
+    address: tuple[str, int], config: Config, hooks: Sequence[str] = (), *, needs_secrets: bool = False
+) -> str:
     """Return in a sentence how others join the peer of this config at this address, with its job's hooks."""
     ip = ipaddress.ip_address(address[0])
     key_file = (config.data / SWARM_KEY).absolute()
@@ -38,6 +40,8 @@ def how_to_join(address: tuple[str, int], config: Config, hooks: Sequence[str] =
         command += ["--allow-network", network]
     for hook in hooks:
         command += ["--hook", hook]
+    if needs_secrets:
+        command += ["--secrets", "FILE"]
     command += ["--bootstrap", shown(address)]
     return f"{where}, others join with: {shlex.join(command)}"
 

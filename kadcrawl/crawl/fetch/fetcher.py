@@ -238,7 +238,9 @@ class Fetcher:
         loop = asyncio.get_running_loop()
         answer.request_head = _request_head(url, rule, extra_headers)
         way = None if proxy is None else proxy.url
-        response = await session.get(url, headers=[*rule.headers, *extra_headers], allow_redirects=False, proxy=way)
+        response = await session.get(
+            url, headers=[*rule.headers, *rule.secret_headers, *extra_headers], allow_redirects=False, proxy=way
+        )
         assert isinstance(response, _Response), "the session makes our responses"
         try:
             now = loop.time()

@@ -3,16 +3,19 @@
 A site rule lowers the limits of the machine and never raises them, as the memory of a machine is its owner's to give.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kadcrawl.crawl.fetch.content_encoding import ACCEPT_ENCODING
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.request_headers import pairs
+from kadcrawl.settings.secrets import Secrets
+from kadcrawl.settings.site_auth import auth_header, parse_auth
 from kadcrawl.settings.site_rules import SiteRule
 from kadcrawl.settings.site_settings import SiteSettings
 
+NO_SECRETS: Final = Secrets()
 ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
 
 
@@ -24,6 +27,8 @@ class RequestRule:
     headers: tuple[tuple[str, str], ...]
     header_lines: str
     """The headers as they are sent and stored."""
+    secret_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Headers that are sent, but stored nowhere."""
 
     @classmethod
     def of(cls, limits: Limits, user_agent: str, own: Sequence[tuple[str, str]] = ()) -> "RequestRule":
@@ -38,11 +43,18 @@ class RequestRule:
 class RequestRules:
     """The bounds and headers of all requests of one peer."""
 
-    def __init__(self, limits: Limits, user_agent: str, site_settings: SiteSettings | None = None) -> None:
-        """`limits` are those of the machine, and `user_agent` is that of kadcrawl itself, without a contact.
+    def __init__(
+        self,
+        limits: Limits,
+        user_agent: str,
+        site_settings: SiteSettings | None = None,
+        secrets: Mapping[str, str] = NO_SECRETS,
+    ) -> None:
+        """`limits` and `secrets` are those of the machine. `user_agent` is that of kadcrawl itself, without a contact.
 
-        Without `site_settings` they hold for every URL.
+        Without `site_settings` they hold for every URL. Raises ConfigError for a secret that does not fit its use.
         """
+        self._secrets = secrets
         self._limits = limits
         self._user_agent = user_agent
         self._site_settings = site_settings
@@ -59,6 +71,8 @@ class RequestRules:
         made = self._by_site_rule.get(id(site_rule))
         if made is None:
             made = self._by_site_rule[id(site_rule)] = self._made(settings, site_rule)
+        if made.secret_headers and not settings.sends_secrets(url):
+            return replace(made, secret_headers=())
         return made
 
     def _made(self, settings: SiteSettings, rule: SiteRule | None) -> RequestRule:
@@ -69,4 +83,8 @@ class RequestRules:
                 body_bytes_max=min(limits.body_bytes_max, rule.body_bytes_max or limits.body_bytes_max),
                 fetch_timeout_s=min(limits.fetch_timeout_s, rule.fetch_timeout_s or limits.fetch_timeout_s),
             )
-        return RequestRule.of(limits, settings.user_agent(rule, self._user_agent), pairs(settings.headers(rule)))
+        made = RequestRule.of(limits, settings.user_agent(rule, self._user_agent), pairs(settings.headers(rule)))
+        if rule is None or not rule.auth:
+            return made
+        auth = parse_auth(rule.auth)
+        return replace(made, secret_headers=(auth_header(auth, self._secrets[auth.secret]),))

@@ -1,5 +1,7 @@
 """Test the bounds of a request by the rule for its site."""
 
+import pytest
+
 from kadcrawl.crawl.fetch.content_encoding import ACCEPT_ENCODING
 from kadcrawl.crawl.fetch.request_rules import RequestRules
 from kadcrawl.settings.job import Job
@@ -36,6 +38,32 @@ def test_a_rule_has_headers_and_a_user_agent_of_its_own() -> None:
     for url in ("http://b.test/", "http://c.test/"):
         assert made.of(url).header_lines.startswith("User-Agent: kadcrawl/1 (+you@b.test)\r\nAccept: text/html")
         assert ("Accept-Language", "de") == made.of(url).headers[-1]
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("https://a.test/x", True),
+        ("http://a.test/x", False),
+        ("https://a.test:8443/x", False),
+        ("https://b.test:8443/x", True),
+        ("https://b.test/x", False),
+        ("https://x.a.test/", False),
+        ("http://plain.test/", True),
+        ("https://plain.test/", True),
+        ("http://plain.test:8080/", False),
+        ("https://other.test/", False),
+    ],
+)
+def test_a_secret_goes_to_the_host_and_port_of_its_rule_and_by_https(url: str, sent: bool) -> None:
+    sites = (
+        SiteRule(match=("a.test", "b.test:8443"), auth="bearer:token"),
+        SiteRule(match=("plain.test",), auth="bearer:token", http_secrets=True),
+        SiteRule(match=("*",), retries=1),
+    )
+    rule = RequestRules(LIMITS, "x", SiteSettings(Job(sites=sites)), {"token": "hunter2"}).of(url)
+    assert ((("Authorization", "Bearer hunter2"),) if sent else ()) == rule.secret_headers
+    assert "hunter2" not in f"{rule!r} {rule.header_lines}"
 
 
 def test_the_rule_of_a_request_is_made_once() -> None:

@@ -13,6 +13,7 @@ import pytest
 from kadcrawl import Config, Job, Limits, Peer
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.environment import Environment
+from kadcrawl.settings.secrets import Secrets
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.output_schemas import departing_lines
 from tests.support.swarm.brisk_loop import BriskLoop
@@ -61,11 +62,17 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             limits: Limits = QUICK,
             key: SwarmKey | None = None,
             random: Random | None = None,
+            secrets: Mapping[str, str] | None = None,
             networks: Sequence[str] = ("127.0.0.0/8",),
             **job: Any,
         ) -> Peer:
             config = Config(
-                data=tmp_path / directory, port=0, allow_networks=tuple(networks), limits=limits, swarm_key=key
+                data=tmp_path / directory,
+                port=0,
+                allow_networks=tuple(networks),
+                limits=limits,
+                swarm_key=key,
+                secrets=Secrets(secrets),
             )
             loop = asyncio.get_running_loop()
             world = Environment(random=random, wall=loop.wall() if isinstance(loop, BriskLoop) else None)
