@@ -1,5 +1,6 @@
 """Fuzzing of HTTP: encoded bodies, pages, robots.txt and sitemaps, as the crawler reads them."""
 
+import sys
 import zlib
 from collections.abc import Iterator
 from gzip import compress
@@ -21,6 +22,11 @@ from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import run_to_end
 from kadcrawl.urls import canonical
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 PAGE = "https://www.example.org/a/b?c=d"
 TYPES = ("text/html", "text/html; charset=utf-8", "text/html; charset=windows-1252", "text/html; charset=shift_jis", "")
 LIMITS = Limits(links_per_page_max=500)
@@ -28,7 +34,7 @@ TAGS_LOOKED_AT = 16
 NOW = 1_800_000_000.0
 SITEMAP_URLS_MAX = 300
 CONTENT_BYTES_MAX = 256 * 1024
-CODINGS = ("gzip", "deflate", "br", "gzip, br", "x-gzip, deflate", "br, gzip, gzip", "identity", "zstd", "\u0130")
+CODINGS = ("gzip", "deflate", "br", "gzip, br", "x-gzip, deflate", "zstd", "br, gzip, gzip", "identity", "\u0130")
 
 # --- pages -------------------------------------------------------------------------------------------------------
 
@@ -197,6 +203,7 @@ def bodies() -> Iterator[bytes]:
             brotlicffi.compress(text),
             brotlicffi.compress(compress(text, mtime=0)),
             zlib.compress(compress(text, mtime=0)),
+            zstd.compress(text),
         )
     ):
         yield bytes((number,)) + plain(coded)
@@ -205,6 +212,7 @@ def bodies() -> Iterator[bytes]:
     bomb = bytes(4 * CONTENT_BYTES_MAX)
     yield b"\0" + plain(compress(bomb, mtime=0))
     yield b"\2" + plain(brotlicffi.compress(bomb))
+    yield b"\5" + plain(zstd.compress(bomb))
     yield b"\0\xff\0" + compress(b"", mtime=0)
 
 

@@ -40,6 +40,7 @@ from tests.support.sites.scripted_site import (
     fetching,
     length,
 )
+from tests.support.zstd import zstd
 
 EMPTY = b"Content-Length: 0\r\n\r\n"
 ZEROS = bytes(2_000_000)
@@ -67,7 +68,12 @@ ROWS: dict[str, tuple[list[Step], str | None, int | None]] = {
     "deflate bomb": ([coded("deflate", zlib.compress(ZEROS))], "inflated_too_large", 200),
     "bare deflate bomb": ([coded("deflate", zlib.compress(ZEROS)[2:-4])], "inflated_too_large", 200),
     "brotli bomb": ([coded("br", brotlicffi.compress(ZEROS))], "inflated_too_large", 200),
-    "zstd, which nobody offered": ([coded("zstd", b"\x28\xb5\x2f\xfd" + bytes(99))], "bad_encoding", 200),
+    "zstd bomb": ([coded("zstd", zstd.compress(ZEROS))], "inflated_too_large", 200),
+    "zstd of blocks of nothing": ([coded("zstd", b"\x28\xb5\x2f\xfd" + bytes(99))], "truncated", 200),
+    "zstd with a window of 2 GB": ([coded("zstd", b"\x28\xb5\x2f\xfd\0\xa8\1\0\0")], "bad_encoding", 200),
+    "zstd frames without end": ([coded("zstd", zstd.compress(b"") * 400)], "bad_encoding", 200),
+    "zstd in gzip": ([coded("zstd, gzip", gz(zstd.compress(ZEROS)))], "inflated_too_large", 200),
+    "lzma, which nobody offered": ([coded("lzma", b"hello")], "bad_encoding", 200),
     "gzip in gzip": ([coded("gzip, gzip", gz(gz(ZEROS)))], "inflated_too_large", 200),
     "gzip in gzip by two fields": (
         [OK + b"Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n\r\n" + gz(gz(ZEROS))], "inflated_too_large", 200),

@@ -9,10 +9,13 @@ of brotli, where a few bits make a table of 16,384 contexts. The amount of conte
 costs only a few bits. So a long body is decoded in turns with the peer's other work, a body of ordinary size in one
 turn, and a very long brotli body not at all.
 
-Faults are judged as browsers and curl judge them. Bytes after the last gzip member are ignored. Several members are one
-content. "deflate" is accepted with and without its zlib wrapper. An empty body is an empty content in any coding.
+Faults are judged as browsers and curl judge them. Bytes after the last gzip member or frame of zstd are ignored.
+Several of them are one content. "deflate" is accepted with and without its zlib wrapper. An empty body is an empty
+content in any coding.
 """
 
+import re
+import sys
 import zlib
 from collections.abc import Callable
 from typing import Final
@@ -22,7 +25,12 @@ from isal import isal_zlib
 
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 
-ACCEPT_ENCODING: Final = "gzip, deflate, br"
+if sys.version_info >= (3, 14):
+    from compression.zstd import DecompressionParameter, ZstdDecompressor, ZstdError
+else:
+    from backports.zstd import DecompressionParameter, ZstdDecompressor, ZstdError
+
+ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
 CODINGS_MAX: Final = 2
 """Codings on one body. Honest servers send no more, and each coding costs another pass."""
 INNER_TIMES_MAX: Final = 4
@@ -35,8 +43,10 @@ INNER_BYTES: Final = 64 * 1024
 BROTLI_BYTES_MAX: Final = 8 * 1024 * 1024
 """A body in brotli: of text these are 30 MB and more, of tables for nothing 14 s of work."""
 MEMBERS_MAX: Final = 16
-"""Gzip members in one body. The rest of the body is copied after each member, so 32 MB of empty members would cost
-hours."""
+"""Gzip members, or frames of zstd, in one body. The rest of the body is copied after each member, so 32 MB of empty
+members would cost hours."""
+ZSTD_WINDOW_LOG: Final = 23
+"""Largest window of zstd, as a power of two in bytes: 8 MiB, as much as a coding of HTTP may need (RFC 9659)."""
 GZIP_MAGIC: Final = b"\x1f\x8b"
 """The first bytes of a gzip stream."""
 TURN_BYTES: Final = 64 * 1024
@@ -172,9 +182,48 @@ def _unbrotli(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+_ZSTD_FRAME: Final = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
+"""Matches the begin of a frame with content, or of a frame to skip (RFC 8878 3.1)."""
+
+
+def _unzstd(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
+    frames: list[bytes] = []
+    at = 0
+    while not frames or _ZSTD_FRAME.match(body, at):
+        if len(frames) == MEMBERS_MAX:
+            raise BadEncodingError(f"more than {MEMBERS_MAX} frames of zstd")
+        content, at = yield from _zstd_frame(body, at, bytes_max)
+        frames.append(content)
+        bytes_max -= len(content)
+    return frames[0] if len(frames) == 1 else b"".join(frames)
+
+
+def _zstd_frame(body: bytes, at: int, bytes_max: int) -> CooperativeWork[tuple[bytes, int]]:
+    """Return the content of the frame that begins at byte `at` of the body, and the byte after its end."""
+    stream = ZstdDecompressor(options={DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG})
+    pieces: list[bytes] = []
+    while True:
+        coded = memoryview(body)[at : at + TURN_BYTES] if stream.needs_input else b""
+        at += len(coded)
+        try:
+            piece = stream.decompress(coded, min(TURN_CONTENT_BYTES, bytes_max + 1))
+        except ZstdError as error:
+            raise BadEncodingError(f"not zstd: {error}") from None
+        if len(piece) > bytes_max:
+            raise TooLargeError("more content than allowed")
+        pieces.append(piece)
+        bytes_max -= len(piece)
+        if stream.eof:
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces), at - len(stream.unused_data)
+        if at == len(body) and stream.needs_input:
+            raise IncompleteError("the compressed stream ends early")
+        yield
+
+
 _DECODERS: Final[dict[str, Callable[[bytes, int], CooperativeWork[bytes]]]] = {
     "gzip": _gunzip,
     "x-gzip": _gunzip,
     "deflate": _undeflate,
     "br": _unbrotli,
+    "zstd": _unzstd,
 }

@@ -22,10 +22,17 @@ from kadcrawl.crawl.fetch.content_encoding import (
     decoded,
     decoding,
 )
+from tests.support.zstd import zstd
 
 
 def gzipped(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)
+
+
+def zstd_streamed(window_log: int) -> bytes:
+    """Return the page in zstd by a server that does not know its length, with a window of this size."""
+    stream = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: window_log})
+    return stream.compress(PAGE) + stream.flush()
 
 
 def named(value: object) -> str:
@@ -36,6 +43,9 @@ PAGE = b"<a href=x>x</a>\n" * 1000
 GZIP = gzipped(PAGE)
 ZLIB = zlib.compress(PAGE)
 BROTLI = brotlicffi.compress(PAGE)
+ZSTD = zstd.compress(PAGE)
+SKIPPED = b"\x5a\x2a\x4d\x18\4\0\0\0skip"
+"""A frame of zstd that holds nothing."""
 MANY = 10_000_000
 
 
@@ -55,6 +65,11 @@ MANY = 10_000_000
         ("br", BROTLI),
         ("gzip, br", brotlicffi.compress(GZIP)),
         ("br,gzip", gzipped(BROTLI)),
+        ("zstd", ZSTD),
+        ("ZSTD", zstd.compress(PAGE[:100]) + SKIPPED + zstd.compress(PAGE[100:])),
+        ("zstd", SKIPPED + ZSTD + b"garbage"),
+        ("zstd, gzip", gzipped(ZSTD)),
+        ("zstd", zstd_streamed(23)),
         ("identity", PAGE),
         ("identity, gzip,", GZIP),
     ],
@@ -68,7 +83,7 @@ def test_a_body_without_coding_is_returned_uncopied() -> None:
     assert decoded(PAGE, "", MANY) is PAGE
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, br", ""])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, br", "zstd", ""])
 def test_an_empty_body_is_empty_in_any_coding(coding: str) -> None:
     assert decoded(b"", coding, MANY) == b""
 
@@ -77,6 +92,13 @@ def test_an_empty_body_is_empty_in_any_coding(coding: str) -> None:
     ("coding", "body", "error"),
     [
         ("zstd", b"x", BadEncodingError),
+        ("zstd", PAGE, BadEncodingError),
+        ("zstd", ZSTD[:20] + b"\xff" * 20 + ZSTD[40:], BadEncodingError),
+        ("zstd", zstd.compress(b"") * (MEMBERS_MAX + 1), BadEncodingError),
+        ("zstd", zstd_streamed(24), BadEncodingError),
+        ("zstd", ZSTD[:-1], IncompleteError),
+        ("zstd", ZSTD + ZSTD[:-1], IncompleteError),
+        ("zstd", ZSTD[:2], IncompleteError),
         ("compress", b"x", BadEncodingError),
         ("utf-8", PAGE, BadEncodingError),
         ("gzip, gzip, gzip", b"", BadEncodingError),
@@ -114,6 +136,8 @@ def test_as_many_gzip_members_as_allowed_are_one_content() -> None:
         ("deflate", ZLIB[2:-4]),
         ("br", BROTLI),
         ("br, gzip", gzipped(BROTLI)),
+        ("zstd", ZSTD),
+        ("zstd", zstd.compress(PAGE[:-1]) + zstd.compress(PAGE[-1:])),
         ("", PAGE),
     ],
     ids=named,
@@ -130,6 +154,9 @@ BOMBS = {
     "members each within the limit": ("gzip", gzipped(ZEROS[:1_000_000]) * MEMBERS_MAX),
     "zlib": ("deflate", zlib.compress(ZEROS)),
     "brotli": ("br", brotlicffi.compress(ZEROS)),
+    "zstd": ("zstd", zstd.compress(ZEROS)),
+    "frames each within the limit": ("zstd", zstd.compress(ZEROS[:1_000_000]) * MEMBERS_MAX),
+    "nested zstd": ("zstd, zstd", zstd.compress(zstd.compress(ZEROS))),
     "nested": ("gzip, gzip", gzipped(gzipped(ZEROS))),
     "nested brotli": ("br, gzip", gzipped(brotlicffi.compress(ZEROS))),
 }
@@ -156,7 +183,8 @@ def turns(body: bytes, coding: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("coding", "code"), [("gzip", gzipped), ("deflate", zlib.compress), ("br", brotlicffi.compress)]
+    ("coding", "code"),
+    [("gzip", gzipped), ("deflate", zlib.compress), ("br", brotlicffi.compress), ("zstd", zstd.compress)],
 )
 def test_an_ordinary_body_decodes_at_once_and_a_long_body_in_turns(
     coding: str, code: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
@@ -186,6 +214,13 @@ def test_more_brotli_than_is_decoded_is_not_begun(coding: str, body: bytes, monk
         decoded(body, coding, MANY)
 
 
+def test_blocks_of_zstd_that_hold_nothing_are_read_in_turns() -> None:
+    empty_block = b"\0\0\0"
+    body = b"\x28\xb5\x2f\xfd\0\x68" + empty_block * 200_000 + b"\1\0\0"
+    assert len(body) // content_encoding.TURN_BYTES <= turns(body, "zstd") + 1
+    assert decoded(body, "zstd", MANY) == b""
+
+
 def test_an_outer_coding_hides_no_masses_of_inner_code() -> None:
     inner = EMPTY_BLOCK * 200_000 + b"\3\0"
     for outer, code in (("gzip", gzipped), ("br", brotlicffi.compress)):
@@ -201,7 +236,7 @@ def test_an_outer_coding_hides_no_masses_of_inner_code() -> None:
     st.lists(st.binary(max_size=200) | st.integers(0, 3000).map(bytes), min_size=1, max_size=4),
     st.integers(1, 60),
     st.integers(1, 60),
-    st.sampled_from(["gzip", "deflate", "br", "gzip, br", "br, gzip"]),
+    st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br", "br, gzip", "zstd, gzip"]),
     st.binary(max_size=3),
 )
 def test_how_much_is_done_in_a_turn_makes_no_difference(
@@ -209,7 +244,7 @@ def test_how_much_is_done_in_a_turn_makes_no_difference(
 ) -> None:
     body = b"".join(map(gzipped, contents)) if coding.startswith("gzip") else b"".join(contents)
     for one in coding.split(", ")[coding.startswith("gzip") :]:
-        body = {"deflate": zlib.compress, "br": brotlicffi.compress, "gzip": gzipped}[one](body)
+        body = {"deflate": zlib.compress, "br": brotlicffi.compress, "gzip": gzipped, "zstd": zstd.compress}[one](body)
 
     def outcome(body: bytes) -> object:
         try:

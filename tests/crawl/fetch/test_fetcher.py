@@ -241,7 +241,7 @@ async def test_a_whole_answer_has_no_failure(
         ([length(10_001) + BODY + b"y", HANG], FetchError.BODY_TOO_LARGE, 200, BODY),
         ([OK + b"\r\n", FLOOD], FetchError.BODY_TOO_LARGE, 200, BODY),
         ([GZIPPED + BODY[:50]], FetchError.BAD_ENCODING, 200, BODY[:50]),
-        ([OK + b"Content-Encoding: zstd\r\n\r\nhello"], FetchError.BAD_ENCODING, 200, b"hello"),
+        ([OK + b"Content-Encoding: lzma\r\n\r\nhello"], FetchError.BAD_ENCODING, 200, b"hello"),
         (
             [GZIPPED + gzip.compress(bytes(20_001), mtime=0)],
             FetchError.INFLATED_TOO_LARGE,
@@ -350,7 +350,7 @@ async def test_the_request_head_is_what_was_sent(scripted_site: ScriptedSite, fe
         == (
             f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{scripted_site.port}\r\n"
             "User-Agent: kadcrawl/0.1 (+https://example.com/bot)\r\n"
-            "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Encoding: gzip, deflate, br\r\n"
+            "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n"
             'If-None-Match: "x"\r\n\r\n'
         ).encode()
     )
