@@ -346,7 +346,7 @@ def released_while_lent(is_busy: Any) -> Any:
 @mutant("kadcrawl.lending.loans:Loans._journal")
 def borrowed_page_not_written(_: Any) -> Any:
     """A page fetched for another peer counts as done and is in no output."""
-    return lambda self, entry, line, records, *, reported: True
+    return lambda self, entry, line, records, visit, rounds, *, reported: True
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
 from kadcrawl.crawl.fetch.result import UNASKED, UNREACHED, FetchError, FetchResult
 from kadcrawl.crawl.page_processor import PageProcessor, ProcessedPage
 from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.recrawl.rounds import VisitStart
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.robots_fetch import RobotsSearch
 from kadcrawl.errors import StorageError
@@ -202,9 +203,9 @@ class Attempt:
         if frontier.wait_s(entry.site, parts.clock.now()) or not parts.budget.begin():
             return AttemptOutcome.PUT_BACK
         self._has_budget = True
-        last = parts.rounds.last(entry) if parts.rounds else None
         number = self._source.store.rounds(entry.key)
-        fields = parts.rounds.validators(last) if parts.rounds else ()
+        start = parts.rounds.start(entry, number) if parts.rounds else VisitStart(number)
+        fields = parts.rounds.validators(start.last) if parts.rounds else ()
         fetched = await self._request(entry.url, fields)
         if fetched is None or fetched.error is FetchError.UNSURE:
             return AttemptOutcome.PUT_BACK
@@ -217,7 +218,7 @@ class Attempt:
         reading_bytes = len(fetched.content)
         self._context.work.add_bytes(reading_bytes)
         try:
-            processed = await processor.read(entry, fetched, rules, last, number, page_wanted=parts.page_feed.is_read)
+            processed = await processor.read(entry, fetched, rules, start, page_wanted=parts.page_feed.is_read)
         finally:
             self._context.work.add_bytes(-reading_bytes)
         # The body is large, and the links of the page may take long to arrive.
@@ -326,7 +327,7 @@ class Attempt:
         rounds, entry = self._parts.rounds, self._entry
         at = datetime.fromtimestamp(self._parts.clock.now(), UTC).isoformat(timespec="milliseconds")
         number = self._source.store.rounds(entry.key)
-        visit = rounds.unasked(entry, why, number) if rounds else None
+        visit = rounds.unasked(entry, why, rounds.start(entry, number)) if rounds else None
         tried_by = self._source.robots.tried_by(origin_of(entry.url))
         line = self._parts.outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number, tried_by)
         return self._finish(line, why, visit, number)

@@ -18,7 +18,7 @@ from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.result import HTML, FetchResult
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs, PageLine
-from kadcrawl.crawl.recrawl.rounds import Rounds
+from kadcrawl.crawl.recrawl.rounds import Rounds, VisitStart
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.link.wire.messages import Link
 from kadcrawl.settings.limits import Limits
@@ -89,18 +89,18 @@ class PageProcessor:
         entry: FrontierEntry,
         result: FetchResult,
         rules: Rules,
-        last: Visit | None,
-        number: int,
+        start: VisitStart,
         *,
         page_wanted: bool,
     ) -> ProcessedPage:
         """Write a final answer to the WARC and find its links.
 
-        `rules` are the robots.txt of its origin, `last` is the visit before this visit and `number` counts the earlier
+        `rules` are the robots.txt of its origin, `start` is known since before the request and counts the earlier
         visits. `page_wanted` is True if an application reads pages. The method waits only in the middle of long
         parsing, and for the turns of other pages.
         """
-        original = self._rounds.original(last, result) if self._rounds else None
+        number = start.number
+        original = self._rounds.original(start.last, result) if self._rounds else None
         async with self._poison_pages.reading(entry.url):
             text_hash = self._simhash(result, is_unchanged=original is not None)
             if original is not None:
@@ -112,7 +112,7 @@ class PageProcessor:
                 )
         self._poison_pages.was_read(entry.url)
         location = self._outputs.keep(result, original)
-        visit = self._rounds.fetched(entry, last, result, location, found.failed, number) if self._rounds else None
+        visit = self._rounds.fetched(entry, start, result, location, found.failed) if self._rounds else None
         proof = None if original is None else "not_modified" if result.status == 304 else "same_digest"
         line = self._outputs.line(entry, result, found, location, number, proof, text_hash)
         rule = None

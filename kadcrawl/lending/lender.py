@@ -17,7 +17,7 @@ from typing import Any
 from kadcrawl.balance.leases import RENEW_S
 from kadcrawl.balance.loan_backoff import LoanBackoff
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.recrawl.rounds import ended_visit
+from kadcrawl.crawl.recrawl.rounds import VisitStart, ended_visit
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.lending.loan import RETURNED_WAIT_MAX_S, LatePages, Loan
@@ -177,7 +177,8 @@ class Lender:
         entries, connections = self._frontier.lend(site, min(count, BATCH_MAX), now)
         loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
         cell = self._store.cell_of(entries[0].key)
-        loan = Loan(loan_id, borrower, site, cell, {entry.key: entry for entry in entries}, connections, now)
+        by_key, order = {entry.key: entry for entry in entries}, self._store.visits.last_order
+        loan = Loan(loan_id, borrower, site, cell, by_key, connections, now, order)
         self._loans[loan_id] = loan
         self._has_loans.set()
         return loan
@@ -249,7 +250,7 @@ class Lender:
                 self.done += 1
                 self._loan_backoff.note_success(loan.site)
                 self._loan_backoff.note_success(loan.borrower.id)
-                self._finish(entry, report.failed.get(key))
+                self._finish(entry, report.failed.get(key), loan.order)
                 self._frontier.finish(entry, now)
                 self._activity.move()
         for returned in report.returned:
@@ -272,15 +273,18 @@ class Lender:
                 self._late.forget(report.loan, key)
                 if entry is None:
                     self._store.learn_done(key)
-                elif self._finish(entry, report.failed.get(key)):
+                elif self._finish(entry, report.failed.get(key), 0):
                     self._frontier.remove(entry, self._now())
                 self._activity.move()
                 self._wake()
 
-    def _finish(self, entry: FrontierEntry, failed: str | None) -> bool:
-        """Journal a page that a borrower has finished, and return False if it was known to be done."""
-        number = self._store.rounds(entry.key)
-        return self._store.finish_elsewhere(entry.key, ended_visit(self._store, entry, failed, number))
+    def _finish(self, entry: FrontierEntry, failed: str | None, order: int) -> bool:
+        """Journal a page that a borrower has finished, and return False if it was known to be done.
+
+        `order` is the stamp of the latest order to retry known when the page was lent.
+        """
+        start = VisitStart(self._store.rounds(entry.key), None, order)
+        return self._store.finish_elsewhere(entry.key, ended_visit(self._store, entry, failed, start))
 
     def _is_first(self, loan: Loan) -> bool:
         """Return whether a loan may go on beside others of its site: only one may once the site has a delay."""

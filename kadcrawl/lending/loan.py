@@ -38,6 +38,8 @@ class Loan:
     """Requests the borrower may have in flight at a time."""
     moved_at: float
     """The wall-clock second at which the loan began, or a page of it was last done or returned."""
+    order: int = 0
+    """Stamp of the latest order to retry that the lender knew when it lent the pages."""
     until: float = inf
     """The loop second at which the lender takes the loan back unless the borrower reports."""
     hold_until: float = 0.0

@@ -35,7 +35,7 @@ class Visit(NamedTuple):
     failed: str = ""
     """Reason for which the last visit failed, as in the page line, or empty. Empty while the page is pending again."""
     order: int = 0
-    """Stamp of the latest order to retry known where the visit ended, or of the order that began the next round.
+    """Stamp of the latest order to retry known where the visit began, or of the order that began the next round.
 
     An order applies to a page once, as only an order with a later stamp than this applies.
     """

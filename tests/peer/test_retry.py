@@ -218,3 +218,24 @@ async def test_the_totals_add_up_after_an_order(make_peer: MakePeer) -> None:
         assert total.urls_found == total.urls_done == 1 + 4 * SITES
         assert {"http_404": SITES} == total.urls_failed
         assert 0 == total.duplicates
+
+
+async def test_a_request_under_way_counts_as_older_than_the_order(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        asked, answer = asyncio.Event(), asyncio.Event()
+
+        async def hanging(request: web.BaseRequest) -> web.StreamResponse:
+            if site.fetched[site.url("/page")] > 1:
+                return html()
+            asked.set()
+            await answer.wait()
+            return web.Response(status=404)
+
+        site.pages["/page"] = hanging
+        peer = await make_peer("a")
+        await peer.crawl([site.url("/page")])
+        await asked.wait()
+        assert {} == (await peer.retry()).urls
+        answer.set()
+        await finish([peer])
+        assert 2 == site.fetched[site.url("/page")]

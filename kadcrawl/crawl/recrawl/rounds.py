@@ -7,6 +7,7 @@ Tests: tests/crawl/test_crawler.py, tests/peer/test_recrawl.py
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.crawl.output.warc import Original, WarcPlace, digest_of
@@ -16,6 +17,17 @@ from kadcrawl.settings.site_rules import RECRAWL_LEAST_S
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
+
+
+class VisitStart(NamedTuple):
+    """The facts about a visit that are known before its request."""
+
+    number: int
+    """Visits before this visit."""
+    last: Visit | None = None
+    """The last visit to the page, or None before the first visit."""
+    order: int = 0
+    """Stamp of the latest order to retry known then. A failure is older than all later orders."""
 
 
 class Rounds:
@@ -42,9 +54,10 @@ class Rounds:
         """True if the job fetches pages again when they are due."""
         return self._recrawl is not None
 
-    def last(self, entry: FrontierEntry) -> Visit | None:
-        """Return the last visit to a page, or None before the first visit."""
-        return self._store.visits.get(entry.key)
+    def start(self, entry: FrontierEntry, number: int) -> VisitStart:
+        """Return the start of a visit at this moment. `number` counts the visits before."""
+        visits = self._store.visits
+        return VisitStart(number, visits.get(entry.key), visits.last_order)
 
     def validators(self, last: Visit | None) -> Sequence[tuple[str, str]]:
         """Return the header fields that make the request for a page conditional."""
@@ -61,27 +74,25 @@ class Rounds:
     def fetched(
         self,
         entry: FrontierEntry,
-        last: Visit | None,
+        start: VisitStart,
         result: FetchResult,
         place: WarcPlace | None,
         failed: str | None,
-        number: int,
     ) -> Visit | None:
         """Return the visit to journal after a final answer, or None for a page that nobody asks for again.
 
-        `failed` is the reason for which the page counts as failed, and `number` counts the visits before this visit.
+        `failed` is the reason for which the page counts as failed.
         """
         if self._recrawl is None:
-            return ended_visit(self._store, entry, failed, number)
+            return ended_visit(self._store, entry, failed, start)
         digest, captured = (place.payload_digest, place.date) if place is not None else ("", "")
-        visit = self._recrawl.next_visit(entry, last, result, digest, captured, self._now())
-        return _noted(self._store, visit, failed)
+        visit = self._recrawl.next_visit(entry, start.last, result, digest, captured, self._now())
+        return _noted(visit, failed, start)
 
-    def unasked(self, entry: FrontierEntry, why: str, number: int) -> Visit | None:
+    def unasked(self, entry: FrontierEntry, why: str, start: VisitStart) -> Visit | None:
         """Return the visit to journal for a page without a request."""
-        last = self.last(entry)
-        visit = self._recrawl.unasked(entry, last, why, self._now()) if self._recrawl is not None else None
-        return ended_visit(self._store, entry, why, number) if visit is None else _noted(self._store, visit, why)
+        visit = self._recrawl.unasked(entry, start.last, why, self._now()) if self._recrawl is not None else None
+        return ended_visit(self._store, entry, why, start) if visit is None else _noted(visit, why, start)
 
     def modified(self, key: Key, at: float) -> None:
         """Visit a page sooner if a sitemap says that the page was modified at this wall-clock second.
@@ -106,17 +117,17 @@ def described(entry: FrontierEntry) -> Visit:
     return Visit(entry.key, entry.site, entry.url, entry.depth, None, RECRAWL_LEAST_S, "", "", "", "", 0)
 
 
-def ended_visit(store: Store, entry: FrontierEntry, failed: str | None, number: int) -> Visit | None:
+def ended_visit(store: Store, entry: FrontierEntry, failed: str | None, start: VisitStart) -> Visit | None:
     """Return the visit to journal for a page that is not due again, or None if nobody asks for the page again.
 
-    `failed` is the reason of a failure, and `number` counts the visits before this visit.
+    `failed` is the reason of a failure.
     """
-    if failed is None and not number:
+    if failed is None and not start.number:
         return None
     last = store.visits.get(entry.key) or described(entry)
-    return _noted(store, last._replace(depth=min(last.depth, entry.depth), due=None), failed)
+    return _noted(last._replace(depth=min(last.depth, entry.depth), due=None), failed, start)
 
 
-def _noted(store: Store, visit: Visit, failed: str | None) -> Visit:
-    """Return the visit with the reason of its failure, as newer than all orders to retry that are known here."""
-    return visit._replace(failed=failed or "", order=max(visit.order, store.visits.last_order))
+def _noted(visit: Visit, failed: str | None, start: VisitStart) -> Visit:
+    """Return the visit with the reason of its failure, as newer than the orders to retry known at its start."""
+    return visit._replace(failed=failed or "", order=max(visit.order, start.order))

@@ -95,7 +95,7 @@ class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     failed: Reason = ""
     """Reason for which the last visit failed, or empty."""
     order: Count = 0
-    """Stamp of the latest order to retry that the page has undergone, or that was known when it failed."""
+    """Stamp of the latest order to retry that the page has undergone, or that was known when its visit began."""
 
 
 Visits = Annotated[list[VisitRecord], Meta(max_length=BATCH_MAX)]

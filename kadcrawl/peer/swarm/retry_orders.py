@@ -2,9 +2,9 @@
 
 The orders are part of the swarm state and merge as a map that only grows: of two orders for the same URLs (the same
 reasons, site and URL) the later stamp counts. Stamps are a hybrid logical clock, as in swarm_state.py. A failure keeps
-the stamp of the latest order that was known where the URL failed (store/visit.py). So an order applies to failures that
-are older than the order, and to each of them once, whichever peer owns the URL by then, and however often the order
-arrives. A failure where the order had not been heard of counts as older.
+the stamp of the latest order that was known where the visit began (store/visit.py). So an order applies to failures
+that are older than the order, and to each of them once, whichever peer owns the URL by then, and however often the
+order arrives. A failure where the order had not been heard of counts as older, and so does a request under way.
 
 This module only decides.
 """

@@ -1,8 +1,9 @@
 """Carries out orders to retry: failed pages of open cells become pending again, cell by cell.
 
 Only the owner of a cell begins the next round of a page, while the cell is open, and the change travels to the backups
-as any other. A cell is looked through when it opens and when an order comes. So an order reaches the pages of a peer
-that hears of it late, and of a cell that moves meanwhile. As long as a cell is left, the crawl is not over
+as any other. A cell is looked through when it opens, when an order comes, and when a failure arrives that is older than
+an order. So an order reaches the pages of a peer that hears of it late, the pages of a cell that moves meanwhile, and
+the requests that were under way. As long as a cell is left, the crawl is not over
 (`Runtime.unacknowledged`). Very many pages may have failed, so no page is brought back while too many changes are on
 their way to backups.
 
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters, counted_as
 from kadcrawl.crawl.recrawl.scheduler import AT_ONCE, COPYING_MAX, COPYING_WAIT_S
-from kadcrawl.keys import Cell
+from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.peer.swarm.retry_orders import RetryOrders
 from kadcrawl.store.store import Store
@@ -63,6 +64,7 @@ class Retrying:
         self._retried: dict[int, Counter[str]] = {}
         """Stamp of an order -> its pages that became pending here, by the reason of their failure."""
         self._news = asyncio.Event()
+        store.events.record_changed.append(self._changed)
 
     @property
     def left(self) -> int:
@@ -101,6 +103,14 @@ class Retrying:
             else:
                 self._bring_back(next(iter(self._left)))
                 await asyncio.sleep(0)
+
+    def _changed(self, cell: Cell, key: Key) -> None:
+        """Look through a cell again if a page in it has failed that an order applies to."""
+        if cell not in self._open or not len(self._orders):
+            return
+        visit = self._store.visits.get(key)
+        if visit is not None and visit.failed and self._orders.applying(visit):
+            self.opened(cell)
 
     def _bring_back(self, cell: Cell) -> None:
         now = self._clock.now()
