@@ -16,12 +16,20 @@ from kadcrawl.cli.types import Duration, OrNone
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.job import REFUSALS_MAX, URL_PARTS_MAX, Job
 from kadcrawl.settings.request_headers import normal_header
+from kadcrawl.settings.trust import read_authorities
 from kadcrawl.settings.unset import is_none
 
 
 def _headers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return values if is_none(values) else tuple(map(normal_header, values))
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _authorities(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    try:
+        return value if value is None or is_none(value) else read_authorities(Path(value))
     except ConfigError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -82,6 +90,13 @@ JOB = option_group(
         metavar="NAME",
         help="Obey the group of robots.txt for this name, which must be part of the User-Agent.  [default: its first "
         "word]",
+    ),
+    option(
+        "--ca-file",
+        callback=_authorities,
+        metavar="FILE",
+        help="Trust the certificate authorities in this PEM file, beside those of each machine, for every site. The "
+        "certificates go to every peer with the job.",
     ),
     option("--name", default="crawl", show_default=True, help="The crawl's name in its WARC files."),
 )

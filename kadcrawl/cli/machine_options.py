@@ -22,7 +22,7 @@ from kadcrawl.members.key_file import read_secret
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.secrets import SECRETS_BYTES_MAX, Secrets, from_environment, from_toml
-from kadcrawl.settings.site_auth import check_secrets
+from kadcrawl.settings.site_rules import check_secrets
 
 
 class Power(click.ParamType[tuple[str, float]]):
@@ -128,7 +128,7 @@ def make_machine(given: MachineOptions, sinks: tuple[str, ...], job: Job | None 
         _secrets(given.secrets),
     )
     if job is not None:
-        check_secrets((rule.auth for rule in job.sites if rule.auth), machine.secrets)
+        check_secrets(job.sites, machine.secrets)
     if job is not None and job.lends_by != "predictive" and (network or given.powers):
         raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
     if network is not None:

@@ -273,7 +273,7 @@ def _fetchers(
         return fetcher, fetcher, None
     pool = Proxies(resources.random, config.limits.proxy_verify_s, config.limits.proxy_retry_s)
     checks = ProxyChecks(job, pool, fetcher_with, config.limits, clock.now)
-    return fetcher, ThroughProxies(fetcher, pool, job.partition, clock.now), checks
+    return fetcher, ThroughProxies(fetcher, pool, job.partition, clock.now, site_settings.is_direct), checks
 
 
 def _robots(job: Job) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.fetch.tls import tls_of
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import ConfigError, StartError, StorageError
 from kadcrawl.link.client import LinkClient
@@ -27,8 +28,7 @@ from kadcrawl.peer.resources import Resources, open_resources
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import PageRules
-from kadcrawl.settings.site_auth import check_secrets
-from kadcrawl.settings.site_rules import check_contact, robots_ignored
+from kadcrawl.settings.site_rules import check_contact, check_secrets, robots_ignored, unverified
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
@@ -215,11 +215,16 @@ class PeerBase:
             )
         try:
             check_contact(job.sites, job.contact)
-            check_secrets((rule.auth for rule in job.sites if rule.auth), self.config.secrets)
+            check_secrets(job.sites, self.config.secrets)
+            for rule in job.sites:
+                if rule.client_certificate:
+                    tls_of(rule, job.ca_pem, self.config.secrets)
         except ConfigError as error:
             raise StartError(f"this peer cannot work for the job: {error}") from None
         if ignored := robots_ignored(job.sites):
             log.warning("job.robots_ignored hosts=%s", ",".join(ignored))
+        if hosts := unverified(job.sites):
+            log.warning("job.tls_unverified hosts=%s", ",".join(hosts))
         if job.records:
             self._extraction = self.environment.extraction(job.records, self.config.limits)
             await self._extraction.start()

@@ -18,6 +18,7 @@ from kadcrawl.settings.proxy_list import check_proxies
 from kadcrawl.settings.recrawl_checks import GRAINS_DEFAULT, check_recrawl
 from kadcrawl.settings.request_headers import check_agent, check_headers, check_token, token_of
 from kadcrawl.settings.site_rules import SiteRule, check_sites, recrawl_bounds_s
+from kadcrawl.settings.trust import check_authorities
 from kadcrawl.urls import Partition
 
 ScopeKind = Literal["host", "domain", "prefix", "any"]
@@ -191,6 +192,9 @@ class Job:
     robots_token: str = ""
     """Name by which a robots.txt speaks to the crawl, a part of the User-Agent. Empty for the User-Agent's first
     word."""
+    ca_pem: str = field(default="", repr=False)
+    """Certificates of authorities that all peers trust beside those of their machines, as PEM text
+    (settings/trust.py)."""
     contact: str = ""
     """URL or e-mail address in the User-Agent, so that a site's owner can reach a person.
 
@@ -262,6 +266,7 @@ class Job:
         require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
         check_rules(self.roles, self.records)
         check_headers(self.headers)
+        check_authorities(self.ca_pem)
         check_agent(self.user_agent)
         check_token(self.user_agent, self.robots_token)
         check_sites(self.sites, self)

@@ -26,6 +26,7 @@ from kadcrawl.settings import rule_file, site_file
 from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.proxy_list import read_file
 from kadcrawl.settings.request_headers import normal_header
+from kadcrawl.settings.trust import read_authorities
 from kadcrawl.settings.units import seconds_of
 from kadcrawl.settings.unset import UNSET, fields_in_use, is_none
 from kadcrawl.urls import Partition, canonical, seed
@@ -93,6 +94,7 @@ KEYS = {
     "headers": Key("headers", "a list of headers, such as ['Accept-Language: de']"),
     "user-agent": Key("user_agent", "a text in quotes"),
     "robots-token": Key("robots_token", "a text in quotes"),
+    "ca-file": Key("ca_pem", "a PEM file with certificates, in quotes"),
     "contact": Key("contact", "a URL or an e-mail address, in quotes"),
 }
 """The keys of a job file, in the order of `--help`."""
@@ -291,6 +293,8 @@ def _refined(key: str, value: Any) -> Any:
         return tuple(dict.fromkeys(map(seed, value)))
     if key == "proxy-judge":
         return seed(value)
+    if key == "ca-file":
+        return read_authorities(Path(value))
     if key == "headers":
         return tuple(map(normal_header, value))
     if key in ("include", "exclude") and any("\b" in pattern for pattern in value):

@@ -5,13 +5,12 @@
 """
 
 import base64
-from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.request_headers import normal_header
-from kadcrawl.settings.secrets import VARIABLE_PREFIX, check_name
+from kadcrawl.settings.secrets import check_name
 
 AUTH_CHARS_MAX = 200
 """Limit on the characters of an `auth` setting."""
@@ -41,19 +40,6 @@ def parse_auth(text: str) -> SiteAuth:
                 f"auth {scheme!r:.60} is neither basic nor bearer, and no header for it: {error}"
             ) from None
     return SiteAuth(scheme, name)
-
-
-def check_secrets(auths: Iterable[str], secrets: Mapping[str, str]) -> None:
-    """Raise ConfigError, saying how to give it, unless a machine has each secret of these `auth` settings."""
-    found = [parse_auth(auth) for auth in auths]
-    if missing := sorted({auth.secret for auth in found if auth.secret not in secrets}):
-        variables = " and ".join(VARIABLE_PREFIX + name.upper().replace("-", "_") for name in missing)
-        raise ConfigError(
-            f"the job needs the secret {', '.join(missing)} on each machine of the swarm, and this machine has none of "
-            f"that name: give it in a file, by --secrets FILE, or in {variables}"
-        )
-    for auth in found:
-        auth_header(auth, secrets[auth.secret])
 
 
 def auth_header(auth: SiteAuth, secret: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@
 """
 
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +12,8 @@ import msgspec
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.request_headers import normal_header
-from kadcrawl.settings.site_rules import NOTHING, Robots, SiteRule, normal_match
+from kadcrawl.settings.site_rules import NOTHING, Proxies, Robots, SiteRule, normal_match
+from kadcrawl.settings.trust import read_authorities, shown as authorities_shown
 from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.urls import seed
 
@@ -40,6 +42,10 @@ SITE_KEYS = {
     "user-agent": SiteKey("user_agent", str, "a text in quotes"),
     "auth": SiteKey("auth", str, 'a text such as "basic:NAME", with the name of a secret'),
     "http-secrets": SiteKey("http_secrets", bool, "true or false"),
+    "ca-file": SiteKey("ca_pem", str, "a PEM file with certificates, in quotes"),
+    "client-certificate": SiteKey("client_certificate", str, "the name of a secret, in quotes"),
+    "verify": SiteKey("verify", bool, "false"),
+    "proxies": SiteKey("proxies", Proxies, "none, in quotes"),
     "robots": SiteKey("robots", Robots, "obey or ignore, in quotes"),
     "sitemaps": SiteKey("sitemaps", bool | str | tuple[str, ...], "true, false, a URL in quotes, or a list of URLs"),
 }
@@ -67,6 +73,7 @@ def keys_of(rule: SiteRule) -> dict[str, Any]:
         values["sitemaps"] = rule.sitemap_urls
     if not rule.off:
         del values["off"]
+    values["ca-file"] = authorities_shown(rule.ca_pem)
     if rule.recrawl_after_s is not None:
         values["recrawl-after"] = shown(rule.recrawl_after_s) if rule.recrawl_after_s else "never"
     return {
@@ -97,6 +104,8 @@ def _fields(key: str, value: object) -> dict[str, Any]:
         return {"match": tuple(dict.fromkeys(map(normal_match, hosts)))}
     if isinstance(typed, str) and key in ("delay", "recrawl-after", "max-body", "timeout"):
         return {field: _number(key, typed, takes)}
+    if key == "ca-file":
+        return {field: read_authorities(Path(typed))}
     if key == "headers":
         return {field: tuple(map(normal_header, typed))}
     if key == "sitemaps" and not isinstance(typed, bool):

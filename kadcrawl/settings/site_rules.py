@@ -8,14 +8,16 @@ job, so they are bounded, and checked wherever they come from. `site_settings` a
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Literal, Protocol
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.request_headers import check_agent, check_headers
-from kadcrawl.settings.site_auth import parse_auth
+from kadcrawl.settings.secrets import VARIABLE_PREFIX, check_name
+from kadcrawl.settings.site_auth import auth_header, parse_auth
+from kadcrawl.settings.trust import check_authorities
 from kadcrawl.urls import Partition, canonical, is_canonical, site_of
 
 SITES_MAX = 1_000
@@ -40,6 +42,7 @@ EVERY = "*"
 NOTHING = (None, (), "")
 """The values of fields that a rule leaves out."""
 Robots = Literal["obey", "ignore"]
+Proxies = Literal["none"]
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 
@@ -87,6 +90,18 @@ class SiteRule:
     The hosts must be named without a star. The secret goes to https URLs only, and only to the port of the match."""
     http_secrets: bool | None = None
     """True to send the secret to http URLs as well, where others on the way can read it."""
+    ca_pem: str = field(default="", repr=False)
+    """Certificates of authorities to trust for these hosts beside those of the machine, as PEM text, in place of the
+    job's."""
+    client_certificate: str = ""
+    """Name of the secret that is the path, on each machine, of a PEM file with a client certificate and its key.
+
+    The hosts must be named without a star."""
+    verify: bool | None = None
+    """False to accept any certificate, of hosts that are named without a star. Others on the way can then read and
+    change everything."""
+    proxies: Proxies | None = None
+    """`none` to fetch from these hosts directly, in a job with proxies."""
     robots: Robots | None = None
     """Treatment of robots.txt: `obey`, or `ignore` for your own hosts.
 
@@ -105,6 +120,13 @@ class SiteRule:
         if self.auth:
             parse_auth(self.auth)
             require(self.is_exact, "auth sends a secret: name each of the hosts in match, without a star")
+        check_authorities(self.ca_pem)
+        require(self.proxies in (None, "none"), "proxies must be none, for hosts that are fetched directly")
+        if self.client_certificate:
+            check_name(self.client_certificate)
+            require(self.is_exact, "client_certificate needs each of the hosts in match, without a star")
+        require(self.verify is not True, "verify is true for every site: leave it out, or say false")
+        require(self.verify is None or self.is_exact, "verify false needs each of the hosts in match, without a star")
         require(self.http_secrets is None or bool(self.auth), "http_secrets would do nothing, as it is for auth")
         check_headers(self.headers)
         check_agent(self.user_agent or "")
@@ -179,6 +201,8 @@ class JobSettings(Protocol):
     @property
     def robots_agent(self) -> str: ...
     @property
+    def by_proxies(self) -> bool: ...
+    @property
     def recrawl_after_s(self) -> float | None: ...
     @property
     def recrawl_least_s(self) -> float | None: ...
@@ -196,7 +220,7 @@ def check_sites(sites: Sequence[SiteRule], job: JobSettings) -> None:
             chars += len(match)
             before = seen.setdefault(match, number)
             require(before == number, f"sites {before} and {number} both match {match}; make one rule of them")
-        chars += sum(map(len, (*rule.sitemap_urls, *rule.headers, rule.user_agent or "")))
+        chars += sum(map(len, (*rule.sitemap_urls, *rule.headers, rule.user_agent or "", rule.ca_pem)))
         require(
             rule.connections is None or not (job.delay_s if rule.delay_s is None else rule.delay_s),
             f"connections of site {rule.label} need delay = 0 in the same rule: a site with a delay has one request in "
@@ -205,6 +229,16 @@ def check_sites(sites: Sequence[SiteRule], job: JobSettings) -> None:
         require(
             rule.user_agent is None or job.robots_agent.lower() in rule.user_agent.lower(),
             f"user_agent of site {rule.label} must contain {job.robots_agent}, the name that counts in a robots.txt",
+        )
+        own_tls = rule.verify is False or rule.client_certificate
+        require(
+            not (own_tls and job.by_proxies and rule.proxies is None),
+            f"verify and client_certificate of site {rule.label} cannot go through proxies, which would count as the "
+            'site; add proxies = "none" to the rule',
+        )
+        require(
+            rule.proxies is None or job.by_proxies,
+            f"proxies of site {rule.label} would do nothing, as the job has none",
         )
         if rule.site_pages_max is not None:
             _check_site_pages(rule, job.partition, job.history)
@@ -221,9 +255,29 @@ def robots_ignored(sites: Iterable[SiteRule]) -> tuple[str, ...]:
     return tuple(match for rule in sites if rule.robots == "ignore" for match in rule.match)
 
 
-def secrets_of(sites: Iterable[SiteRule]) -> tuple[str, ...]:
+def secrets_of(sites: Sequence[SiteRule]) -> tuple[str, ...]:
     """Return the names of the secrets that these rules need on each machine."""
-    return tuple(sorted({parse_auth(rule.auth).secret for rule in sites if rule.auth}))
+    names = {parse_auth(rule.auth).secret for rule in sites if rule.auth}
+    return tuple(sorted(names | {rule.client_certificate for rule in sites if rule.client_certificate}))
+
+
+def check_secrets(sites: Sequence[SiteRule], secrets: Mapping[str, str]) -> None:
+    """Raise ConfigError, saying how to give it, unless a machine has each secret of these rules."""
+    if missing := [name for name in secrets_of(sites) if name not in secrets]:
+        variables = " and ".join(VARIABLE_PREFIX + name.upper().replace("-", "_") for name in missing)
+        raise ConfigError(
+            f"the job needs the secret {', '.join(missing)} on each machine of the swarm, and this machine has none of "
+            f"that name: give it in a file, by --secrets FILE, or in {variables}"
+        )
+    for rule in sites:
+        if rule.auth:
+            auth = parse_auth(rule.auth)
+            auth_header(auth, secrets[auth.secret])
+
+
+def unverified(sites: Iterable[SiteRule]) -> tuple[str, ...]:
+    """Return the hosts whose certificates are not verified."""
+    return tuple(match for rule in sites if rule.verify is False for match in rule.match)
 
 
 def check_contact(sites: Iterable[SiteRule], contact: str) -> None:

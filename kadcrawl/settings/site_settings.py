@@ -73,6 +73,11 @@ class SiteSettings:
         return rule is not None and rule.robots == "ignore"
 
     @property
+    def authorities(self) -> str:
+        """The certificates that the job trusts for every host, as PEM text."""
+        return self._job.ca_pem
+
+    @property
     def robots_agent(self) -> str:
         """The name by which a robots.txt speaks to the crawl."""
         return self._job.robots_agent
@@ -93,6 +98,11 @@ class SiteSettings:
         if rule is None or not (url.startswith("https:") or rule.http_secrets):
             return False
         return site_of(url, "host") in rule.match
+
+    def is_direct(self, url: str) -> bool:
+        """Return whether the host of a canonical URL is fetched without a proxy."""
+        rule = self.rule(url)
+        return rule is not None and rule.proxies == "none"
 
     def is_off(self, url: str) -> bool:
         """Return whether a rule leaves the site of a canonical URL out of the crawl."""

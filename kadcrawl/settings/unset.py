@@ -20,7 +20,7 @@ _TYPES: dict[str, Any] = {entry.name: entry.type for entry in fields(Job)}
 UNSET: dict[str, object] = {
     **{field: None for field, kind in _TYPES.items() if "None" in str(kind)},
     **dict.fromkeys(("include", "exclude", "headers"), ()),
-    **dict.fromkeys(("contact", "proxy_judge", "user_agent", "robots_token"), ""),
+    **dict.fromkeys(("contact", "proxy_judge", "user_agent", "robots_token", "ca_pem"), ""),
     **dict.fromkeys(("path_segments_max", "path_repeats_max", "query_parameters_max"), URL_PARTS_MAX),
 }
 """The values of the fields of `Job` that can be unset, by field."""

@@ -38,6 +38,7 @@ AREAS = {
 """The title of each area, the first word of its events, in the order of the page."""
 
 MEANINGS = {
+    "job.tls_unverified": "Any certificate of these hosts is accepted, as the job says.",
     "job.robots_ignored": "The job ignores the robots.txt of these hosts, which should be of the person who crawls.",
     "peer.begun": "The peer has started: its ID, its address, and the URLs that wait on it.",
     "peer.ended": "A failure ended the peer. After a full disk the peer starts again when there is room.",

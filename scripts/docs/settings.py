@@ -86,6 +86,7 @@ EXAMPLES = {
     "headers": "headers = ['Accept-Language: de']",
     "user-agent": 'user-agent = "examplebot/1.0"',
     "robots-token": 'robots-token = "kadcrawl"',
+    "ca-file": 'ca-file = "our-authority.pem"',
     "contact": 'contact = "you@example.org"',
 }
 """A line for each key."""
@@ -144,6 +145,10 @@ SITE_EXAMPLES = {
     "user-agent": '"Mozilla/5.0 (compatible; kadcrawl)"',
     "auth": '"basic:wiki-login"',
     "http-secrets": "true",
+    "ca-file": '"our-authority.pem"',
+    "client-certificate": '"wiki-certificate"',
+    "verify": "false",
+    "proxies": '"none"',
     "robots": '"obey"',
     "sitemaps": '"https://example.org/sitemaps/news.xml"',
 }
@@ -298,7 +303,7 @@ def _job_file(root: Path) -> str:
     )
 
 
-_APART = ("match", "off", "recrawl-after")
+_APART = ("match", "off", "recrawl-after", "ca-file", "proxies")
 """Keys of a rule that do not go with the others, or need another match or key."""
 
 

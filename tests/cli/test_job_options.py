@@ -169,7 +169,7 @@ def test_none_on_the_command_line_unsets_what_the_job_file_sets(tmp_path: Path) 
 def test_every_option_that_can_be_unset_is_tried_above() -> None:
     tried = "include exclude max-depth max-pages max-site-pages max-path-queries proxy-judge contact recrawl-least"
     more = "max-path-segments max-path-repeats max-parameters recrawl-most grain recrawl-after"
-    assert {KEYS[name].field for name in f"{tried} {more} {NAMES}".split()} | {"proxies_from"} == UNSET.keys()
+    assert {KEYS[name].field for name in f"{tried} {more} {NAMES} ca-file".split()} | {"proxies_from"} == UNSET.keys()
 
 
 def test_a_short_trial_of_a_lending_job_passes_and_a_useless_option_fails(tmp_path: Path) -> None:

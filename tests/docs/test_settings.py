@@ -25,6 +25,7 @@ from scripts.docs.settings import (
     key_groups,
     unit_of,
 )
+from tests.support.sites.proxies import certificate
 
 ROOT = Path(__file__).parents[2]
 PAGES = generate(ROOT)
@@ -38,6 +39,14 @@ def test_every_field_has_a_text(kind: type, field: str) -> None:
     assert f"### `{field}`" in PAGES[CONFIGURATION]
 
 
+@pytest.fixture
+def in_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a directory with the files that the examples name."""
+    monkeypatch.chdir(tmp_path)
+    certificate(tmp_path, "our-authority")
+
+
+@pytest.mark.usefixtures("in_directory")
 @pytest.mark.parametrize("key", KEYS)
 def test_the_example_of_a_key_is_a_good_job_file(key: str) -> None:
     text = "\n".join(EXAMPLES[name] for name in (*NEEDS.get(key, ()), key))
@@ -46,6 +55,7 @@ def test_the_example_of_a_key_is_a_good_job_file(key: str) -> None:
     assert wanted in file.said
 
 
+@pytest.mark.usefixtures("in_directory")
 def test_an_example_of_a_key_says_something_else_than_the_default() -> None:
     same = []
     for key in KEYS.keys() - {"proxies"}:

@@ -14,6 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 from kadcrawl import Config, Leaf
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.proxies import health, health_checks
+from kadcrawl.settings.site_rules import SiteRule
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.given_answers import GivenAnswers
 from tests.support.sites.proxies import ProxyServer
@@ -275,3 +276,17 @@ async def test_a_leaf_fetches_through_the_proxies_of_the_job(
             await leaf.finish()
         assert len(lines()) == 200
         assert not [line for line in lines().values() if line.failed]
+
+
+async def test_a_site_without_proxies_is_fetched_directly_and_all_others_are_not(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
+) -> None:
+    async with Web(2) as site:
+        site.fallback = lambda request: html("/1", site.url("/", site=1))
+        rule = SiteRule(match=("127.0.0.2",), proxies="none")
+        peers = await swarm(make_peer, "ab", limits=LIMITS, sites=(rule,), **of_job(proxies, judge))
+        await peers[0].crawl([site.url("/")])
+        await finish(peers)
+        asked = {where for proxy in proxies for where in proxy.asked if where != host(judge)}
+        assert {f"127.0.0.3:{site.port}"} == asked
+        assert {site.url("/"), site.url("/1"), site.url("/", site=1), site.url("/1", site=1)} == lines().keys()

@@ -99,7 +99,7 @@ def test_every_key_reaches_the_job() -> None:
     assert Job(max_pages=9) == parse("max-pages = 9", FILE).job
     forgets = parse('history = "bloom"\nrecrawl-after = "7d"\ngrain = "1d"\nfilters = "rbloom"', FILE)
     assert Job(history="bloom", recrawl_after_s=604_800.0, grain_s=86_400.0, filters="rbloom") == forgets.job
-    apart = {"block", "update", "max-pages", "history", "grain", "filters", "proxies", "proxy-judge"}
+    apart = {"block", "update", "max-pages", "history", "grain", "filters", "proxies", "proxy-judge", "ca-file"}
     assert set(KEYS) == {line.split(" = ")[0] for line in ALL.strip().splitlines()} | apart
 
 
@@ -147,7 +147,7 @@ def test_an_optional_setting_is_unset_by_none(key: str) -> None:
 
 
 def test_a_setting_that_is_not_optional_has_no_none() -> None:
-    more = {"query_parameters_max", "headers", "user_agent", "robots_token"}
+    more = {"query_parameters_max", "headers", "user_agent", "robots_token", "ca_pem"}
     optional = {"contact", "include", "exclude", "proxy_judge", "path_segments_max", "path_repeats_max"}
     assert {name for name in UNSET if getattr(Job(), name) is not None} == optional | more
     assert 'scope must be one of host, domain, prefix, any, in quotes, not "none"' in mistake("scope = 'none'")

@@ -3,8 +3,8 @@
 import pytest
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.site_auth import auth_header, check_secrets, parse_auth
-from kadcrawl.settings.site_rules import SiteRule, secrets_of
+from kadcrawl.settings.site_auth import auth_header, parse_auth
+from kadcrawl.settings.site_rules import SiteRule, check_secrets, secrets_of
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from kadcrawl.settings.site_rules import SiteRule, secrets_of
 )
 def test_a_secret_becomes_a_header(auth: str, secret: str, header: tuple[str, str]) -> None:
     assert header == auth_header(parse_auth(auth), secret)
-    check_secrets([auth], {"wiki": secret})
+    check_secrets([SiteRule(match=("a.test",), auth=auth)], {"wiki": secret})
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_other_proofs_are_refused(auth: str, why: str) -> None:
 )
 def test_a_secret_that_is_missing_or_does_not_fit_is_told_by_its_name(auth: str, secret: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why) as error:
-        check_secrets([auth], {"wiki": secret})
+        check_secrets([SiteRule(match=("a.test",), auth=auth)], {"wiki": secret})
     assert "hunter2" not in str(error.value)
 
 

@@ -13,6 +13,8 @@ from kadcrawl.settings.site_rules import (
     check_contact,
     normal_match,
     robots_ignored,
+    secrets_of,
+    unverified,
 )
 
 
@@ -81,6 +83,12 @@ def test_a_match_of_another_peer_must_have_that_spelling(match: str) -> None:
         ({"fetch_timeout_s": 0.0}, "fetch_timeout_s must be from 0.001"),
         ({"robots": "never"}, "robots must be obey or ignore"),
         ({"robots": "ignore", "match": ("a.test", "*.a.test")}, "name each of them in match, without a star"),
+        ({"verify": True}, "leave it out, or say false"),
+        ({"verify": False, "match": ("*.a.test",)}, "verify false needs each of the hosts in match, without a star"),
+        ({"client_certificate": "mine", "match": ("*",)}, "client_certificate needs each of the hosts"),
+        ({"client_certificate": "/etc/mine.pem"}, "the name of a secret has"),
+        ({"ca_pem": "-----BEGIN PRIVATE KEY-----"}, "must have certificates, and nothing else"),
+        ({"proxies": "some"}, "proxies must be none"),
         ({"off": True, "delay_s": 1.0}, "delay_s would do nothing, as off"),
     ],
 )
@@ -89,6 +97,7 @@ def test_a_rule_out_of_its_bounds_is_refused(fields: dict[str, Any], why: str) -
         SiteRule(**({"match": ("a.test",)} | fields))
 
 
+PROXIED: dict[str, Any] = {"proxies": ("http://203.0.113.7:3128",), "proxy_judge": "http://b.test/"}
 AGAIN = SiteRule(match=("a.test",), recrawl_after_s=100.0)
 OFF = SiteRule(match=("a.test",), off=True)
 
@@ -114,6 +123,9 @@ OFF = SiteRule(match=("a.test",), off=True)
             {"sites": (SiteRule(match=("docs.example.org",), site_pages_max=4),), "partition": "domain"},
             "counted together; match example.org",
         ),
+        ({"sites": (SiteRule(match=("a.test",), proxies="none"),)}, "would do nothing, as the job has none"),
+        (PROXIED | {"sites": (SiteRule(match=("a.test",), verify=False),)}, "cannot go through proxies"),
+        (PROXIED | {"sites": (SiteRule(match=("a.test",), client_certificate="x"),)}, "cannot go through proxies"),
         ({"sites": (AGAIN,)}, "needs recrawl_after_s of the job, and history exact"),
         (
             {"sites": (AGAIN,), "recrawl_after_s": 70.0, "history": "bloom"},
@@ -172,6 +184,12 @@ def test_a_crawl_that_ignores_a_robots_txt_names_somebody() -> None:
 @pytest.mark.parametrize(("match", "exact"), [(("a.test", "b.test:81"), True), (("a.test", "*.b.test"), False)])
 def test_a_rule_knows_whether_it_is_for_single_hosts(match: tuple[str, ...], exact: bool) -> None:
     assert exact == SiteRule(match=match, off=True).is_exact
+
+
+def test_a_rule_without_proxies_may_have_a_certificate_of_its_own() -> None:
+    rule = SiteRule(match=("a.test",), proxies="none", verify=False, client_certificate="mine")
+    assert (rule,) == Job(sites=(rule,), **PROXIED).sites
+    assert (("mine",), ("a.test",)) == (secrets_of([rule]), unverified([rule]))
 
 
 def test_the_label_of_a_rule_is_short() -> None:

@@ -17,7 +17,8 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
 from kadcrawl.settings.proxy_list import shown as proxies_shown
 from kadcrawl.settings.site_file import keys_of
-from kadcrawl.settings.site_rules import robots_ignored, secrets_of
+from kadcrawl.settings.site_rules import robots_ignored, secrets_of, unverified
+from kadcrawl.settings.trust import shown as authorities_shown
 from kadcrawl.sinks.sink_names import parse
 from kadcrawl.system.printable import printable
 
@@ -185,6 +186,9 @@ def _notes(job: Job) -> Iterator[str]:
     if ignored := robots_ignored(job.sites):
         yield ""
         yield f"robots.txt is ignored for {', '.join(ignored)}: for your own hosts only. The WARC files say so."
+    if hosts := unverified(job.sites):
+        yield ""
+        yield f"WARNING: any certificate is accepted for {', '.join(hosts)}: others on the way can read and change all."
     if names := secrets_of(job.sites):
         yield ""
         yield f"secrets that each machine needs (--secrets): {', '.join(names)}"
@@ -231,6 +235,8 @@ def _changed(job: Job) -> list[tuple[str, Any, Any]]:
 
 def _value(job: Job, key: str) -> Any:
     """Return the value of a setting as it may be shown."""
+    if key == "ca-file":
+        return authorities_shown(job.ca_pem)
     return proxies_shown(job.proxies, job.proxies_from) if key == PROXIES else getattr(job, KEYS[key].field)
 
 

@@ -239,7 +239,11 @@ class Fetcher:
         answer.request_head = _request_head(url, rule, extra_headers)
         way = None if proxy is None else proxy.url
         response = await session.get(
-            url, headers=[*rule.headers, *rule.secret_headers, *extra_headers], allow_redirects=False, proxy=way
+            url,
+            headers=[*rule.headers, *rule.secret_headers, *extra_headers],
+            allow_redirects=False,
+            proxy=way,
+            ssl=rule.tls,
         )
         assert isinstance(response, _Response), "the session makes our responses"
         try:

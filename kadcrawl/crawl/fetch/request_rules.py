@@ -3,11 +3,13 @@
 A site rule lowers the limits of the machine and never raises them, as the memory of a machine is its owner's to give.
 """
 
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kadcrawl.crawl.fetch.content_encoding import ACCEPT_ENCODING
+from kadcrawl.crawl.fetch.tls import tls_of
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.request_headers import pairs
 from kadcrawl.settings.secrets import Secrets
@@ -29,6 +31,8 @@ class RequestRule:
     """The headers as they are sent and stored."""
     secret_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Headers that are sent, but stored nowhere."""
+    tls: ssl.SSLContext | bool = True
+    """Settings of TLS, or True for the usual settings."""
 
     @classmethod
     def of(cls, limits: Limits, user_agent: str, own: Sequence[tuple[str, str]] = ()) -> "RequestRule":
@@ -84,6 +88,7 @@ class RequestRules:
                 fetch_timeout_s=min(limits.fetch_timeout_s, rule.fetch_timeout_s or limits.fetch_timeout_s),
             )
         made = RequestRule.of(limits, settings.user_agent(rule, self._user_agent), pairs(settings.headers(rule)))
+        made = replace(made, tls=tls_of(rule, settings.authorities, self._secrets))
         if rule is None or not rule.auth:
             return made
         auth = parse_auth(rule.auth)

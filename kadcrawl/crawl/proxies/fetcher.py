@@ -18,11 +18,24 @@ from kadcrawl.crawl.proxies.pool import Outcome, Proxies, outcome
 from kadcrawl.urls import Partition, site_of
 
 
+def _never(_url: str) -> bool:
+    return False
+
+
 class ThroughProxies:
     """Fetches URLs, each through a proxy of the pool."""
 
-    def __init__(self, fetcher: Fetcher, pool: Proxies, partition: Partition, now: Callable[[], float]) -> None:
-        """`now` is the world's clock, in seconds since 1970."""
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        pool: Proxies,
+        partition: Partition,
+        now: Callable[[], float],
+        is_direct: Callable[[str], bool] = _never,
+    ) -> None:
+        """`now` is the world's clock, in seconds since 1970. `is_direct` returns whether a URL is fetched without a
+        proxy."""
+        self._is_direct = is_direct
         self._fetcher = fetcher
         self._pool = pool
         # A site of one URL would never meet its proxy again.
@@ -42,6 +55,8 @@ class ThroughProxies:
         NO_PROXY, VERIFYING, PROXY and UNSURE are this fetcher's own errors. The first two come without waiting for
         anything.
         """
+        if self._is_direct(url):
+            return await self._fetcher.fetch(url, extra_headers, may_send, memory_slots=memory_slots)
         proxy = self._pool.choose(site_of(url, self._partition), url)
         if proxy is None:
             return _not_asked(url, FetchError.VERIFYING if self._pool.alive else FetchError.NO_PROXY, self._now())

@@ -260,7 +260,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "delay": 2.0,
         "retries": 3,
         "refusals": 10,
-        "network-wait": 300.0,
+        "network-wait": 1800.0,
         "partition": "host",
         "balance": "auto",
         "block": 20,
@@ -279,6 +279,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "headers": [],
         "user-agent": "",
         "robots-token": "",
+        "ca-file": "",
         "contact": "",
     } == answer["settings"]
     assert (["exclude", "delay"], True) == (answer["changed"], answer["contact_missing"])
