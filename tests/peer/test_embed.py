@@ -49,7 +49,7 @@ async def test_the_example_of_the_readme_runs_as_it_is_written(tmp_path: Path) -
         site.pages["/"] = lambda request: web.Response(text="hay", content_type="text/html")
         for written, here in (
             ("https://example.org/", site.url()),
-            ('data=Path("crawl-data")', 'data=Path("crawl-data"), port=0, allow_networks=("127.0.0.0/8",)'),
+            ('data=Path("crawl-data")', 'data=Path("crawl-data"), allow_networks=("127.0.0.0/8",)'),
         ):
             assert written in program
             program = program.replace(written, here)
