@@ -33,7 +33,8 @@ def _columns(text: str, integer: str = "", json: str = "") -> tuple[Column, ...]
 
 TABLES = {
     "pages": _columns(
-        "key url mime digest fetched_at peer warc unchanged simhash failed detail canonical twin role record_error location via",
+        "key url mime digest fetched_at peer warc unchanged simhash failed detail canonical twin role record_error "
+        "location via",
         "status bytes depth links ms offset visit records tried_by noindex",
         "more",
     ),
