@@ -34,7 +34,7 @@ FAILURES = {
     "once.",
     "cookie_wall": "The same, and the answer sets a cookie, without which the site shows nothing.",
     "seed_left_scope": "A seed redirects to a URL that the job does not crawl. `detail` says what to do.",
-    "bad_sitemap": "The sitemap cannot be read to its end. URLs before the fault were followed.",
+    "bad_sitemap": "The sitemap or feed cannot be read to its end. URLs before the fault were followed.",
     "site_refused": "The site refused as many requests in a row as --refusals says, with 429 or 503. No request was "
     "made for the URL.",
     "killed_peer": "A peer crashed twice while it read the page, so it is not read again.",

@@ -30,7 +30,7 @@ _BY_NAME: Final = {
     ),
     "bad_encoding": Reason("the body is not in the encoding that its header names"),
     "bad_redirect": Reason("the page redirects to something that is no URL"),
-    "bad_sitemap": Reason("the sitemap cannot be read to its end"),
+    "bad_sitemap": Reason("the sitemap or feed cannot be read to its end"),
     "bad_url": Reason("no request can be made of this URL"),
     "body_too_large": Reason("the body is larger than the limit"),
     "connect": Reason("the host refuses connections, or cannot be reached in time", unreached=True),

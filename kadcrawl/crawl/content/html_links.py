@@ -20,7 +20,7 @@ import codecs
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import NamedTuple
 from urllib.parse import quote
@@ -29,6 +29,7 @@ import webencodings
 from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.crawl.content.charset import encoding_of, pieces
+from kadcrawl.crawl.content.refresh import refresh_target
 from kadcrawl.crawl.content.robots_directives import directives
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.request_headers import TOKEN_DEFAULT
@@ -86,6 +87,12 @@ class Extracted:
     """The page says nofollow, and the job obeys that."""
     canonical: str | None
     """The URL that the page names as its canonical URL. Also among the links."""
+
+    def with_link(self, url: str) -> "Extracted":
+        """Return the same with one more link of the page, before the others."""
+        if self.nofollow_page:
+            return replace(self, nofollow=list(dict.fromkeys([url, *self.nofollow])))
+        return replace(self, links=list(dict.fromkeys([url, *self.links])))
 
 
 class _Meaning(NamedTuple):
@@ -324,10 +331,6 @@ _FRAME = re.compile(rb"i?frame", re.IGNORECASE)
 _BASE = re.compile(rb"base[%b/]" % _WHITE, re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"[%b/]*+(%b)%b" % (_WHITE, _KEY, _SET))
 _WANTED = frozenset((b"href", b"src", b"rel", b"name", b"content", b"http-equiv"))
-_REFRESH = re.compile(
-    r"\s*(?:\d[\d.]*|\.[\d.]*)(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?(?:'([^']*)|\"([^\"]*)|(.+))",
-    re.IGNORECASE | re.DOTALL,
-)
 _PAGE_DEPENDENT = re.compile(r"^[\x00-\x20]*+(?:[?#]|$|https?:(?!//))|[\t\n\r]", re.IGNORECASE)
 """Matches an href with line breaks, or with another meaning on the next page of the directory. Both are rare."""
 _NAME_END = re.compile(_END)
@@ -397,8 +400,8 @@ def _meta(attributes: dict[str, str | None], agent: str) -> tuple[str | None, st
     content = attributes.get("content") or ""
     if (attributes.get("name") or "").strip().lower() in ("robots", agent):
         return None, "," + content
-    if (attributes.get("http-equiv") or "").strip().lower() == "refresh" and (to := _REFRESH.match(content)):
-        return to[1] or to[2] or to[3], ""
+    if (attributes.get("http-equiv") or "").strip().lower() == "refresh":
+        return refresh_target(content), ""
     return None, ""
 
 

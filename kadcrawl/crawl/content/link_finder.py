@@ -30,6 +30,7 @@ from kadcrawl.crawl.content.redirects import (
     loop_of,
     why_seed_left,
 )
+from kadcrawl.crawl.content.refresh import refresh_target
 from kadcrawl.crawl.content.robots_directives import directives
 from kadcrawl.crawl.content.sitemap import Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, inner_bytes_max
@@ -174,9 +175,10 @@ class LinkFinder:
         if result.location is not None:
             return self._redirected(entry, result, result.location)
         try:
-            if result.why_failed is not None or result.mime not in HTML or not result.content:
+            content = result.content if result.mime in HTML else b""
+            if result.why_failed is not None or not (content or _refreshed(entry, result)):
                 return FoundLinks((), [], result.why_failed)
-            return (yield from self._page(entry, result, rules, simhash))
+            return (yield from self._page(entry, result, content, rules, simhash))
         except Exception:
             # A fault of ours must not cost more than this page's links in a crawl of months.
             log.exception("crawl.bug url=%s", entry.url)
@@ -203,11 +205,11 @@ class LinkFinder:
         )
 
     def _page(
-        self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None
+        self, entry: FrontierEntry, result: FetchResult, content: bytes, rules: Rules, simhash: int | None
     ) -> CooperativeWork[FoundLinks]:
-        extracted = yield from self._extractor.reading(
-            result.content, result.content_type, entry.url, _x_robots_tag(result)
-        )
+        extracted = yield from self._extractor.reading(content, result.content_type, entry.url, _x_robots_tag(result))
+        if (target := _refreshed(entry, result)) is not None:
+            extracted = extracted.with_link(target)
         found = yield from self._outlinks_of_page(entry, result, extracted, rules, simhash)
         return replace(found, noindex=extracted.noindex)
 
@@ -327,6 +329,13 @@ class LinkFinder:
 def deeper(entry: FrontierEntry) -> int:
     """Return the depth of a page's links. The peer that offered the page may have sent the largest depth there is."""
     return min(entry.depth + 1, SMALL_MAX)
+
+
+def _refreshed(entry: FrontierEntry, result: FetchResult) -> str | None:
+    """Return the canonical URL of another page that the header field Refresh names, or None."""
+    target = refresh_target(result.header(b"refresh") or "")
+    url = None if target is None else canonical(target, entry.url)
+    return None if url == entry.url else url
 
 
 def _x_robots_tag(result: FetchResult) -> str:

@@ -242,6 +242,44 @@ def test_a_date_is_that_of_the_link_without_its_session_id() -> None:
     assert DatedLink(f"{SITE}/a", 2, 0, modified=FIRST) == page.outlinks[0]
 
 
+def test_items_of_a_feed_are_followed_where_sitemaps_are() -> None:
+    feed = (
+        "<rss><channel><item><link>/new</link><pubDate>Wed, 01 Jan 2025 00:00:00 GMT</pubDate></item></channel></rss>"
+    )
+    read = found(MAPPED, "/feed", content=feed, mime="application/rss+xml", told={})
+    assert DatedLink(f"{SITE}/new", 2, 0, modified=FIRST) == read.outlinks[0]
+    assert [] == found(JOB, "/feed", content=feed, mime="application/rss+xml", told={}).outlinks
+
+
+@pytest.mark.parametrize(
+    ("refresh", "links"),
+    [
+        (b"0; url=/b", ["/b", "/a"]),
+        (b"5;URL='b?x'", ["/b?x", "/a"]),
+        (b"3 , http://other.test/", ["/a"]),
+        (b"0", ["/a"]),
+        (b"0; url=/a", ["/a"]),
+        (b"0; url=/#top", ["/a"]),
+        (b"soon; url=/b", ["/a"]),
+        (b"0; url=mailto:a@b.c", ["/a"]),
+        (b"0; url=\xff", ["/%EF%BF%BD", "/a"]),
+    ],
+)
+def test_the_header_field_refresh_is_a_link(refresh: bytes, links: list[str]) -> None:
+    page = found(JOB, "/", "/a", headers={b"Refresh": refresh})
+    assert links == onward(page)
+    assert {2} == {link.depth for link in page.outlinks}
+
+
+def test_a_refresh_needs_no_page_and_obeys_nofollow() -> None:
+    sent = {b"refresh": b"0;url=/b"}
+    assert ["/b"] == onward(found(JOB, "/x.pdf", content="%PDF", mime="application/pdf", headers=sent))
+    assert ["/b"] == onward(found(JOB, "/", headers=sent))
+    page = found(JOB, "/", "/a", headers=sent | {b"X-Robots-Tag": b"nofollow"})
+    assert ([], {"nofollow": 2}) == (onward(page), page.left_out)
+    assert [] == onward(found(JOB, "/", status=404, headers=sent))
+
+
 HONORING = Job(seeds=(f"{SITE}/", f"{SITE}/?seed"), canonical="honor", exclude=("no",))
 
 

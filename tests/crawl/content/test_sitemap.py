@@ -82,7 +82,20 @@ def urls(content: str | bytes, mime: str = "application/xml", *, expected: bool 
         (gzip.compress(b"http://a.test/1", mtime=0), ["http://a.test/1"]),
         ("<html><body><a href='/1'>http://a.test/1</a></body></html>", None),
         ("<!doctype html><p>http://a.test/1", None),
-        ("<rss><channel><item><link>http://a.test/1</link></item></channel></rss>", None),
+        ("<rss><channel><link>/no</link><item><link> http://a.test/1\n</link><title>T</title></item></channel></rss>",
+         ["http://a.test/1"]),
+        ('<rss xmlns:atom="A"><channel><atom:link href="/no"/><item><atom:link>/no</atom:link>'
+         "<link/><guid>http://a.test/g</guid></item><item><guid isPermaLink='false'>http://a.test/no</guid></item>"
+         "<item><guid>no-url</guid></item><item><link>/2</link><guid>http://a.test/no</guid></item></channel></rss>",
+         ["http://a.test/g", "http://a.test/2"]),
+        ('<rdf:RDF xmlns:rdf="R" xmlns="http://purl.org/rss/1.0/"><channel><link>/no</link></channel>'
+         "<item rdf:about='/x'><title>T</title><link>/1</link></item></rdf:RDF>", ["http://a.test/1"]),
+        ('<feed xmlns="A"><link href="/no"/><link rel="self" href="/no"/><entry><link rel="edit" href="/no"/>'
+         '<link rel="alternate" href="/1"/><link href="/no"/><content><div><link href="/no"/></div></content></entry>'
+         '<entry><link href="http://a.test/2?a&amp;b"/></entry><entry><link/><link href=""/></entry></feed>',
+         ["http://a.test/1", "http://a.test/2?a&b"]),
+        ('<a:feed xmlns:a="A"><a:entry><a:link href="/1"/><link href="/no"/></a:entry></a:feed>', ["http://a.test/1"]),
+        ("<html><body/></html>", None),
         ("nothing to be found here", None),
         ("", None),
         (b"\x89PNG\r\n", None),
@@ -214,7 +227,7 @@ def test_lines_are_read_up_to_a_number_of_them(monkeypatch: pytest.MonkeyPatch) 
     "content",
     [
         "<urlset>" + "<a/>" * 900,
-        "<urlset>" + "<a>" * 17,
+        "<urlset>" + "<a>" * (sitemap.NESTING_MAX + 1),
         "<urlset><a b='" + "x" * 90_000,
         "<urlset><!--" + "x" * 90_000,
     ],
@@ -343,6 +356,44 @@ def test_a_large_sitemap_is_read_without_a_tree() -> None:
     assert found is not None
     assert (50, 19_950) == (len(found.locations), found.cut)
     assert peak < 1_000_000
+
+
+FEEDS = {
+    "rss": "<rss><channel><item><link>{url}</link><pubDate>{date}</pubDate></item></channel></rss>",
+    "atom": "<feed><entry><updated>{date}</updated><link href='{url}'/><published>1970</published></entry></feed>",
+    "rdf": "<r:RDF xmlns:r='R' xmlns:dc='D'><item><link>{url}</link><dc:date>{date}</dc:date></item></r:RDF>",
+}
+
+
+@pytest.mark.parametrize("form", FEEDS)
+@pytest.mark.parametrize(
+    ("date", "second"),
+    [
+        ("1970-01-02T01:00:30+01:00", 86_430.0),
+        (" Fri, 02 Jan 1970 00:00:30 GMT\n", 86_430.0),
+        ("02 Jan 1970 01:00:30 +0100", 86_430.0),
+        ("Fri, 02 Jan 70 00:00:30 -0000", 86_430.0),
+        ("Fri, 02 Jan 2970 00:00:30 GMT", None),
+        ("Mon, 32 Foo 1970", None),
+        ("1" * 4_000, None),
+        ("", None),
+    ],
+)
+def test_entries_of_feeds_have_dates(form: str, date: str, second: float | None) -> None:
+    found = listed(FEEDS[form].format(url="/1", date=date), "text/xml", expected=False)
+    assert found is not None
+    assert ({"http://a.test/1": second}, False) == (found.locations, found.faulty)
+
+
+@pytest.mark.parametrize("mime", ["application/rss+xml", "application/atom+xml", "application/rdf+xml"])
+def test_feeds_have_types_of_their_own(mime: str) -> None:
+    assert ["http://a.test/1"] == urls(FEEDS["rss"].format(url="/1", date=""), mime, expected=False)
+
+
+def test_a_broken_feed_is_read_to_its_fault() -> None:
+    found = listed("<rss><channel><item><link>/1</link></item><item><title>a &nbsp; b</title></item></channel></rss>")
+    assert found is not None
+    assert (["http://a.test/1"], True) == (list(found.locations), found.faulty)
 
 
 @pytest.mark.parametrize(
