@@ -51,7 +51,7 @@ CONSTANTS = {
     "crawl.robots_fetch.TURNS_MAX": 20,
     "crawl.content.sitemap.URLS_CHARS_MAX": 16 * MEGA,
     "crawl.content.sitemap.ELEMENTS_MAX": 1_000_000,
-    "crawl.content.sitemap.NESTING_MAX": 16,
+    "crawl.content.sitemap.NESTING_MAX": 64,
     "crawl.content.sitemap.TOKEN_BYTES_MAX": MEGA,
     "crawl.content.sitemap.NAMES_CHARS_MAX": 64 * 1024,
     "crawl.fetch.content_encoding.CODINGS_MAX": 2,
