@@ -163,7 +163,7 @@ class Totals:
             "duplicates": self.duplicates,
             "duplicate_ratio": round(self.duplicates / self.urls, 6) if self.urls else 0.0,
             "cut_short": self.cut_short,
-            "politeness_violations": found["polite"] + found["within_connections"],
+            "politeness_violations": found["polite"] + found["backs_off"] + found["within_connections"],
             "robots_violations": found["robots_obeyed"],
             "false_terminations": found["no_early_end"],
             "missed_terminations": found["no_missing_end"],

@@ -45,6 +45,8 @@ FETCHES = (1, 2, 64)
 HURRIED = 0.5
 """Share of those jobs without a delay. With a delay, pages wait for their sites more than for their peer."""
 UPDATES_S = (0.5, 3.0)
+REFUSING = (0.0, 0.0, 0.03, 0.08)
+"""Shares of pages that answer 429 at first, so that their sites must be left alone."""
 LEAVES = (0, 0, 0, 2)
 AMBUSHES = 1 / 5
 """Share of the single kills that wait for the moment of most harm."""
@@ -65,7 +67,8 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     balance = Random(f"balance {seed}")
     block_urls, update_s = balance.choice(BLOCKS), balance.uniform(*UPDATES_S)
     leaves = Random(f"leaves {seed}").choice(LEAVES)
-    plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, update_s=update_s, leaves=leaves)
+    refusing = Random(f"refusing {seed}").choice(REFUSING)
+    plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, update_s=update_s, refusing=refusing, leaves=leaves)
     if not block_urls:
         return plan
     plan = replace(plan, balance=balance.choice(BALANCES), block_urls=block_urls)

@@ -8,12 +8,18 @@ means that the promise was kept. The docstring of a judge states its promise.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 COPIES = 3
 """Peers that hold each record."""
 REPAIR_MOST_S = 30.0
 """Seconds after the last fault within which all records must have three copies again."""
+TOLD_S = 2.0
+"""Seconds within which the copies of a site's owner, or the owner of a borrower, know that the site has refused."""
+ORPHANED_S = 4.0
+"""Seconds after the death of its lender in which a borrower's request may be under way: its lease, and an answer."""
+REFUSALS = (429, 503)
 SLACK_S = 1e-6
 """Tolerance for floating point when delays are compared."""
 
@@ -32,6 +38,8 @@ class Fetch(NamedTuple):
     """The machine that sent the request."""
     lender: int | None = None
     """The lender, if the machine borrowed the page."""
+    retry_after_s: float = 0.0
+    """Seconds of the Retry-After in the answer, or 0."""
 
     @property
     def path(self) -> str:
@@ -95,6 +103,12 @@ class Facts:
     """The places of fetches whose answer never arrived whole, mostly because the machine was killed."""
     connections_max: int = 1
     """Requests that may be under way at a time to a site without a delay."""
+    back_off_s: float = 0.0
+    """Seconds for which a site is left alone after a first answer 429 or 503 without Retry-After."""
+    back_off_max_s: float = inf
+    """The longest such wait after further answers."""
+    stops: Sequence[tuple[float, int]] = ()
+    """(instant, machine) of each power cut, freeze, and full disk."""
     lines: Sequence[Line] = ()
     """The page lines of all disks, also of dead machines."""
     done: Mapping[str, int] = field(default_factory=dict)
@@ -183,6 +197,35 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
 def polite(facts: Facts) -> list[str]:
     """Two requests to one site are never closer than its delay, from any machines. For partitions see `parted`."""
     return [sentence for sentence, excepted in _hurries(facts) if not excepted]
+
+
+def backs_off(facts: Facts) -> list[str]:
+    """A site that answers 429 or 503 is not asked before its wait is over, from any machine.
+
+    The wait is that of its Retry-After. Otherwise it is twice as long at each further refusal in a row. A refusal may
+    be lost with a machine that stops within `TOLD_S`. Of a site without a delay, requests may go out for as long.
+    """
+    waits: dict[str, _Wait] = {}
+    found = []
+    for place, fetch in enumerate(facts.fetches):
+        wait = waits.get(fetch.site)
+        is_early = wait is not None and fetch.at_s < wait.until_s - SLACK_S
+        if wait is not None and is_early and fetch.at_s > wait.from_s and not _unaware(facts, wait, fetch):
+            found.append(
+                f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, {wait.until_s - fetch.at_s:.3f} "
+                f"s before the wait of its site was over, which had refused {wait.refusal.machine} at "
+                f"{wait.refusal.at_s:.3f} s"
+            )
+        if fetch.status not in REFUSALS:
+            if wait is not None and not is_early:
+                waits[fetch.site] = wait._replace(row=0)
+        elif place not in facts.cut:
+            # A refusal during the wait is the answer to a request that was under way as the wait began.
+            until_s = wait.until_s if wait is not None and is_early else 0.0
+            row = 0 if wait is None or is_early or _unaware(facts, wait, fetch) else wait.row
+            if not is_early or fetch.retry_after_s:
+                waits[fetch.site] = _Wait.of(facts, place, row, until_s)
+    return found
 
 
 def within_connections(facts: Facts) -> list[str]:
@@ -278,6 +321,7 @@ JUDGES: tuple[Judge, ...] = (
     nothing_made_up,
     one_fetch_per_owner,
     polite,
+    backs_off,
     within_connections,
     robots_obeyed,
     one_owner_when_quiet,
@@ -318,6 +362,44 @@ def parted(facts: Facts) -> int:
     early = sum(1 for end in facts.ends if end.unfinished and _parted_at(facts, end.at_s))
     unknowing = sum(excused for found in (_hurries(facts), _crowds(facts)) for _, excused in found)
     return early + unknowing + sum(_repeats(facts))
+
+
+class _Wait(NamedTuple):
+    """The wait of a site that has refused a request."""
+
+    refusal: Fetch
+    over_s: float
+    """The instant at which the refusal was answered."""
+    from_s: float
+    """The instant from which all who ask the site know of the wait."""
+    until_s: float
+    row: int
+    """Refusals in a row without Retry-After."""
+
+    @classmethod
+    def of(cls, facts: Facts, place: int, row: int, least_s: float) -> "_Wait":
+        """Return the wait after the refusal at this place, with `row` refusals before."""
+        fetch = facts.fetches[place]
+        over_s = facts.overs[place] if facts.overs else fetch.at_s
+        delay_s = facts.delays.get(fetch.site, facts.delay_s)
+        if not fetch.retry_after_s:
+            row += 1
+        wait_s = fetch.retry_after_s or min(facts.back_off_s * 2 ** (row - 1), facts.back_off_max_s)
+        return cls(fetch, over_s, over_s + (0.0 if delay_s else TOLD_S), max(least_s, over_s + wait_s), row)
+
+
+def _unaware(facts: Facts, wait: _Wait, fetch: Fetch) -> bool:
+    """Return whether the machine that sent this fetch need not know of the wait.
+
+    A borrower that is refused after the death of its lender has nobody to tell.
+    """
+    refusal, until_s = wait.refusal, wait.over_s + TOLD_S
+    stopped = any(
+        (one == refusal.machine and refusal.at_s <= at_s <= until_s)
+        or (one == refusal.lender and refusal.at_s - ORPHANED_S <= at_s <= until_s)
+        for at_s, one in facts.stops
+    )
+    return stopped or _apart(facts, refusal, fetch)
 
 
 def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:

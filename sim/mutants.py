@@ -16,6 +16,7 @@ each while no more than two peers are gone:
 - a death that backups do not report at once: they report misplaced records anyway
 - a site's own delay that does not move with the site: waits of more than 10 s are copied, and robots.txt states the
   delay again
+- a borrower that is refused and does not give its pages back at once: its next report says so as well
 - cells dropped without a check: the worst result is a page fetched twice, which a change of owner may cost
 """
 
@@ -47,6 +48,7 @@ MUTANTS: dict[str, Mutant] = {}
 QUICK = (
     "robots_ignored",
     "crawl_delay_ignored",
+    "refusals_ignored",
     "released_and_still_crawled",
     "second_closest_owner",
     "backup_skipped",
@@ -189,6 +191,46 @@ def released_while_in_flight(_: Any) -> Any:
 def stall_not_noticed(_: Any) -> Any:
     """A peer that was frozen goes on without noticing the stall."""
     return lambda self: False
+
+
+@mutant("kadcrawl.crawl.frontier.frontier:Frontier.refuse")
+def refusals_ignored(_: Any) -> Any:
+    """A site that answers 429 is asked on at its delay."""
+    return lambda self, name, status, asked_s, now: None
+
+
+@mutant("kadcrawl.crawl.frontier.active_sites:refused")
+def back_off_not_doubled(refused: Any) -> Any:
+    """A site that refuses again and again is left alone no longer than at first."""
+    return lambda known, *rest: refused(known._replace(wait_s=0.0), *rest)
+
+
+@mutant("kadcrawl.crawl.frontier.frontier:Frontier.clock_of")
+def refusals_forgotten_on_move(clock_of: Any) -> Any:
+    """Neither the next owner of a cell nor its backups learn which of its sites refuse requests."""
+
+    def forgetful(self: Any, name: str, now: float) -> Any:
+        from kadcrawl.store.back_off import NO_REFUSALS
+
+        clock = clock_of(self, name, now)
+        wait_s = min(clock.wait_s, clock.delay_s) if clock.back_off.refusals else clock.wait_s
+        return clock._replace(wait_s=wait_s, back_off=NO_REFUSALS)
+
+    return forgetful
+
+
+@mutant("kadcrawl.store.site_table:SiteTable.back_off")
+def refusals_not_kept(_: Any) -> Any:
+    """The refusals of a site are neither on disk, for a restart, nor known while the site has no work."""
+    from kadcrawl.store.back_off import NO_REFUSALS
+
+    return lambda self, site: NO_REFUSALS
+
+
+@mutant("kadcrawl.lending.lender:Lender._heed_refusal")
+def refusal_of_borrower_not_heeded(_: Any) -> Any:
+    """An owner does not count the refusals that its borrowers report, and its other borrowers go on."""
+    return lambda self, loan, report: None
 
 
 # --- owners -----------------------------------------------------------------------------------------------------------

@@ -57,11 +57,15 @@ class Observer:
         job: Job,
         connections_max: int,
         first_fault_at: float = inf,
+        back_off_s: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         """`connections_max` limits the requests under way at a time to a site without a delay.
 
-        No fault happens before the instant `first_fault_at`, in virtual seconds.
+        No fault happens before the instant `first_fault_at`, in virtual seconds. `back_off_s` are the first and the
+        longest wait of a site that refuses requests.
         """
+        self._back_off_s = back_off_s
+        self._stops: list[tuple[float, int]] = []
         self._first_fault_at = first_fault_at
         self._machines = machines
         self._server = server
@@ -123,6 +127,8 @@ class Observer:
     def before(self, event: Event, now: float, *, begins: bool) -> None:
         """Record the state before an event of the plan begins, or ends."""
         self.look(now)
+        if begins and event.kind in (Kind.KILL, Kind.FREEZE, Kind.FULL):
+            self._stops += [(now, number) for number in event.machines]
         match event.kind:
             case Kind.KILL:
                 self._before_kill([one for one in event.machines if self._is_up(one)], now)
@@ -222,6 +228,9 @@ class Observer:
             overs=[min(over_s, self._out_of_reach.get(place, inf)) for place, over_s in enumerate(self._overs)],
             cut=frozenset(self._server.cut),
             connections_max=self._connections_max,
+            back_off_s=self._back_off_s[0],
+            back_off_max_s=self._back_off_s[1],
+            stops=self._stops,
             lines=[
                 Line(line["url"], line["status"], line.get("failed"), machine.number)
                 for machine in self._machines.machines.values()
@@ -450,7 +459,8 @@ class Observer:
             lender = self._loans.lender(site_of(f"{site}/", self._job.partition), asker, request.time)
             if lender is not None and request.time - self._killed_at.get(lender, -inf) < ORPHANED_S:
                 self._out_of_reach[len(self._fetches)] = request.time
-            self._fetches.append(Fetch(request.time, site + request.path, site, request.status, asker, lender))
+            seen = (request.time, site + request.path, site, request.status, asker, lender, request.retry_after_s)
+            self._fetches.append(Fetch(*seen))
 
     def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:
         return copies(records, self._holders(standing), self._job.cell_bits)

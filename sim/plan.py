@@ -140,6 +140,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The most requests that a peer may have under way. With few, pages wait for their peer and not for their sites."""
     history: History = "exact"
     """The job's: with fingerprints nothing is lent, and there are no leaves."""
+    refusing: float = 0.0
+    """The share of pages whose first requests get 429 without Retry-After."""
     leaves: int = 0
     """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
 

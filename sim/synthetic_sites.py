@@ -52,6 +52,8 @@ class Mix:
 
     busy: float = 0.01
     """Share of all pages: the first request gets 503, the next HTML."""
+    refusing: float = 0.0
+    """Share of all pages: the first one or two requests get 429 without Retry-After, the next HTML."""
     slow: float = 0.01
     """Share of all pages that are slow."""
     moved: float = 0.03

@@ -10,8 +10,8 @@ site. The first `Site.inner` pages carry the tree and end in HTML. Only the leav
 chain of pages from site to site, each linked only from the page before. One lost link loses the rest of the trail.
 
 Every fault ends in the same way after any number of crashed and repeated requests: a busy page answers at the second
-request, a missing page never, three redirects lead to a page, and robots.txt forbids the only endless part, the maze.
-Shares no code with kadcrawl.
+request, a refusing page at the second or third, a missing page never, three redirects lead to a page, and robots.txt
+forbids the only endless part, the maze. Shares no code with kadcrawl.
 """
 
 import re
@@ -63,6 +63,7 @@ class PageKind(Enum):
 
     PAGE = auto()
     BUSY = auto()
+    REFUSING = auto()
     SLOW = auto()
     MISSING = auto()
     BROKEN = auto()
@@ -105,7 +106,11 @@ class SyntheticWeb:
             raise ValueError("a web is served from at least one address")
         self._mix = mix or Mix()
         self._moved_below = int(self._mix.moved * 2**32)
-        busy = [(PageKind.BUSY, self._mix.busy), (PageKind.SLOW, self._mix.slow)]
+        busy = [
+            (PageKind.BUSY, self._mix.busy),
+            (PageKind.SLOW, self._mix.slow),
+            (PageKind.REFUSING, self._mix.refusing),
+        ]
         leaf = [
             *busy,
             (PageKind.MISSING, self._mix.missing),
@@ -219,6 +224,10 @@ class SyntheticWeb:
                 return 500
         return 200
 
+    def refusals(self, site: SyntheticSite, number: int) -> int:
+        """Return how many requests for a refusing page get 429."""
+        return 1 + (_words(site, number, 1)[0] >> 18 & 1)
+
     def paths(self, site: SyntheticSite) -> Iterator[str]:
         """Yield every path of an open site that a correct crawl fetches, but for robots.txt."""
         yield "/"
@@ -264,6 +273,8 @@ class SyntheticWeb:
                 return _robots(site, asked)
             case PageKind.BUSY if asked == 0:
                 return SyntheticResponse(503, (("Retry-After", "1"),), b"one moment", counted=True)
+            case PageKind.REFUSING if asked < self.refusals(site, number):
+                return SyntheticResponse(429, body=b"too many requests", counted=True)
             case PageKind.OLD:
                 return SyntheticResponse(self.status(site, kind, number), (("Location", f"/page/{number}"),))
             case PageKind.ELSEWHERE:
@@ -287,7 +298,7 @@ class SyntheticWeb:
         body = _document(self._links(site, number, _DEGREES[chance & 63]), _FILLER_BYTES[chance >> 6 & 63])
         if kind is PageKind.SLOW:
             return SyntheticResponse(200, _HTML, body, SLOW_S * (1 + (chance >> 12 & 63) / 63), SLOW_BYTES_S)
-        return SyntheticResponse(200, _HTML, body, counted=kind is PageKind.BUSY)
+        return SyntheticResponse(200, _HTML, body, counted=kind in (PageKind.BUSY, PageKind.REFUSING))
 
     def _links(self, site: SyntheticSite, number: int, degree: int) -> list[str]:
         """Return the hrefs of an HTML page: its part of the trees, then `degree` of chance."""
@@ -353,6 +364,9 @@ class Truth(Mapping[str, Expected]):
         match kind:
             case PageKind.BUSY:
                 return Expected(status, 2, 2)
+            case PageKind.REFUSING:
+                fetches = 1 + self._web.refusals(site, number)
+                return Expected(status, fetches, fetches)
             case PageKind.BROKEN:
                 # A try may fail before it reaches the server, so no more than one request is certain.
                 return Expected(status, 1, 1 + self._retries)
@@ -368,7 +382,7 @@ def _robots(site: SyntheticSite, asked: int) -> SyntheticResponse:
     if site.robots is Robots.MISSING:
         return SyntheticResponse(404)
     if site.robots is Robots.DEAD or (site.robots is Robots.FLAKY and asked == 0):
-        return SyntheticResponse(503, body=b"out of order", counted=site.robots is Robots.FLAKY)
+        return SyntheticResponse(503, (("Retry-After", "1"),), b"out of order", counted=site.robots is Robots.FLAKY)
     forbidden = "/" if site.robots is Robots.CLOSED else "/maze/" if site.maze else ""
     lines = ["User-agent: *", f"Disallow: {forbidden}"]
     if site.crawl_delay_s:

@@ -64,7 +64,7 @@ PEERS_ASKED_MAX = 64
 
 CALM = Conditions()
 """The network without faults."""
-LIMITS = Limits(retry_base_s=1.0, robots_retry_s=1.0, site_connections_max=3)
+LIMITS = Limits(retry_base_s=1.0, robots_retry_s=1.0, back_off_s=8.0, back_off_max_s=32.0, site_connections_max=3)
 """The default limits, with shorter waits and more connections.
 
 Long waits would only lengthen a trial. The connections are more than any site here could use.
@@ -96,7 +96,8 @@ class Size:
         seeds = min(SEEDS, self.sites)
         trails = min(plan.trails, seeds)
         on_trails = pages // 2 if trails else 0
-        mix = Mix(crawl_delay_s=plan.own_delay_s) if plan.delay_s else Mix(crawl_delay_s=plan.own_delay_s, slow=0.7)
+        mix = Mix(crawl_delay_s=plan.own_delay_s, refusing=plan.refusing)
+        mix = mix if plan.delay_s else replace(mix, slow=0.7)
         return SyntheticWeb(
             plan.seed,
             sites=self.sites,
@@ -242,7 +243,10 @@ class Trial:
         )
         first_fault_at = min((event.at_s for event in plan.events), default=math.inf)
         connections_max = scene.limits.site_connections_max
-        self.observer = Observer(self.machines, scene.web, self.server, scene.job, connections_max, first_fault_at)
+        back_off_s = (scene.limits.back_off_s, scene.limits.back_off_max_s)
+        self.observer = Observer(
+            self.machines, scene.web, self.server, scene.job, connections_max, first_fault_at, back_off_s
+        )
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 

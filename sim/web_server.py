@@ -50,6 +50,8 @@ class Request(NamedTuple):
     status: int
     peer: str
     """The client's IP address, or empty if the connection was gone at once."""
+    retry_after_s: float = 0.0
+    """Seconds of the answer's Retry-After, or 0."""
 
     @property
     def url(self) -> str:
@@ -102,7 +104,8 @@ class WebServer:
         answer = self.web.answer(host, target, asked)
         if answer.counted:
             self._asked[host, target] = asked + 1
-        self.log.append(Request(now, host, target, answer.status, peer))
+        retry_after_s = float(dict(answer.headers).get("Retry-After", 0))
+        self.log.append(Request(now, host, target, answer.status, peer, retry_after_s))
         self.overs.append(inf)
         return answer
 

@@ -240,7 +240,7 @@ class Lender:
         asked_s = min(max(told.left_s, ASKED_LEAST_S), RETURNED_WAIT_MAX_S) if is_asked else 0.0
         self._frontier.refuse(loan.site, told.status, asked_s, now)
         log.info("loan.refused site=%s by=%s status=%d", loan.site, loan.borrower, told.status)
-        self._recall_loans([other for other in self._loans.values() if other.site == loan.site and other is not loan])
+        self.recall_site(loan.site)
 
     def _take_in(self, loan: Loan, report: LoanReport) -> None:
         now = self._now()
@@ -320,6 +320,10 @@ class Lender:
     def recall(self, cell: Cell) -> None:
         """Recall the loans of a cell that this peer no longer crawls."""
         self._recall_loans([loan for loan in self._loans.values() if loan.cell == cell])
+
+    def recall_site(self, site: str) -> None:
+        """Recall the loans of a site that refuses requests, so that this peer alone finds out when it is ready."""
+        self._recall_loans([loan for loan in self._loans.values() if loan.site == site and loan.recalled_at is None])
 
     def recall_all(self) -> None:
         """Recall all loans, as this peer no longer crawls."""

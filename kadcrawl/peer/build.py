@@ -74,6 +74,7 @@ def build_parts(
                 own_pages=CrawlHooks(
                     may_start=lambda: not cells.is_stalled(),
                     no_backup_reachable=lambda cell: cells.replicator.no_backup_reachable(cell),
+                    on_refused=lambda site: balancing.loans.lender.recall_site(site),
                 ),
                 accept_here=accept_here,
                 seeds_fingerprint=lambda: runtime.seeds_fingerprint,

@@ -67,6 +67,18 @@ class CellCrawl:
         clocks = self._frontier.clocks(cell, now, most)
         return None if clocks is None else [site_record(clock, now) for clock in clocks]
 
+    def told_clocks(self, cell: Cell, most: int) -> list[SiteRecord]:
+        """Return the known clocks, or only those of sites that refuse requests if there are more than `most`.
+
+        The next owner leaves all sites alone for a full delay, which is shorter than the wait of such a site.
+        """
+        clocks, now = self.known_clocks(cell, most), self._clock.now()
+        if clocks is not None:
+            return clocks
+        return [
+            site_record(self._frontier.clock_of(site, now), now) for site in self._store.sites.backed_off(cell, most)
+        ]
+
     def in_hand(self, cell: Cell) -> list[bytes]:
         """Return the keys of pages that are fetched here and not finished."""
         return sorted(self._frontier.keys_out(cell))  # The order of a set differs from process to process.

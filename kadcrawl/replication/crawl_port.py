@@ -33,6 +33,9 @@ class Crawl(Protocol):
     def known_clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         """Return the clocks that this peer knows, or None if more than `most`. The cell may be on a full delay."""
 
+    def told_clocks(self, cell: Cell, most: int) -> list[SiteRecord]:
+        """Return the clocks to tell where `clocks` returns None: those known, or else those of sites that refuse."""
+
     def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
         """Leave these sites alone for as long as their clocks say."""
 

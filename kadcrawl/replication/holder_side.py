@@ -220,7 +220,7 @@ class HolderSide:
                 others,
                 releasing=False,
                 released=False,
-                sites=sites or [],
+                sites=self._crawl.told_clocks(cell, min(room, BATCH_MAX)) if sites is None else sites,
                 in_progress=self._crawl.in_hand(cell)[:BATCH_MAX],
                 clocks_incomplete=was_crawled and sites is None,
             )
@@ -245,7 +245,7 @@ class HolderSide:
             others,
             releasing=False,
             released=released,
-            sites=clocks or [],
+            sites=self._crawl.told_clocks(cell, min(room, BATCH_MAX)) if clocks is None else clocks,
             in_progress=in_hand,
             clocks_incomplete=clocks_incomplete,
         )

@@ -57,9 +57,9 @@ def site_record(clock: SiteClock, now: float) -> SiteRecord:
     """Return the clock of a site as it travels."""
     known = clock.back_off
     back_off = None
-    if known.noted_at:
-        left_s, age_s = min(max(0.0, known.until - now), WAIT_MAX_S), min(max(0.0, now - known.noted_at), LONG_S_MAX)
-        back_off = BackOffRecord(known.refusals, known.wait_s, known.status, left_s, age_s)
+    if known.version:
+        left_s = min(max(0.0, known.until - now), WAIT_MAX_S)
+        back_off = BackOffRecord(known.refusals, known.wait_s, known.status, left_s, known.version)
     return SiteRecord(clock.site, min(clock.wait_s, WAIT_MAX_S), min(clock.delay_s, WAIT_MAX_S), back_off)
 
 
@@ -68,7 +68,7 @@ def back_off_of(record: SiteRecord, now: float) -> BackOff:
     told = record.back_off
     if told is None:
         return NO_REFUSALS
-    return BackOff(told.refusals, told.last_s, told.status, now + told.left_s, now - told.age_s)
+    return BackOff(told.refusals, told.last_s, told.status, now + told.left_s, told.version)
 
 
 class RecordTrust(Protocol):

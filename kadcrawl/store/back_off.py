@@ -17,9 +17,9 @@ class BackOff(NamedTuple):
     """Status of the last refusal."""
     until: float
     """Wall-clock second before which the site is not asked because of the last refusal."""
-    noted_at: float
-    """Wall-clock second of the last change. Of two versions the newer counts."""
+    version: int
+    """Number of changes so far. Of two copies the one with more changes counts: ages would need equal clocks."""
 
 
-NO_REFUSALS = BackOff(0, 0.0, 0, 0.0, 0.0)
+NO_REFUSALS = BackOff(0, 0.0, 0, 0.0, 0)
 """The state of a site that never refused a request."""

@@ -75,5 +75,5 @@ class SavedTime:
             write("UPDATE frontier SET due=max(0, due-?) WHERE due>0", (ahead_s,))
             write("UPDATE visit SET due=max(0, due-?) WHERE due>=0", (ahead_s,))
             write("UPDATE site SET not_before=not_before-?", (ahead_s,))
-            write("UPDATE back_off SET until=until-?, noted_at=noted_at-?", (ahead_s, ahead_s))
+            write("UPDATE back_off SET until=until-?", (ahead_s,))
             write("UPDATE robots SET fetched_at=fetched_at-?", (ahead_s,))

@@ -72,7 +72,7 @@ It is not part of the schema, so that directories made before there were records
 BACK_OFF = """
 CREATE TABLE IF NOT EXISTS back_off(
     site TEXT PRIMARY KEY, cell INTEGER NOT NULL, refusals INTEGER NOT NULL, wait_s REAL NOT NULL,
-    status INTEGER NOT NULL, until REAL NOT NULL, noted_at REAL NOT NULL) WITHOUT ROWID;
+    status INTEGER NOT NULL, until REAL NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS back_off_by_cell ON back_off(cell);
 """
 """The statements that make the table of sites that refuse requests, for directories of all releases."""

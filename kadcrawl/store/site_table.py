@@ -8,8 +8,8 @@ from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.events import StoreEvents
 from kadcrawl.store.journal import Journal
 
-_BACK_OFF = "refusals, wait_s, status, until, noted_at"
-_BACK_OFF_TYPES = (int, float, int, float, float)
+_BACK_OFF = "refusals, wait_s, status, until, version"
+_BACK_OFF_TYPES = (int, float, int, float, int)
 
 
 class SiteTable:

@@ -107,7 +107,7 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
 
 async def test_a_site_that_refuses_its_robots_txt_to_another_site_is_left_alone_as_long() -> None:
     clocks = Clocks()
-    clocks.back_off = lambda name: BackOff(1, 60.0, 429, 60.0, 0.0)  # type: ignore[attr-defined]
+    clocks.back_off = lambda name: BackOff(1, 60.0, 429, 60.0, 1)  # type: ignore[attr-defined]
     store = SimpleNamespace(sites=SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None))
     search = make_search(clocks, RobotsCache(cast(Any, store), Limits()))
     entry = cast(FrontierEntry, SimpleNamespace(url="http://a.test/", site="a.test"))

@@ -57,7 +57,7 @@ def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play_
     play_loans(0.0, scenario)
 
 
-REFUSED = BackOffRecord(1, 60.0, 429, 59.0, 1.0)
+REFUSED = BackOffRecord(1, 60.0, 429, 59.0, 1)
 """A borrower's word for a refusal without a Retry-After, one second ago."""
 
 
@@ -65,9 +65,9 @@ REFUSED = BackOffRecord(1, 60.0, 429, 59.0, 1.0)
     ("told", "waits_s"),
     [
         (REFUSED, 60.0),
-        (BackOffRecord(1, 0.0, 503, 9.0, 1.0), 9.0),
-        (BackOffRecord(1_000_000, 86_400.0, 429, 86_400.0, 0.0), 60.0),
-        (BackOffRecord(1_000_000, 0.0, 429, 86_400.0, 0.0), RETURNED_WAIT_MAX_S),
+        (BackOffRecord(1, 0.0, 503, 9.0, 1), 9.0),
+        (BackOffRecord(1_000_000, 86_400.0, 429, 86_400.0, 2**53), 60.0),
+        (BackOffRecord(1_000_000, 0.0, 429, 86_400.0, 2**53), RETURNED_WAIT_MAX_S),
     ],
     ids=["no Retry-After", "Retry-After", "a lie about the row", "a lie about Retry-After"],
 )
@@ -85,6 +85,16 @@ def test_a_refusal_that_a_borrower_reports_slows_all_who_ask_the_site_and_counts
         assert pytest.approx(waits_s, abs=0.01) == bench.frontier.wait_s(SITE, now)
         assert bench.frontier.next(now + waits_s - 0.1) is None
         assert [] == bench.lender.sites_with_spare_connections()
+
+    play_loans(0.0, scenario)
+
+
+def test_a_site_that_refuses_its_owner_is_taken_back_from_borrowers(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        await bench.lender.lend(A, SITE, 2)
+        assert await bench.report(A, 0)
+        bench.lender.recall_site(SITE)
+        assert [] == await bench.report(A, 0)
 
     play_loans(0.0, scenario)
 

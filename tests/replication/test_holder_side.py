@@ -44,6 +44,7 @@ class FakeCrawl:
         self.busy = False
         self.told: list[SiteRecord] | None = []
         self.known: list[SiteRecord] | None = []
+        self.refusing: list[SiteRecord] = []
         self.crawled_lately = False
         self.unfinished: list[bytes] = []
 
@@ -64,6 +65,9 @@ class FakeCrawl:
 
     def known_clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         return self.known
+
+    def told_clocks(self, cell: Cell, most: int) -> list[SiteRecord]:
+        return self.refusing
 
     def in_hand(self, cell: Cell) -> list[bytes]:
         return self.unfinished
@@ -377,9 +381,10 @@ def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: Holde
     async def scenario() -> None:
         bench.know(NEAR)
         bench.own()
-        bench.crawl.told = None
+        bench.crawl.told, bench.crawl.refusing = None, [SiteRecord("a.example", 60.0, 1.0)]
         answer = bench.asked_by(NEAR)
         assert (False, True) == (answer.released, answer.clocks_incomplete)
+        assert bench.crawl.refusing == answer.sites, "a refused request is known all the same"
 
     run_with_holder_side(bench, scenario)
 
@@ -412,8 +417,10 @@ def test_only_a_former_owner_says_that_it_cannot_tell_its_clocks(bench: HolderBe
     async def scenario() -> None:
         bench.know(NEAREST)
         bench.crawl.known, bench.crawl.crawled_lately = None, crawled_lately
+        bench.crawl.refusing = [SiteRecord("a.example", 60.0, 1.0)]
         answer = bench.asked_by(NEAREST)
-        assert (False, [], crawled_lately) == (answer.released, answer.sites, answer.clocks_incomplete)
+        told = (answer.released, answer.sites, answer.clocks_incomplete)
+        assert (False, bench.crawl.refusing, crawled_lately) == told
 
     run_with_holder_side(bench, scenario)
 

@@ -60,6 +60,28 @@ QUICK: dict[str, Any] = {
 }
 """Facts of a site without a delay, with two requests under way at a time."""
 
+REFUSED: dict[str, Any] = {
+    "back_off_s": 2.0,
+    "truth": {f"{SITE}/": ExpectedPage(200), f"{SITE}/page": ExpectedPage(200), f"{SITE}/busy": ExpectedPage(200, 3)},
+    "fetches": (
+        ROBOTS,
+        HOME,
+        BUSY_FIRST,
+        BUSY_FIRST._replace(at_s=8.0),
+        BUSY._replace(at_s=12.0),
+        PAGE._replace(at_s=14.0),
+    ),
+    "overs": (0.0, 2.0, 6.0, 8.0, 12.0, 14.0),
+}
+"""Facts of a site that refuses two requests in a row and then answers."""
+
+
+def asked_at(*seconds: float, **changes: Any) -> dict[str, Any]:
+    """Return the facts of the site that refuses, asked at other instants from the first refusal on."""
+    fetches = [one._replace(at_s=at_s) for one, at_s in zip(REFUSED["fetches"][2:], seconds, strict=True)]
+    return {**REFUSED, "fetches": (*REFUSED["fetches"][:2], *fetches), "overs": (0.0, 2.0, *seconds), **changes}
+
+
 BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("nothing_lost", {"lines": (*CLEAN.lines[:2], *CLEAN.lines[3:]), "done": {}}),
     (
@@ -79,6 +101,9 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("polite", {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=0.9), *LATER)}),
     ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST._replace(at_s=5.5), BUSY), "partings": [PARTITION]}),
     ("polite", {"fetches": (ROBOTS, HOME, fetch(3.0, "/robots.txt", 2), *LATER[1:])}),
+    ("backs_off", asked_at(6.0, 8.0, 11.9, 14.0)),
+    ("backs_off", asked_at(6.0, 8.0, 11.9, 14.0, stops=[(10.1, 1), (7.0, 2)])),
+    ("backs_off", asked_at(6.0, 8.0, 12.0, 14.0, back_off_s=2.1)),
     ("within_connections", {**QUICK, "connections_max": 1}),
     ("within_connections", {**QUICK, "connections_max": 1, "partings": [Parting(3.0, 30.0, frozenset({1, 2}))]}),
     ("copied_before_acknowledged", {"unsafe": [f"{SITE}/page was known to 1 at 5.000 s"]}),
@@ -114,6 +139,30 @@ def test_each_judge_finds_its_violation(name: str, change: dict[str, Any]) -> No
     found = judge(replace(CLEAN, **change))
     assert [name] == list(found)
     assert 1 == len(found[name])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        REFUSED,
+        asked_at(6.0, 8.0, 11.0, 13.0, stops=[(9.0, 1)]),
+        asked_at(6.0, 8.0, 11.0, 13.0, cut={3}),
+        {**REFUSED, "back_off_s": 2.1, "fetches": [one._replace(retry_after_s=2.0) for one in REFUSED["fetches"]]},
+    ],
+    ids=["kept", "lost with the machine", "never arrived", "as the site asks"],
+)
+def test_a_wait_that_is_kept_or_that_nobody_can_know_is_no_violation(change: dict[str, Any]) -> None:
+    assert [] == judges.backs_off(replace(CLEAN, **change))
+
+
+def test_a_refusal_in_the_wait_of_another_changes_nothing_and_an_answer_ends_the_row() -> None:
+    late = BUSY_FIRST._replace(at_s=6.1, url=f"{SITE}/page")
+    two = replace(CLEAN, **REFUSED, delay_s=0.0, delays={})
+    two = replace(two, fetches=(*two.fetches[:3], late, *two.fetches[3:]), overs=(0.0, 2.0, 6.0, 7.9, 8.0, 12.0, 14.0))
+    assert [] == judges.backs_off(two)
+    answered = [ROBOTS, BUSY_FIRST, PAGE._replace(at_s=8.0), BUSY_FIRST._replace(at_s=10.0), BUSY._replace(at_s=12.0)]
+    facts = replace(CLEAN, back_off_s=2.0, fetches=answered, overs=[one.at_s for one in answered])
+    assert [] == judges.backs_off(facts)
 
 
 def test_every_judge_has_a_violation_to_find_and_says_what_it_promises() -> None:

@@ -320,3 +320,15 @@ def test_shares_are_shares() -> None:
         Mix(busy=1.1)
     with pytest.raises(ValueError, match="0 or more"):
         Mix(crawl_delay_s=-1)
+
+
+def test_a_refusing_page_answers_429_once_or_twice_and_then_itself() -> None:
+    web = SyntheticWeb(3, sites=1, pages=40, mix=replace(PLAIN, refusing=1.0))
+    (site,) = web.sites
+    counts = set()
+    for path in web.paths(site):
+        refusals = web.truth()[site.origin + path].fetches_min - 1
+        statuses = [web.answer(site.host, path, asked).status for asked in range(refusals + 1)]
+        assert [429] * refusals + [200] == statuses
+        counts.add(refusals)
+    assert {1, 2} == counts

@@ -212,7 +212,7 @@ class ActiveSites:
         return [
             clock
             for clock in clocks
-            if clock.wait_s > 0 or clock.delay_s > self._site_settings.delay_s(clock.site) or clock.back_off.noted_at
+            if clock.wait_s > 0 or clock.delay_s > self._site_settings.delay_s(clock.site) or clock.back_off.version
         ]
 
     def learn_clock(
@@ -266,7 +266,7 @@ class ActiveSites:
         return sorted(sites, key=lambda one: (-one[2], one[0]))
 
     def _learn_back_off(self, name: str, told: BackOff, now: float) -> None:
-        if told.noted_at:
+        if told.version:
             self._set_back_off(name, newer(self.back_off(name), told, now, self._limits), now)
 
     def _set_back_off(self, name: str, back_off: BackOff, now: float) -> None:

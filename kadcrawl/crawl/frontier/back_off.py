@@ -9,20 +9,22 @@ the site does after the wait. A decision: times are wall-clock seconds given by 
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 
-CLAIMED_REFUSALS_MAX = 1_000_000
+REFUSALS_COUNTED_MAX = 1_000_000
 """Refusals in a row beyond which the count stands still, the limit of the wire."""
+VERSION_MAX = 2**53
+"""Changes beyond which the count stands still, the limit of the wire."""
 
 
 def refused(known: BackOff, status: int, asked_s: float, now: float, limits: Limits) -> BackOff:
     """Return the state after a refusal. `asked_s` is the wait that the site asks for, or 0."""
     if now < known.until:
         until = max(known.until, now + asked_s)
-        return known if until == known.until else known._replace(until=until, noted_at=now)
+        return known if until == known.until else _counted(known._replace(until=until))
     wait_s = known.wait_s
     if not asked_s:
         wait_s = min(max(limits.back_off_s, 2 * wait_s), limits.back_off_max_s)
-    refusals = min(known.refusals + 1, CLAIMED_REFUSALS_MAX)
-    return BackOff(refusals, wait_s, status, now + (asked_s or wait_s), now)
+    refusals = min(known.refusals + 1, REFUSALS_COUNTED_MAX)
+    return _counted(BackOff(refusals, wait_s, status, now + (asked_s or wait_s), known.version))
 
 
 def answered(known: BackOff, now: float, limits: Limits) -> BackOff:
@@ -30,12 +32,16 @@ def answered(known: BackOff, now: float, limits: Limits) -> BackOff:
     if known is NO_REFUSALS or now < known.until or not (known.refusals or known.wait_s):
         return known
     half_s = known.wait_s / 2
-    return known._replace(refusals=0, wait_s=half_s if half_s >= limits.back_off_s else 0.0, noted_at=now)
+    return _counted(known._replace(refusals=0, wait_s=half_s if half_s >= limits.back_off_s else 0.0))
 
 
 def newer(known: BackOff, told: BackOff, now: float, limits: Limits) -> BackOff:
-    """Return the newer of two states. `told` comes from another holder, so its instants and waits have limits."""
-    if told.noted_at <= known.noted_at:
+    """Return the newer of two copies. `told` comes from another holder, so its instants and waits have limits."""
+    if told.version <= known.version:
         return known
     until = min(told.until, now + max(limits.back_off_max_s, limits.retry_after_max_s))
-    return told._replace(wait_s=min(told.wait_s, limits.back_off_max_s), until=until, noted_at=min(told.noted_at, now))
+    return told._replace(wait_s=min(told.wait_s, limits.back_off_max_s), until=until)
+
+
+def _counted(changed: BackOff) -> BackOff:
+    return changed._replace(version=min(changed.version + 1, VERSION_MAX))

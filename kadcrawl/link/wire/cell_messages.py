@@ -15,6 +15,7 @@ from msgspec import Meta, Struct, field
 from kadcrawl.link.wire.basics import (
     BATCH_MAX,
     CONTACTS_MAX,
+    COUNT_MAX,
     MY_CELLS_MAX,
     ROBOTS_BYTES_MAX,
     CellNumber,
@@ -102,7 +103,7 @@ Visits = Annotated[list[VisitRecord], Meta(max_length=BATCH_MAX)]
 
 
 class BackOffRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The refusals of a site, answers 429 or 503 (store/back_off.py). Of two records the younger counts."""
+    """The refusals of a site, answers 429 or 503 (store/back_off.py). The later version counts."""
 
     refusals: Small
     """Refusals in a row."""
@@ -112,8 +113,8 @@ class BackOffRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Status of the last refusal, 429 or 503."""
     left_s: Seconds
     """Seconds until the wait of the last refusal is over."""
-    age_s: LongSeconds
-    """Seconds since the last change."""
+    version: Annotated[int, Meta(ge=1, le=COUNT_MAX)]
+    """Number of changes so far."""
 
 
 class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -2,12 +2,16 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from kadcrawl.crawl.frontier.back_off import answered, newer, refused
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Cell, site_hash, url_key
+from kadcrawl.replication.cell_crawl import CellCrawl
+from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
@@ -63,16 +67,16 @@ def test_each_answer_halves_the_next_wait_and_ends_the_row() -> None:
     assert state == answered(state, now + 1, LIMITS), "nothing is left to ease"
 
 
-def test_of_two_holders_the_one_with_the_later_news_counts() -> None:
+def test_of_two_copies_the_one_with_more_changes_counts_however_late_it_comes() -> None:
     old, _ = refusals(3)
     new = answered(old, old.until, LIMITS)
     assert new == newer(old, new, old.until + 1, LIMITS) == newer(new, old, old.until + 1, LIMITS)
 
 
 def test_refusals_told_by_another_holder_cost_at_most_the_longest_wait() -> None:
-    told = BackOff(5, 1e9, 429, START + 1e9, START + 1e9)
+    told = BackOff(5, 1e9, 429, START + 1e9, 1)
     believed = newer(NO_REFUSALS, told, START, LIMITS)
-    assert (DAY_S, START + DAY_S, START) == (believed.wait_s, believed.until, believed.noted_at)
+    assert (DAY_S, START + DAY_S) == (believed.wait_s, believed.until)
 
 
 class Bench:
@@ -205,6 +209,19 @@ def test_the_sites_that_refuse_are_known_with_their_reason_and_wait(tmp_path: Pa
     assert (1, 429, 40.0) == (figures.refusals, figures.status, figures.wait_s)
     bench.frontier.accept(SITE, START + 60)
     assert [] == bench.frontier.refusing(START + 60)
+    bench.store.close()
+
+
+def test_a_holder_with_more_clocks_than_it_may_tell_tells_of_the_sites_that_refuse(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.refuse(START)
+    components = SimpleNamespace(frontier=bench.frontier, partitioner=None, crawler=None)
+    clock = SimpleNamespace(now=lambda: START + 10)
+    crawl = CellCrawl(cast(Any, components), bench.store, cast(Any, clock), ReplicationEvents())
+    assert [(SITE, 50.0)] == [(one.site, one.wait_s) for one in crawl.told_clocks(bench.cell, 9)]
+    bench.frontier.clocks = lambda cell, now, most: None  # type: ignore[method-assign]
+    assert crawl.known_clocks(bench.cell, 9) is None
+    assert [(SITE, 50.0)] == [(one.site, one.wait_s) for one in crawl.told_clocks(bench.cell, 9)]
     bench.store.close()
 
 

@@ -132,7 +132,7 @@ CONTACT = Contact(ID, "10.0.0.1", 4160)
 TALLY = Tally(1, bytes(16), 0, 0, 0)
 LABEL = EpochFilterLabel(20_000, 3, bytes(16))
 HELD = CellSummary(7, 3, 2, bytes(16))
-SITE = SiteRecord("a.example", 1.5, 0.5, BackOffRecord(3, 240.0, 429, 1.5, 2.5))
+SITE = SiteRecord("a.example", 1.5, 0.5, BackOffRecord(3, 240.0, 429, 1.5, 2))
 PENDING = PendingRecord("http://a.example/", 1, 2, 2, 0.5, b"12345678abcdefgh")
 VISIT = VisitRecord(
     "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0
@@ -311,14 +311,14 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         *(
             msgpack.packb(["Replicate", [ID, "h", 1], [[], [], [["a", 0.0, 0.0, back_off]], []]])
             for back_off in (
-                [-1, 60.0, 429, 60.0, 1.0],
-                [10**7, 60.0, 429, 60.0, 1.0],
-                [1, 86_401.0, 429, 60.0, 1.0],
-                [1, 60.0, 200, 60.0, 1.0],
-                [1, 60.0, 504, 60.0, 1.0],
-                [1, 60.0, 429, float("nan"), 1.0],
-                [1, 60.0, 429, 86_401.0, 1.0],
-                [1, 60.0, 429, 60.0, -1.0],
+                [-1, 60.0, 429, 60.0, 1],
+                [10**7, 60.0, 429, 60.0, 1],
+                [1, 86_401.0, 429, 60.0, 1],
+                [1, 60.0, 200, 60.0, 1],
+                [1, 60.0, 504, 60.0, 1],
+                [1, 60.0, 429, float("nan"), 1],
+                [1, 60.0, 429, 86_401.0, 1],
+                [1, 60.0, 429, 60.0, 0],
                 [1, 60.0, 429, 60.0],
             )
         ),
