@@ -4,6 +4,8 @@ Tests: tests/cli/test_command_live.py
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from kadcrawl.errors import RemoteError
@@ -22,6 +24,21 @@ COMMAND_DEADLINE_S = 30.0
 Expected = TypeVar("Expected", bound=Message)
 
 
+@asynccontextmanager
+async def asking(swarm_key: SwarmKey | None, peer_key: PeerKey | None = None) -> AsyncIterator[LinkClient]:
+    """Give a client that asks peers as a member, if there is a key. With `peer_key` it is that peer, else none."""
+    credentials = None
+    if swarm_key is not None:
+        # Whoever has the key is a member; one that only asks may have any key of its own.
+        credentials = Credentials(Keyring(swarm_key), peer_key or PeerKey.generate(), None, lambda: 0.0, 0)
+    client = LinkClient(MESSAGE_BYTES_MAX, credentials)
+    await client.open()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
 def ask(
     to: Contact | tuple[str, int],
     message: Message,
@@ -36,14 +53,9 @@ def ask(
     """
 
     async def converse() -> Expected:
-        credentials = None
-        if swarm_key is not None:
-            # Whoever has the key is a member; one that only asks may have any key of its own.
-            credentials = Credentials(Keyring(swarm_key), peer_key or PeerKey.generate(), None, lambda: 0.0, 0)
-        client = LinkClient(MESSAGE_BYTES_MAX, credentials)
-        await client.open()
         try:
-            return await client.ask(to, message, expected, COMMAND_DEADLINE_S)
+            async with asking(swarm_key, peer_key) as client:
+                return await client.ask(to, message, expected, COMMAND_DEADLINE_S)
         except RemoteError as error:
             if not error.why.startswith(UNREACHED_PREFIX) and swarm_key is not None:
                 raise
@@ -53,7 +65,5 @@ def ask(
             elif not error.why.startswith(UNREACHED_PREFIX):
                 raise
             raise RemoteError(error.peer, f"{error.why}; {hint}") from None
-        finally:
-            await client.close()
 
     return asyncio.run(converse())

@@ -53,7 +53,7 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
         try:
             code = command(*args, **options)
         except (KadcrawlError, BaseExceptionGroup, KeyboardInterrupt, asyncio.CancelledError) as error:
-            leaves = list(_leaves(error))
+            leaves = list(leaves_of(error))
             ours = [leaf for leaf in leaves if isinstance(leaf, KadcrawlError)]
             if ours:
                 click.echo(f"kadcrawl: {ours[0]}", err=True)
@@ -74,9 +74,10 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
     return wrapper
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions in a group of groups, or the exception itself."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from _leaves(inner)
+            yield from leaves_of(inner)
     else:
         yield error

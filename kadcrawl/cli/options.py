@@ -40,6 +40,13 @@ DIRECTORIES = argument(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR...",
 )
+SEEDS = option(
+    "--seeds",
+    "seeds_file",
+    metavar="FILE",
+    help="Also begin at the URLs of this file, one a line, perhaps as gzip, of any number; - reads standard input. The "
+    "same command goes on in a file where it stopped.",
+)
 EXIT_WHEN_DONE = option("--exit-when-done", is_flag=True, help="Exit once the whole swarm has nothing left to do.")
 
 _IPV6_AND_PORT = re.compile(r"\[(?P<host>[^\]]*:[^\]]*)\](?::(?P<port>[0-9]{1,5}))?")

@@ -21,7 +21,7 @@ from kadcrawl.link.client_connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, Br
 from kadcrawl.link.peer_score import Misbehavior, PeerScore, Source
 from kadcrawl.link.server import LINK_PATH
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
-from kadcrawl.link.wire.messages import Contact, DatedOffer, Message, Offer, Refused
+from kadcrawl.link.wire.messages import Contact, DatedOffer, Message, Offer, Refused, StreamSeeds
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
 
@@ -207,9 +207,8 @@ def _other(refused: aiohttp.ClientConnectorError | None) -> str:
 
 
 async def _ask(connection: ClientConnection, message: Message, question: bytes) -> bytes:
-    if isinstance(
-        message, Offer | DatedOffer
-    ):  # An offer waits at the other end until copies of its links are safe elsewhere.
+    if isinstance(message, Offer | DatedOffer | StreamSeeds):
+        # It waits at the other end until copies of its links are safe elsewhere.
         return await connection.ask_patiently(question)
     return await connection.ask(question)
 

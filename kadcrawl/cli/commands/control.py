@@ -4,6 +4,7 @@ Tests: tests/cli/test_command_live.py, tests/cli/commands/test_control.py
 """
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,8 @@ import cloup
 from kadcrawl.cli.exits import DONE, INTERRUPTED, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.options import needs_contact
+from kadcrawl.cli.seeds.seed_feeder import FeedFigures
+from kadcrawl.cli.seeds.seed_file import STANDARD_INPUT, SeedFile
 from kadcrawl.cli.targets import Asked, targets
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.errors import ConfigError, RemoteError
@@ -55,13 +58,23 @@ def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bo
 
 
 @cloup.command()
-@cloup.argument("urls", nargs=-1, required=True, metavar="URL...")
+@cloup.argument("urls", nargs=-1, required=True, metavar="URL|FILE|-...")
 @PEER
 @told
 def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-    """Add seeds to a running crawl."""
-    seeds = list(dict.fromkeys(seed(url) for url in urls))
+    """Add seeds to a running crawl.
+
+    A FILE, or standard input for -, has any number of URLs, one a line, perhaps as gzip. Blank lines and lines that
+    begin with # are left out. Until it is read to its end, the crawl is not over. Killed in the middle, the same
+    command goes on in the file where it stopped, if it asks the same peer.
+    """
+    inputs = [text for text in dict.fromkeys(urls) if _is_input(text)]
+    seeds = list(dict.fromkeys(seed(url) for url in urls if not _is_input(url)))
     asked = _targets(peer, data, key_file)
+    for name in inputs:
+        feed_files(asked, name)
+    if not seeds:
+        return DONE
     if needs_contact(seeds) and not asked.ask(GetStatus(), Status).job.contact:
         raise ConfigError(
             "the swarm does not say who it is: start it with --contact URL or e-mail address, "
@@ -71,6 +84,27 @@ def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path
         asked.ask(Add(seeds[first : first + BATCH_MAX]), Ok)
     click.echo(f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''} added; what was found already is not fetched again")
     return DONE
+
+
+def _is_input(text: str) -> bool:
+    """Return whether a text names standard input or a file, and is no URL."""
+    return text == STANDARD_INPUT or ("://" not in text and Path(text).is_file())
+
+
+def feed_files(asked: Asked, name: str) -> None:
+    """Feed one input to a running swarm. Raises ConfigError, RemoteError."""
+    from kadcrawl.cli.ask import asking
+    from kadcrawl.cli.run import run
+    from kadcrawl.cli.seeds.feeding import feed, send_to, summary_of
+
+    seeds, job = SeedFile(name), asked.ask(GetStatus(), Status).job
+
+    async def whole() -> FeedFigures:
+        async with asking(asked.key) as client:
+            return await feed(seeds, send_to(client, lambda: asked.addresses), job, partial(click.echo, err=True))
+
+    for line in summary_of(run(whole()), seeds):
+        click.echo(line)
 
 
 def _order(verb: Literal["pause", "resume", "stop"], short: str, help_text: str, said: str) -> click.Command:

@@ -19,8 +19,9 @@ from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_inse
 from kadcrawl.cli.local.directory_check import check_for_crawl
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm, peers_of
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
-from kadcrawl.cli.options import ALLOW_NETWORK, DATA, is_given, make_job, make_sinks, networks_of
+from kadcrawl.cli.options import ALLOW_NETWORK, DATA, SEEDS, is_given, make_job, make_sinks, networks_of
 from kadcrawl.cli.run import run
+from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.targets import peer_directories
 from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
 from kadcrawl.cli.view.progress import Progress
@@ -36,6 +37,7 @@ from kadcrawl.settings.durations import roughly
 
 LOCAL_SWARM = option_group(
     "Swarm on this machine",
+    SEEDS,
     option("--peers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes, each with a peer."),
     option("--respawn", is_flag=True, help="Start peers that die again on their directories, not only at the end."),
     option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write the final figures as JSON."),
@@ -60,9 +62,10 @@ def crawl(
     machine: MachineOptions,
     respawn: bool,
     summary: Path | None,
+    seeds_file: str | None,
     **options: Any,
 ) -> int:
-    """Crawl URL..., and the seeds of --job, with a swarm on this machine, to the end.
+    """Crawl URL..., and the seeds of --job and --seeds, with a swarm on this machine, to the end.
 
     Each peer writes WARC files and pages.jsonl below DATA/peer-N, and records.jsonl if the job file has [[records]]. A
     hook that the job file names is imported from the current directory or the installed packages. Ctrl-C finishes what
@@ -85,7 +88,9 @@ def crawl(
     known = peers_of(data)
     first = data / f"peer-{min(known, default=1)}"
     seeds, job = make_job(urls, options, first)
-    if not seeds:
+    if not seeds and seeds_file is not None:
+        peers = peers if is_given("peers") else max(1, len(known))
+    elif not seeds:
         first, seeds = _begun(data)
         _, job = make_job(seeds, options, first)
         peers = peers if is_given("peers") else max(1, len(known))
@@ -100,6 +105,7 @@ def crawl(
         respawn=respawn,
         swarm_key=key_to_begin(key, data),
         machine=make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job),
+        seeds_file=None if seeds_file is None else SeedFile(seeds_file),
     )
     _check_writable(summary)
     say_missing(plan.machine, job)

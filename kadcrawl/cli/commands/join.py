@@ -13,9 +13,10 @@ from cloup import option, option_group
 from kadcrawl.cli.exits import told
 from kadcrawl.cli.keys import REKEYED, KeyOptions, key_to_join, member_options, say_insecure
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
-from kadcrawl.cli.options import PEER, Address, make_sinks
+from kadcrawl.cli.options import PEER, SEEDS, Address, make_sinks
 from kadcrawl.cli.peer_config import make_config
 from kadcrawl.cli.run import run
+from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ SWARM = option_group(
 
 @cloup.command(short_help="Join a swarm and crawl with it.")
 @SWARM
+@cloup.option_group("Seeds", SEEDS)
 @PEER
 @member_options
 @REKEYED
@@ -58,6 +60,7 @@ def join(
     machine: MachineOptions,
     hooks: tuple[str, ...],
     rekeyed: bool,
+    seeds_file: str | None,
 ) -> int:
     """Join a swarm and crawl with it. The job comes from the swarm.
 
@@ -68,7 +71,7 @@ def join(
     A --leaf owns nothing and is asked nothing. The leaf draws pages of the other peers, of another peer if one dies,
     and gives back what is not fetched when it exits. Not in a crawl with --max-pages or --max-depth.
     """
-    from kadcrawl.cli.commands.run_peer import live, live_leaf
+    from kadcrawl.cli.commands.run_peer import live, live_leaf, peer_feed
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
 
@@ -77,6 +80,8 @@ def join(
     config = replace(settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key)), hooks=hooks)
     say_insecure(swarm_key)
     if leaf:
+        if seeds_file is not None:
+            raise ConfigError("a leaf takes no seeds: add them by a full peer, with kadcrawl add")
         if listen is not None:
             raise ConfigError("a leaf listens on nothing: leave out --listen")
         if machine.network is not None or machine.powers:
@@ -87,4 +92,5 @@ def join(
         await peer.join(bootstrap, rekeyed=rekeyed)
         say_missing(settings, peer.job)
 
-    return run(live(lambda: Peer(config), enter, "join"))
+    feed = None if seeds_file is None else peer_feed(SeedFile(seeds_file))
+    return run(live(lambda: Peer(config), enter, "join", feed))

@@ -8,7 +8,7 @@ Tests: tests/cli/test_command_live.py, tests/peer/test_disk_full.py
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import click
@@ -17,6 +17,8 @@ from kadcrawl.cli.commands.export import say_shortfalls
 from kadcrawl.cli.exits import DONE, INTERRUPTED, UNDELIVERED
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
+from kadcrawl.cli.seeds.feeding import STREAM_DEADLINE_S, feed, summary_of
+from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.join_hint import how_to_join
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
@@ -26,9 +28,9 @@ from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import reasons
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.crawl.output.counters import still_failed
-from kadcrawl.errors import DiskFullError, StartError
+from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError
 from kadcrawl.leaf.leaf import Leaf
-from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.messages import PeerRow, SeedsStreamed, StreamSeeds
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.peer import Peer
 from kadcrawl.peer.rejoin import come_back
@@ -42,6 +44,7 @@ log = logging.getLogger(__name__)
 
 Kind = TypeVar("Kind", Peer, Leaf)
 Enter = Callable[[Kind], Coroutine[Any, Any, None]]
+Feed = Callable[[Kind, Progress], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,19 +62,37 @@ class PeerRun(Generic[Kind]):
     """Returns the rows to show."""
     sites: Callable[[Kind], SiteReport]
     """Returns the sites to show."""
+    feed: Feed[Kind] | None = None
+    """Feeds the seeds of a file, saying how it goes."""
 
 
-async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str) -> int:
-    """Let a peer `enter` its swarm and run until it is stopped. Return the exit code of its command.
+async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str, feed: Feed[Peer] | None = None) -> int:
+    """Let a peer `enter` its swarm, and `feed` it, until it is stopped. Return the exit code of its command.
 
     Raises StartError, and StorageError for faults that no room on the disk will cure.
     """
-    return await _live(_of_peer(make_peer, enter, title))
+    return await _live(replace(_of_peer(make_peer, enter, title), feed=feed))
 
 
 async def live_leaf(make_leaf: Callable[[], Leaf], enter: Enter[Leaf]) -> int:
     """Run a leaf as `live` runs a peer."""
     return await _live(_of_leaf(make_leaf, enter))
+
+
+def peer_feed(seeds: SeedFile) -> Feed[Peer]:
+    """Return a function that feeds the seeds of a file to a peer of this process, once."""
+
+    async def feed_peer(peer: Peer, progress: Progress) -> None:
+        async def send(message: StreamSeeds) -> SeedsStreamed:
+            return await peer.client.ask(peer.contact, message, SeedsStreamed, STREAM_DEADLINE_S)
+
+        try:
+            for line in summary_of(await feed(seeds, send, peer.job, progress.say), seeds):
+                progress.say(line)
+        except (ConfigError, RemoteError) as error:
+            progress.say(f"kadcrawl: {error}")
+
+    return feed_peer
 
 
 def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRun[Peer]:
@@ -189,7 +210,8 @@ async def _run_once(
         for line in peer_run.greeting(peer):
             progress.say(line)
         progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, peer.config.limits, sees_all=False))
-        await first_of(until_stopped(peer, interrupts), _show(peer_run, peer, progress))
+        feeding = _feed(peer_run, peer, progress)
+        await first_of(until_stopped(peer, interrupts), _show(peer_run, peer, progress), feeding)
     if interrupts.first.is_set():
         progress.say(f"{peer_run.parting} (Ctrl-C again to force) ...")
         peer.leave_soon()
@@ -197,6 +219,13 @@ async def _run_once(
         await peer.finish()
         if peer.deliveries.lag:
             progress.say("giving the sinks what they lack ...")
+
+
+async def _feed(peer_run: PeerRun[Kind], peer: Kind, progress: Progress) -> None:
+    """Feed the seeds of a file, if there is any, and wait until cancelled."""
+    if peer_run.feed is not None:
+        await peer_run.feed(peer, progress)
+    await asyncio.Event().wait()
 
 
 async def _show(peer_run: PeerRun[Kind], peer: Kind, progress: Progress) -> None:

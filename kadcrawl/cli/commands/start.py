@@ -12,9 +12,10 @@ from kadcrawl.cli.exits import told
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
-from kadcrawl.cli.options import PEER, make_job, make_sinks
+from kadcrawl.cli.options import PEER, SEEDS, make_job, make_sinks
 from kadcrawl.cli.peer_config import make_config
 from kadcrawl.cli.run import run
+from kadcrawl.cli.seeds.seed_file import SeedFile
 
 if TYPE_CHECKING:
     from kadcrawl.peer import Peer
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 @cloup.command(short_help="Start the first peer of a swarm.")
 @cloup.argument("urls", nargs=-1, metavar="[URL...]")
+@cloup.option_group("Seeds", SEEDS)
 @PEER
 @job_options
 @member_options
@@ -35,6 +37,7 @@ def start(
     allow_network: tuple[str, ...],
     exit_when_done: bool,
     machine: MachineOptions,
+    seeds_file: str | None,
     **options: Any,
 ) -> int:
     """Start the first peer of a swarm. Its options, or --job, define the job for every peer that joins.
@@ -43,7 +46,7 @@ def start(
     first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once.
     While less than 64 MiB are left on the disk, the peer waits for room.
     """
-    from kadcrawl.cli.commands.run_peer import live
+    from kadcrawl.cli.commands.run_peer import live, peer_feed
     from kadcrawl.peer import Peer
     from kadcrawl.peer.rejoin import come_back
 
@@ -59,4 +62,5 @@ def start(
         if seeds:
             await peer.crawl(seeds)
 
-    return run(live(lambda: Peer(config, job), enter, "start"))
+    feed = None if seeds_file is None else peer_feed(SeedFile(seeds_file))
+    return run(live(lambda: Peer(config, job), enter, "start", feed))

@@ -159,7 +159,8 @@ async def _obey(peer: Peer, orders: Orders) -> None:
             for start in range(0, len(order.seeds), BATCH_MAX):
                 await peer.crawl(order.seeds[start : start + BATCH_MAX])
             await _settle(peer)
-            await peer.state_gossip.order("resume")
+            if order.resume:
+                await peer.state_gossip.order("resume")
         except DiskFullError:
             raise
         except KadcrawlError as error:

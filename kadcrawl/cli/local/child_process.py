@@ -117,9 +117,9 @@ class Child:
             raise StartError(f"{self.name} ended before it was ready; see {self.directory}/peer.log")
         self.address = report.address
 
-    async def go(self, seeds: Sequence[str]) -> None:
-        """Hand over the seeds and let the swarm fetch. Raises StartError if that cannot be done."""
-        self._say(Go(list(seeds)))
+    async def go(self, seeds: Sequence[str], *, resume: bool = True) -> None:
+        """Hand over the seeds and let the swarm fetch, if `resume`. Raises StartError if that cannot be done."""
+        self._say(Go(list(seeds), resume))
         while not isinstance(report := await _next(self._answers), Going | Final):
             if report is None:
                 raise StartError(f"{self.name} died at the start (log {self.directory}/peer.log)")

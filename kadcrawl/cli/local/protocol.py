@@ -38,6 +38,8 @@ class Go(msgspec.Struct):
     """All peers are there: add these seeds, if any, and let the whole swarm fetch."""
 
     seeds: list[str]
+    resume: bool = True
+    """False if the swarm stays paused, as more seeds are to come."""
 
 
 class Ready(msgspec.Struct, tag=True):

@@ -10,21 +10,24 @@ of the crawl or the overlay.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
 import msgspec
 
+from kadcrawl.cli.exits import leaves_of
 from kadcrawl.cli.local.child_process import Child
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
+from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import merge_reports
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
-from kadcrawl.errors import StartError
+from kadcrawl.errors import KadcrawlError, StartError
 from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
@@ -54,6 +57,8 @@ class CrawlPlan:
     """Start peers that die again, although the others live."""
     machine: MachineSettings = field(default_factory=MachineSettings)
     swarm_key: SwarmKey | None = None
+    seeds_file: SeedFile | None = None
+    """Further seeds, read while the swarm runs."""
 
 
 def peers_of(data: Path) -> list[int]:
@@ -77,6 +82,10 @@ class LocalSwarm:
             )
         self._going = False
         """The swarm has been told to fetch since it last began."""
+        self._holds = plan.seeds_file is not None
+        """The swarm stays paused, as its seeds are being read."""
+        self._feed_error: KadcrawlError | None = None
+        """The reason for which the seeds could not be read to their end."""
         self._waiting: dict[asyncio.Task[bool], Child] = {}
         """Tasks that see processes to their ends."""
         self._stopping = asyncio.Event()
@@ -94,7 +103,7 @@ class LocalSwarm:
         return any(child.is_stopped for child in self._children)
 
     async def run(self) -> Summary:
-        """Crawl to the end, or until interrupted. Raises StartError."""
+        """Crawl to the end, or until interrupted. Raises StartError, or why seeds cannot be read."""
         interrupts = Interrupts()
         began = asyncio.get_running_loop().time()
         try:
@@ -102,7 +111,9 @@ class LocalSwarm:
                 watch = group.create_task(self._watch(), name="watch")
                 stop = group.create_task(self._stop_on(interrupts), name="stop")
                 await self._bring_together(self._children)
+                feed = group.create_task(self._feed(), name="feed")
                 await self._tend()
+                feed.cancel()
                 watch.cancel()
                 stop.cancel()
         finally:
@@ -110,6 +121,8 @@ class LocalSwarm:
                 task.cancel()
             await asyncio.gather(*self._waiting, return_exceptions=True)
             await asyncio.gather(*(child.close() for child in self._children))
+        if self._feed_error is not None:
+            raise self._feed_error
         return self._summary(asyncio.get_running_loop().time() - began)
 
     async def _bring_together(self, children: Sequence[Child]) -> None:
@@ -133,12 +146,42 @@ class LocalSwarm:
             plan = self._plan
             limits = Limits(fetches_max=plan.machine.fetches)
             self._progress.expect(plan.job, Expectation(plan.job, plan.seeds, limits, len(self._children)))
-            await alive[0].go(plan.seeds)
+            await alive[0].go(plan.seeds, resume=not self._holds)
             self._going = True
             for child in self._children:
                 if child.row is not None and child.row.state is PeerState.PAUSED:
                     # As all were until now: the next one says what it does.
                     child.row = msgspec.structs.replace(child.row, state=PeerState.STARTING)
+
+    async def _feed(self) -> None:
+        """Read the seeds of a file or pipe into the swarm, if there are any. A failure ends the crawl."""
+        plan = self._plan
+        if plan.seeds_file is None:
+            return
+        from kadcrawl.cli.local.local_feed import LocalFeed  # Not at the top: it loads the link.
+
+        feed = LocalFeed(
+            seeds=plan.seeds_file,
+            job=plan.job,
+            key=self._swarm_key(),
+            peers=lambda: [child.address for child in self._children if child.alive and child.address is not None],
+            say=self._progress.say,
+            let_go=self._let_go,
+        )
+        try:
+            await feed.run(has_seeds=bool(plan.seeds))
+        except* KadcrawlError as errors:
+            self._feed_error = next(error for error in leaves_of(errors) if isinstance(error, KadcrawlError))
+            self._finish()
+
+    async def _let_go(self) -> None:
+        """Let the whole swarm fetch, by the first peer that can say so."""
+        self._holds = False
+        for child in self._children:
+            if child.alive:
+                with suppress(StartError):  # If all die now, they begin anew without a pause.
+                    await child.go([])
+                    return
 
     async def _start(self, child: Child, bootstrap: Sequence[tuple[str, int]]) -> None:
         """Start one peer. Raises StartError."""

@@ -1,0 +1,1 @@
+"""Seeds from files and pipes: the reader, the feeder, and the commands."""
