@@ -241,10 +241,10 @@ def _option_link(option: str) -> str:
 
 def key_groups() -> dict[str, list[str]]:
     """Return the keys of a job file by the titles of their groups of options."""
-    groups = {"Seeds": ["seeds"]}
+    groups = {"Seeds": ["seeds"]}  # The option of that name takes a file of URLs.
     for title, options in option_groups(main.commands["crawl"]):
         names = [option.opts[0].removeprefix("--") for option in options]
-        if keys := [name for name in names if name in KEYS]:
+        if keys := [name for name in names if name in KEYS and name != "seeds"]:
             groups[title] = keys
     return groups
 
