@@ -27,6 +27,9 @@ TRIAL_WALL_S = 120
 TRIALS_PER_PROCESS = 500
 """Trials after which a worker process is replaced. This bounds the memory that finished trials leave behind."""
 
+HURRIES = ("polite", "backs_off", "adapts", "within_connections")
+"""The judges of requests that come too soon, or too many at a time."""
+
 
 class Task(NamedTuple):
     """One trial to be made."""
@@ -163,7 +166,9 @@ class Totals:
             "duplicates": self.duplicates,
             "duplicate_ratio": round(self.duplicates / self.urls, 6) if self.urls else 0.0,
             "cut_short": self.cut_short,
-            "politeness_violations": found["polite"] + found["backs_off"] + found["within_connections"],
+            "politeness_violations": sum(
+                found[name] for name in ("polite", "backs_off", "adapts", "within_connections")
+            ),
             "robots_violations": found["robots_obeyed"],
             "false_terminations": found["no_early_end"],
             "missed_terminations": found["no_missing_end"],

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from .plan import EXPOSED_MAX, RECOVERY_S, Disk, Event, Kind, Plan
+from .plan import DELAY_MOST_S, EXPOSED_MAX, RECOVERY_S, Disk, Event, Kind, Plan
 
 FAULTS_FROM_S = 2.0
 FAULTS_UNTIL_S = 28.0
@@ -47,6 +47,8 @@ HURRIED = 0.5
 UPDATES_S = (0.5, 3.0)
 REFUSING = (0.0, 0.0, 0.03, 0.08)
 """Shares of pages that answer 429 at first, so that their sites must be left alone."""
+FACTORS = (0.0, 0.0, 0.0, 3.0)
+"""Delay factors of the job, 0 for a delay that does not adapt."""
 LEAVES = (0, 0, 0, 2)
 AMBUSHES = 1 / 5
 """Share of the single kills that wait for the moment of most harm."""
@@ -69,6 +71,7 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     leaves = Random(f"leaves {seed}").choice(LEAVES)
     refusing = Random(f"refusing {seed}").choice(REFUSING)
     plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, update_s=update_s, refusing=refusing, leaves=leaves)
+    plan = replace(plan, delay_factor=Random(f"factor {seed}").choice(FACTORS) if delay_s <= DELAY_MOST_S else 0.0)
     if not block_urls:
         return plan
     plan = replace(plan, balance=balance.choice(BALANCES), block_urls=block_urls)

@@ -95,6 +95,10 @@ class Facts:
     """Site -> seconds between two of its requests, as its robots.txt asks."""
     delay_s: float = 0.0
     """The job's delay, which holds for a site until its robots.txt has been read."""
+    delay_factor: float = 0.0
+    """The job's: a site rests for so many times the seconds of its last answer, ..."""
+    delay_most_s: float = inf
+    """... but no longer than this."""
     fetches: Sequence[Fetch] = ()
     """All requests in the order of arrival."""
     overs: Sequence[float] = ()
@@ -228,6 +232,29 @@ def backs_off(facts: Facts) -> list[str]:
     return found
 
 
+def adapts(facts: Facts) -> list[str]:
+    """After an answer a site rests for the job's multiple of the answer's time, but no longer than the longest rest.
+
+    The time of the answer may be lost with a machine that stops within `TOLD_S`. Failures and robots.txt do not count.
+    """
+    last: dict[str, tuple[_Wait, float]] = {}
+    found = []
+    for place, fetch in enumerate(facts.fetches if facts.delay_factor else ()):
+        wait, rest_s = last.get(fetch.site, (None, 0.0))
+        if wait is not None and fetch.at_s < wait.until_s - SLACK_S and not _unaware(facts, wait, fetch):
+            found.append(
+                f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, only "
+                f"{fetch.at_s - wait.over_s:.3f} s of {rest_s:.3f} s after {wait.refusal.url} was answered"
+            )
+        over_s = facts.overs[place]
+        rest_s = min(facts.delay_factor * (over_s - fetch.at_s), facts.delay_most_s)
+        if place in facts.cut or fetch.status >= 400 or fetch.path == ROBOTS_PATH:
+            last.pop(fetch.site, None)
+        else:
+            last[fetch.site] = _Wait(fetch, over_s, over_s, over_s + rest_s, 0), rest_s
+    return found
+
+
 def within_connections(facts: Facts) -> list[str]:
     """A site without a delay has no more requests under way than the limit, from any machines. For partitions see
     `parted`.
@@ -322,6 +349,7 @@ JUDGES: tuple[Judge, ...] = (
     one_fetch_per_owner,
     polite,
     backs_off,
+    adapts,
     within_connections,
     robots_obeyed,
     one_owner_when_quiet,
@@ -365,11 +393,11 @@ def parted(facts: Facts) -> int:
 
 
 class _Wait(NamedTuple):
-    """The wait of a site that has refused a request."""
+    """The wait of a site that has refused a request, or whose answer was slow."""
 
     refusal: Fetch
     over_s: float
-    """The instant at which the refusal was answered."""
+    """The instant at which it was answered."""
     from_s: float
     """The instant from which all who ask the site know of the wait."""
     until_s: float

@@ -199,6 +199,12 @@ def refusals_ignored(_: Any) -> Any:
     return lambda self, name, status, asked_s, now: None
 
 
+@mutant("kadcrawl.crawl.frontier.frontier:Frontier.time_request")
+def slow_answers_not_heeded(_: Any) -> Any:
+    """A job with a delay factor asks a slow site as often as a quick one."""
+    return lambda self, name, seconds, succeeded, now: None
+
+
 @mutant("kadcrawl.crawl.frontier.active_sites:refused")
 def back_off_not_doubled(refused: Any) -> Any:
     """A site that refuses again and again is left alone no longer than at first."""

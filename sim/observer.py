@@ -228,6 +228,8 @@ class Observer:
             overs=[min(over_s, self._out_of_reach.get(place, inf)) for place, over_s in enumerate(self._overs)],
             cut=frozenset(self._server.cut),
             connections_max=self._connections_max,
+            delay_factor=self._job.delay_factor,
+            delay_most_s=self._job.delay_most_s,
             back_off_s=self._back_off_s[0],
             back_off_max_s=self._back_off_s[1],
             stops=self._stops,

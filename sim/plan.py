@@ -26,6 +26,8 @@ RECOVERY_S = 10.0
 them."""
 
 
+DELAY_MOST_S = 6.0
+"""The job's longest adaptive delay, if it has one."""
 LEAF_FIRST = 5_000
 """The number of the first leaf: above those of machines that join later."""
 
@@ -142,6 +144,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job's: with fingerprints nothing is lent, and there are no leaves."""
     refusing: float = 0.0
     """The share of pages whose first requests get 429 without Retry-After."""
+    delay_factor: float = 0.0
+    """The job's: factor of an adaptive delay, of at most `DELAY_MOST_S`."""
     leaves: int = 0
     """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
 

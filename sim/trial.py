@@ -32,7 +32,7 @@ from .mutants import planted
 from .network import Conditions
 from .observer import Observer
 from .peer_logs import peer_logs
-from .plan import LEAF_FIRST, Event, Kind, Plan
+from .plan import DELAY_MOST_S, LEAF_FIRST, Event, Kind, Plan
 from .scene import Scene
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
@@ -165,6 +165,8 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         seeds=web.seeds,
         scope="any",
         delay_s=plan.delay_s,
+        delay_factor=plan.delay_factor,
+        delay_most_s=DELAY_MOST_S if plan.delay_factor else Job().delay_most_s,
         balance=plan.balance,
         history=plan.history,
         block_urls=plan.block_urls,

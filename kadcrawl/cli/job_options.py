@@ -213,6 +213,22 @@ POLITENESS = option_group(
         help="Time between two requests to one site. robots.txt may ask for more.",
     ),
     option(
+        "--delay-factor",
+        type=click.FloatRange(0, 100),
+        default=Job().delay_factor,
+        show_default=True,
+        metavar="F",
+        help="Leave a site alone for F times the time of its last answer, at least --delay and at most --delay-most. "
+        "0 for a delay that does not adapt.",
+    ),
+    option(
+        "--delay-most",
+        type=Duration(0, 86_400),
+        default="60s",
+        show_default=True,
+        help="The longest delay by --delay-factor.",
+    ),
+    option(
         "--refusals",
         type=click.IntRange(0, REFUSALS_MAX),
         default=Job().refusals_max,

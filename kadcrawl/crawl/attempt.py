@@ -260,7 +260,7 @@ class Attempt:
                 frontier.hold(entry.site, now + wait_s, now)
             return None
         received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()
-        frontier.time_request(entry.site, fetched.seconds)
+        frontier.time_request(entry.site, fetched.seconds, fetched.why_failed is None, now)
         self._heed(fetched, now)
         frontier.release(entry, received_at, now, fetched.hold_s, fetched.answered)
         self._end_slot()

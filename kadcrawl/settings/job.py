@@ -127,6 +127,13 @@ class Job:
     16 bits make 65,536 cells, enough to balance thousands of peers."""
     delay_s: float = 1.0
     """Seconds between two requests to one site, 0 to 86,400. A robots.txt may ask for more, never for less."""
+    delay_factor: float = 0.0
+    """Factor of an adaptive delay, 0 to 100: a site rests for this many times the seconds of its last answer.
+
+    The rest is counted from the end of the answer, and is at least `delay_s` and at most `delay_most_s`. 0 for a delay
+    that does not adapt. It is `delayFactor` of Heritrix, and AutoThrottle of Scrapy."""
+    delay_most_s: float = 60.0
+    """Longest rest by `delay_factor`, in seconds, from `delay_s` to 86,400. A robots.txt may ask for more."""
     retries: int = 3
     """Number of retries after a temporary failure (time-out, reset, 429, 5xx), 0 to 20.
 
@@ -219,6 +226,12 @@ class Job:
         require(chars <= SEEDS_CHARS_MAX, f"the seeds of a job have at most {SEEDS_CHARS_MAX} characters, not {chars}")
         require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
         require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
+        require(0 <= self.delay_factor <= 100, "delay_factor must be from 0 to 100")
+        require(0 < self.delay_most_s <= 86_400, "delay_most_s must be above 0 and at most 86400 seconds")
+        require(
+            not self.delay_factor or self.delay_s <= self.delay_most_s,
+            "delay_most_s must be at least delay_s; use a larger delay_most_s, or a smaller delay_s",
+        )
         require(0 <= self.retries <= 20, "retries must be from 0 to 20")
         require(0 <= self.network_wait_s <= 604_800, "network_wait_s must be from 0 seconds to 7 days")
         require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
@@ -296,6 +309,7 @@ class Job:
                 lends,
                 f"this job lends no pages: not with balance off, {_OR_LENDS_NOT}",
             ),
+            (("delay_most_s",), self.delay_factor > 0, "it is for delay_factor"),
             (("recrawl_adaptive",), self.recrawl_after_s is not None, "it is for recrawl_after_s"),
             (("recrawl_least_s", "recrawl_most_s"), self.recrawl_adaptive, "they are for recrawl_adaptive"),
             (("filters",), self.history == "bloom", "it is for history bloom"),

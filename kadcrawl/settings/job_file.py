@@ -49,7 +49,9 @@ class Key(NamedTuple):
 
 
 _DURATION = 'a length of time, such as "90s", "12h", "7 days", or a number of seconds'
-DURATIONS = frozenset({"delay", "update", "network-wait", "recrawl-after", "recrawl-least", "recrawl-most", "grain"})
+DURATIONS = frozenset(
+    {"delay", "delay-most", "update", "network-wait", "recrawl-after", "recrawl-least", "recrawl-most", "grain"}
+)
 """Keys whose value may be a text such as "7d"."""
 TOGETHER = frozenset({"user-agent", "robots-token"})
 """Keys that are checked with the whole job, as each depends on the other."""
@@ -73,6 +75,8 @@ KEYS = {
     "nofollow": Key("nofollow", f"one of {', '.join(get_args(Nofollow))}, in quotes"),
     "twins": Key("twins", f"one of {', '.join(get_args(TwinLinks))}, in quotes"),
     "delay": Key("delay_s", _DURATION),
+    "delay-factor": Key("delay_factor", "a number"),
+    "delay-most": Key("delay_most_s", _DURATION),
     "retries": Key("retries", "a whole number"),
     "refusals": Key("refusals_max", "a whole number"),
     "network-wait": Key("network_wait_s", _DURATION),

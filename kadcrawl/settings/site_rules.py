@@ -195,6 +195,8 @@ class JobSettings(Protocol):
     @property
     def delay_s(self) -> float: ...
     @property
+    def delay_factor(self) -> float: ...
+    @property
     def partition(self) -> Partition: ...
     @property
     def history(self) -> str: ...
@@ -225,6 +227,11 @@ def check_sites(sites: Sequence[SiteRule], job: JobSettings) -> None:
             rule.connections is None or not (job.delay_s if rule.delay_s is None else rule.delay_s),
             f"connections of site {rule.label} need delay = 0 in the same rule: a site with a delay has one request in "
             "flight",
+        )
+        require(
+            rule.connections is None or not job.delay_factor,
+            f"connections of site {rule.label} cannot go with delay_factor, by which each site has a delay and so one "
+            "request in flight; leave out one of them",
         )
         require(
             rule.user_agent is None or job.robots_agent.lower() in rule.user_agent.lower(),

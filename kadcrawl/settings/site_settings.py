@@ -34,7 +34,17 @@ class SiteSettings:
     @property
     def delay_max_s(self) -> float:
         """The longest delay of any site, without those that a robots.txt asks for."""
-        return max(self._job.delay_s, *(rule.delay_s or 0.0 for rule in self._job.sites), 0.0)
+        adaptive_s = self._job.delay_most_s if self._job.delay_factor else 0.0
+        return max(self._job.delay_s, adaptive_s, *(rule.delay_s or 0.0 for rule in self._job.sites))
+
+    @property
+    def is_adaptive(self) -> bool:
+        """True if the delay of a site follows the time of its answers."""
+        return self._job.delay_factor > 0
+
+    def adaptive_s(self, answer_s: float) -> float:
+        """Return the seconds for which a site rests after an answer that took so long, or 0 without a factor."""
+        return min(self._job.delay_factor * answer_s, self._job.delay_most_s)
 
     @property
     def refusals_max(self) -> int:

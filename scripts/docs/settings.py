@@ -66,6 +66,8 @@ EXAMPLES = {
     "twins": 'twins = "skip"',
     "delay": "delay = 2",
     "retries": "retries = 5",
+    "delay-factor": "delay-factor = 5",
+    "delay-most": 'delay-most = "30s"',
     "refusals": "refusals = 20",
     "network-wait": 'network-wait = "1h"',
     "partition": 'partition = "domain"',
@@ -91,6 +93,7 @@ EXAMPLES = {
 }
 """A line for each key."""
 NEEDS = {
+    "delay-most": ("delay-factor",),
     "recrawl-adaptive": ("recrawl-after",),
     "recrawl-least": ("recrawl-after", "recrawl-adaptive"),
     "recrawl-most": ("recrawl-after", "recrawl-adaptive"),

@@ -23,7 +23,7 @@ from kadcrawl.link.wire.messages import Link
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.store.frontier_entry import FrontierEntry
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.sites.web import Web, html, tree
+from tests.support.sites.web import Web, html, slow, tree
 from tests.support.swarm.peers import QUICK, MakePeer
 
 Lines = Callable[[], dict[str, LoggedPage]]
@@ -247,6 +247,18 @@ async def test_two_requests_to_a_site_are_its_delay_apart(make_peer: MakePeer) -
             times = [at for at, url in site.requests if url.startswith(site.url("", site=number))]
             assert min(later - earlier for earlier, later in pairwise(times)) >= 0.3
         assert len(site.fetched) == 12
+
+
+async def test_a_slow_site_is_asked_less_often_with_a_delay_factor(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.fallback = slow(tree(4)(site), 0.2)
+        site.pages["/robots.txt"] = lambda request: web.Response(text="")
+        peer = await make_peer(delay_s=0.01, delay_factor=3.0, delay_most_s=0.9)
+        await crawl_and_drain(peer, site.url("/0"))
+        times = [at for at, url in site.requests if "robots" not in url]
+        assert 4 == len(times)
+        # The answer takes 0.2 s, and then the site rests for three times as long.
+        assert min(later - earlier for earlier, later in pairwise(times)) >= 4 * 0.2
 
 
 async def test_forbidden_addresses_are_refused_whatever_names_them(tmp_path: Path, lines: Lines) -> None:

@@ -39,6 +39,8 @@ twins = "skip"
 simhash = true
 delay = 2
 retries = 0
+delay-factor = 5
+delay-most = "30s"
 refusals = 7
 network-wait = "1h"
 partition = "domain"
@@ -72,6 +74,8 @@ ALL_AS_JOB = Job(
     simhash=True,
     delay_s=2.0,
     retries=0,
+    delay_factor=5.0,
+    delay_most_s=30.0,
     refusals_max=7,
     network_wait_s=3600.0,
     partition="domain",
@@ -228,6 +232,7 @@ def test_without_a_line_the_key_is_named_all_the_same(text: str) -> None:
         ("delay = nan", "delay must be from 0 to 86400 seconds, not NaN"),
         ("delay = 86401", "delay must be from 0 to 86400 seconds, not 86401"),
         ("retries = 21", "retries must be from 0 to 20, not 21"),
+        ("delay-factor = 101", "delay-factor must be from 0 to 100, not 101"),
         ("block = 501", "block must be from 1 to 500, not 501"),
         ("update = 0", "update must be from 0.1 to 3600 seconds, not 0"),
         ("scope = 'hots'", 'scope must be one of host, domain, prefix, any, in quotes, not "hots"'),
@@ -272,6 +277,8 @@ def test_a_file_has_as_many_seeds_as_a_job_and_no_more() -> None:
             "balance = 'level'\nmax-pages = 1",
             "balance level cannot go with max-pages, max-depth, recrawl-after or history bloom, where no pages are",
         ),
+        ("delay-most = 9", "delay-most would do nothing, as it is for delay-factor"),
+        ("delay-factor = 2\ndelay = 61", "delay-most must be at least delay"),
         ("block = 1\nbalance = 'off'", "block would do nothing, as this job lends no pages: not with balance off"),
         ("max-depth = 1\nupdate = 1\nblock = 1", "block and update would do nothing, as this job lends no pages"),
     ],

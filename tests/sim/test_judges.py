@@ -76,6 +76,15 @@ REFUSED: dict[str, Any] = {
 """Facts of a site that refuses two requests in a row and then answers."""
 
 
+SLOWLY: dict[str, Any] = {
+    "delay_factor": 3.0,
+    "delay_most_s": 2.5,
+    "fetches": (ROBOTS, HOME, PAGE._replace(at_s=5.6), BUSY_FIRST._replace(at_s=9.0), BUSY._replace(at_s=11.0)),
+    "overs": (0.5, 3.0, 6.1, 9.5, 11.1),
+}
+"""Facts of a site whose answers take a second at first, and whose rest is as long as it may be."""
+
+
 def asked_at(*seconds: float, **changes: Any) -> dict[str, Any]:
     """Return the facts of the site that refuses, asked at other instants from the first refusal on."""
     fetches = [one._replace(at_s=at_s) for one, at_s in zip(REFUSED["fetches"][2:], seconds, strict=True)]
@@ -104,6 +113,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("backs_off", asked_at(6.0, 8.0, 11.9, 14.0)),
     ("backs_off", asked_at(6.0, 8.0, 11.9, 14.0, stops=[(10.1, 1), (7.0, 2)])),
     ("backs_off", asked_at(6.0, 8.0, 12.0, 14.0, back_off_s=2.1)),
+    ("adapts", {**SLOWLY, "fetches": (ROBOTS, HOME, PAGE._replace(at_s=5.4), *SLOWLY["fetches"][3:])}),
     ("within_connections", {**QUICK, "connections_max": 1}),
     ("within_connections", {**QUICK, "connections_max": 1, "partings": [Parting(3.0, 30.0, frozenset({1, 2}))]}),
     ("copied_before_acknowledged", {"unsafe": [f"{SITE}/page was known to 1 at 5.000 s"]}),
@@ -153,6 +163,13 @@ def test_each_judge_finds_its_violation(name: str, change: dict[str, Any]) -> No
 )
 def test_a_wait_that_is_kept_or_that_nobody_can_know_is_no_violation(change: dict[str, Any]) -> None:
     assert [] == judges.backs_off(replace(CLEAN, **change))
+
+
+def test_the_rest_of_a_slow_site_is_bounded_and_may_be_lost_with_a_machine() -> None:
+    assert [] == judges.adapts(replace(CLEAN, **SLOWLY))
+    hurried = replace(CLEAN, **{**SLOWLY, "delay_most_s": 3.0})
+    assert 1 == len(judges.adapts(hurried))
+    assert [] == judges.adapts(replace(hurried, stops=[(4.0, 1)]))
 
 
 def test_a_refusal_in_the_wait_of_another_changes_nothing_and_an_answer_ends_the_row() -> None:

@@ -143,7 +143,10 @@ def _lines(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerd
             yield f"  canonical  {verdict.canonical}"
             yield f"  site       {verdict.site}"
             yield f"  key        {verdict.key}, cell {verdict.cell}"
-            yield f"  delay      {_seconds(verdict.delay_s or 0)}, or what robots.txt asks for if that is more"
+            adapts = ""
+            if job.delay_factor:
+                adapts = f", or {job.delay_factor:g} times an answer up to {_seconds(job.delay_most_s)}"
+            yield f"  delay      {_seconds(verdict.delay_s or 0)}{adapts}, or what robots.txt asks for if that is more"
             if verdict.site_rule is not None:
                 yield f"  rule       {_site_rule(verdict.site_rule)}"
             if job.roles:

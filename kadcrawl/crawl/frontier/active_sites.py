@@ -5,7 +5,7 @@ delay that differs from the job's is always journaled, and so are refusals (back
 move with the site's cell: one holder reports them (`clocks`), the next holder learns them, and the later instant, the
 larger delay and the newer refusals win. A decision over the store: times are wall-clock seconds given by the caller.
 
-Tests: tests/crawl/frontier/test_frontier.py
+Tests: tests/crawl/frontier/test_frontier.py, tests/crawl/frontier/test_adaptive_delay.py
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +30,10 @@ HOLD_LEAST_S = 1.0
 BACK_LEAST_S = 1.5
 """Least seconds for which each site is left alone after a restart: a borrower of the earlier run may go on as long
 (`balance.leases.LEASE_S`)."""
+TOLD_SHARE = 1.25
+"""Factor between an adaptive delay and the delay in the journal, so that small changes are not journaled."""
+TOLD_MOST = 2.0
+"""Factor between the delay in the journal and a smaller adaptive delay from which the journal follows."""
 IDLE_CLOCKS_MAX = 10_000
 """Clocks kept for sites without work before the frontier sweeps the expired clocks."""
 SITES_LISTED_MAX = 64
@@ -141,9 +145,17 @@ class ActiveSites:
         """Return whether a site that was asked at `instant` may still have to wait."""
         return now < instant + self._delay_max_s
 
-    def time_request(self, name: str, seconds: float) -> None:
-        """Note the seconds that a request to this active site took."""
-        self._sites[name].time_request(seconds)
+    def time_request(self, name: str, seconds: float, succeeded: bool, now: float) -> None:
+        """Note the seconds that a request to this active site took.
+
+        An adaptive delay follows them. It does not become shorter by a failure, as failures may be quick.
+        """
+        site = self._sites[name]
+        site.time_request(seconds)
+        adaptive_s = self._site_settings.adaptive_s(seconds)
+        if succeeded or adaptive_s > site.adaptive_s:
+            site.adaptive_s = adaptive_s
+            self._change_delay(site, now)
 
     def figures(self, now: float) -> list[SiteFigures]:
         """Return the figures of each active site with PENDING URLs, for a person who watches the crawl."""
@@ -159,10 +171,9 @@ class ActiveSites:
         site = self._sites.get(name)
         if site is None:
             self.hold(name, now + delay_s, now)  # The site is not active any more. The next activation sets the delay.
-        elif site.delay_s != delay_s:
-            site.delay_s = delay_s
-            self._hold(site, site.received_at + delay_s, now)
-            self._store.sites.set_clock(name, site.next_at, delay_s)
+        else:
+            site.least_s = delay_s
+            self._change_delay(site, now)
 
     def hold(self, name: str, until: float, now: float) -> None:
         """Leave the site alone until `until`, unless the site is already held for longer."""
@@ -229,7 +240,7 @@ class ActiveSites:
         if site is not None:
             self._hold(site, until, now)
             if delay_s > site.delay_s:
-                site.delay_s = delay_s
+                site.delay_s = site.least_s = site.told_s = delay_s
                 self._store.sites.set_clock(name, site.next_at, delay_s)
             return
         not_before, known_s = self._journaled(name, now)
@@ -286,9 +297,12 @@ class ActiveSites:
         received_at = self._held.get(cell, 0.0)
         if received_at:
             not_before = max(not_before, received_at + max(delay_s, HOLD_LEAST_S))
-        site = Site(name, cell, max(not_before, self._idle.take(cell, name)), delay_s, received_at)
+        next_at = max(not_before, self._idle.take(cell, name))
+        site = Site(name, cell, next_at, delay_s, told_s=delay_s, least_s=delay_s, received_at=received_at)
         site.set_back_off(self._store.sites.back_off(name), self._refusals_max)
         site.connections_max = self._site_settings.connections(name) or self._limits.site_connections_max
+        if self._site_settings.is_adaptive:
+            site.connections_max = 1
         if self._connections is not None:
             site.connections_max = min(site.connections_max, self._connections(name))
         self._sites[name] = site
@@ -304,11 +318,23 @@ class ActiveSites:
         if site.next_at > now:
             self._idle.hold(site.cell, site.name, site.next_at)
 
+    def _change_delay(self, site: Site, now: float) -> None:
+        """Set the delay to what the job, robots.txt and the last answer ask for, and journal it if it has grown."""
+        delay_s = max(site.least_s, site.adaptive_s)
+        if delay_s == site.delay_s:
+            return
+        site.delay_s = delay_s
+        self._hold(site, site.received_at + delay_s, now)
+        # An adaptive delay changes with each answer, and need not be copied each time.
+        if site.adaptive_s <= site.least_s or delay_s > site.told_s or delay_s < site.told_s / TOLD_MOST:
+            site.told_s = delay_s if site.adaptive_s <= site.least_s else delay_s * TOLD_SHARE
+            self._store.sites.set_clock(site.name, site.next_at, site.told_s)
+
     def _hold(self, site: Site, until: float, now: float) -> None:
         if until > site.next_at:
             site.next_at = until
             if until - now > HOLD_JOURNALED_S:
-                self._store.sites.set_clock(site.name, until, site.delay_s)
+                self._store.sites.set_clock(site.name, until, max(site.told_s, site.delay_s))
 
     def _journaled(self, name: str, now: float) -> tuple[float, float]:
         """Return (second before which the site must not be asked, its delay), as far as the store knows."""

@@ -161,7 +161,7 @@ class Frontier(ActiveSites):
         site = self._sites[entry.site]
         self._end_request(site, site.answers if answered is None else answered)
         site.received_at = max(site.received_at, received_at)
-        self._hold(site, max(received_at + site.delay_s, now + hold_s), now)
+        self._hold(site, max(received_at + site.delay_s, now + max(hold_s, site.adaptive_s)), now)
         self._queue(site)
 
     def give_up_slot(self, entry: FrontierEntry) -> None:

@@ -28,6 +28,12 @@ class Site:
     next_at: float
     """Second before which the site must not be asked."""
     delay_s: float
+    told_s: float = 0.0
+    """The delay in the journal, at least the delay itself, so that other holders never hurry the site."""
+    least_s: float = 0.0
+    """The delay without regard to the time of answers."""
+    adaptive_s: float = 0.0
+    """The delay by the time of the last answer. 0 in a job without a delay factor."""
     received_at: float = 0.0
     """Second by which the site had received its last request."""
     ready: list[FrontierEntry] = field(default_factory=list)

@@ -31,6 +31,8 @@ class SiteFigures(NamedTuple):
     """Answers 429 or 503 in a row."""
     status: int = 0
     """Status of the last of them, or 0."""
+    adapts: bool = False
+    """The delay follows the time of the last answer."""
 
 
 def site_figures(
@@ -55,6 +57,6 @@ def site_figures(
             if pending and not site.closed:
                 due = site.due(window) if not site.in_flight else None
                 wait_s = max(0.0, due - now) if due is not None else 0.0
-                refused = (site.back_off.refusals, site.back_off.status)
-                figures.append(SiteFigures(site.name, pending, site.delay_s, wait_s, site.request_s, *refused))
+                pace = (site.delay_s, wait_s, site.request_s, site.back_off.refusals, site.back_off.status)
+                figures.append(SiteFigures(site.name, pending, *pace, adapts=site.adaptive_s > site.least_s))
     return figures

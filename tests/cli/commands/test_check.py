@@ -210,6 +210,8 @@ def test_urls_never_make_a_job_bad(tmp_path: Path) -> None:
     assert "\nnonsense\n  in scope   no: 'nonsense' has no scheme" in text
     assert "\n  canonical  http://a.b/c\n" in text
     assert "\n  delay      0.5 seconds, or what robots.txt asks for if that is more\n" in text
+    text = check_job(tmp_path, "delay-factor = 5\ndelay-most = '30s'", "http://a.b/")
+    assert "\n  delay      1 second, or 5 times an answer up to 30 seconds, or what robots.txt" in text
 
 
 def test_the_rule_for_a_site_is_shown_at_each_url_that_it_decides_about(tmp_path: Path) -> None:
@@ -258,6 +260,8 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "nofollow": "obey",
         "twins": "follow",
         "delay": 2.0,
+        "delay-factor": 0.0,
+        "delay-most": 60.0,
         "retries": 3,
         "refusals": 10,
         "network-wait": 1800.0,

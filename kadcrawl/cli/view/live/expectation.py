@@ -75,7 +75,7 @@ class Expectation:
             return
         # A small site among many is not worth the sentence, whatever its robots.txt says.
         matters = (line for number, line in enumerate(report.lines) if not number or line.site in self._sites)
-        slower = [line for line in matters if line.delay_s > self._site_settings.delay_s(line.site)]
+        slower = [line for line in matters if line.delay_s > self._site_settings.delay_s(line.site) and not line.adapts]
         if slower and not self._delay_told:
             self._delay_told = True
             slowest = max(slower, key=lambda line: line.delay_s)

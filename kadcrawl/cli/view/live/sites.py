@@ -40,6 +40,8 @@ class SiteLine(msgspec.Struct, frozen=True, array_like=True):
     """Answers 429 or 503 in a row."""
     status: int = 0
     """Status of the last of them, or 0."""
+    adapts: bool = False
+    """The delay follows the time of the last answer."""
 
     @property
     def least_s(self) -> float:
@@ -84,6 +86,7 @@ def report_sites(figures: Iterable["SiteFigures"], partition: Partition) -> Site
             round(figure.request_s, 3),
             figure.refusals,
             figure.status,
+            figure.adapts,
         )
         for figure in figures
     ]
@@ -110,6 +113,8 @@ def reason_for_pace(line: SiteLine, site_settings: SiteSettings) -> str:
     if not line.delay_s:
         return "none"
     rule = site_settings.rule_of_site(line.site)
+    if line.adapts:
+        return f"{line.delay_s:g} s, --delay-factor"
     own = "--delay" if rule is None or rule.delay_s is None else "[[sites]]"
     return f"{line.delay_s:g} s, {'robots.txt' if line.delay_s > site_settings.delay_s(line.site) else own}"
 
@@ -132,6 +137,7 @@ def _merged(lines: Iterable[SiteLine]) -> list[SiteLine]:
                 max(line.request_s, other.request_s),
                 max(line.refusals, other.refusals),
                 max(line.status, other.status),
+                line.adapts or other.adapts,
             )
         merged[line.site] = line
     return list(merged.values())

@@ -66,6 +66,7 @@ def test_the_urls_of_a_host_add_up_where_each_is_a_site() -> None:
         (SiteLine("a", 1, 0.0, 0.0, 0.1), "none"),
         (SiteLine("a", 1, 0.0, 40.0, 0.1), "back-off, 40 s more"),
         (SiteLine("a", 1, 1.0, 50.0, 0.1, 1, 503), "503, 50 s more"),
+        (SiteLine("a", 1, 4.0, 0.0, 0.8, adapts=True), "4 s, --delay-factor"),
         (SiteLine("a", 1, 0.0, 240.0, 0.1, 3, 429), "429 x3, 4 min more"),
         (SiteLine("a", 1, 0.0, 0.0, 0.1, 3, 429), "429 x3, asked again"),
     ],
