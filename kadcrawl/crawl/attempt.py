@@ -34,7 +34,7 @@ from kadcrawl.errors import StorageError
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
-from kadcrawl.urls import origin_of
+from kadcrawl.urls import canonical, host_of, origin_of
 
 ALONE_WAIT_S = 0.25
 """Seconds a site waits while no backup of its cell is reachable, or while the proxies are not verified."""
@@ -88,6 +88,7 @@ class Attempt:
         "_due",
         "_entry",
         "_has_budget",
+        "_has_new_cookies",
         "_has_slot",
         "_hooks",
         "_memory_slots",
@@ -109,6 +110,8 @@ class Attempt:
         self._memory_slots = MemorySlots()
         self._has_slot = True
         self._has_budget = False
+        self._has_new_cookies = False
+        """The last answer has changed the cookies of the site."""
         self._due = 0.0
         """Wall-clock second of the next try, if the entry is postponed."""
         self._outcome: AttemptOutcome | None = None
@@ -209,6 +212,9 @@ class Attempt:
         fetched = await self._request(entry.url, fields)
         if fetched is None or fetched.error is FetchError.UNSURE:
             return AttemptOutcome.PUT_BACK
+        if self._wants_its_cookie(fetched):
+            self._due = parts.clock.now()
+            return AttemptOutcome.POSTPONED
         more = KEPT_WAITING_TRIES if fetched.error is FetchError.KEPT_WAITING else 0
         if fetched.passing and entry.tries < parts.site_settings.retries(entry.url) + more:
             self._due = parts.clock.now() + retry_wait_s(entry.tries, fetched, parts.limits, parts.random)
@@ -226,6 +232,13 @@ class Attempt:
         self._memory_slots.release()
         return await self._complete(processed)
 
+    def _wants_its_cookie(self, fetched: FetchResult) -> bool:
+        """Return whether the site sets a cookie and sends the crawl back to the same URL to show it."""
+        if not self._has_new_cookies or fetched.location is None:
+            return False
+        is_same = canonical(fetched.location, self._entry.url) == self._entry.url
+        return is_same and self._entry.tries < self._parts.site_settings.retries(self._entry.url)
+
     async def _leave_out(self, rules: Rules, why: str) -> AttemptOutcome:
         """Finish a page that must not be fetched. The sitemaps of its site are links of the page all the same."""
         self._leave_slot()
@@ -242,7 +255,12 @@ class Attempt:
         cell = self._source.store.cell_of(entry.key)
         opening = frontier.opening(cell)
         may_start = self._hooks.may_start
-        fetched = await parts.fetcher.fetch(
+        kept = self._source.cookies
+        cookies = kept if kept is not None and kept.keeps(url) and host_of(url) == host_of(entry.url) else None
+        if cookies is not None and (value := cookies.header(entry.site, url, parts.clock.now())):
+            fields = [*fields, ("Cookie", value)]
+        fetcher = parts.fetcher if cookies is None else parts.direct
+        fetched = await fetcher.fetch(
             url,
             fields,
             may_send=lambda: may_start() and frontier.opening(cell) == opening,
@@ -269,6 +287,8 @@ class Attempt:
         if on_unreached is not None and fetched.status is None and fetched.error in UNREACHED:
             on_unreached(entry.site)
             return None
+        if cookies is not None:
+            fetched, self._has_new_cookies = cookies.learn(entry.site, fetched, now)
         return fetched
 
     def _heed(self, fetched: FetchResult, now: float) -> None:

@@ -17,6 +17,7 @@ from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.cookies.site_cookies import SiteCookies
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource, CrawlStore
 from kadcrawl.crawl.fetch.address_guard import Guard
@@ -194,6 +195,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         random=resources.random,
         budget=_budget(job, resources),
         fetcher=reach.watched,
+        direct=reach.watched,
         extractor=LinkExtractor(limits, obeys_nofollow=job.nofollow == "obey", agent=job.robots_agent),
         scope=scope,
         forwarder=forwarder,
@@ -212,7 +214,8 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     def crawler_over(source: CrawlStore, front: Frontier, activity: Activity, hooks: CrawlHooks) -> Crawler:
         return Crawler(parts, CrawlSource(source, front, RobotsCache(store, limits), activity), hooks)
 
-    own = CrawlSource(store, frontier, RobotsCache(store, limits), resources.activity)
+    cookies = SiteCookies(store.sites, store.cell_of, site_settings)
+    own = CrawlSource(store, frontier, RobotsCache(store, limits), resources.activity, cookies)
     crawler = Crawler(replace(parts, fetcher=reach.own), own, callbacks.own_pages)
     return CrawlComponents(
         job=job,

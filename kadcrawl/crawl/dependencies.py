@@ -12,6 +12,7 @@ from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.cookies.site_cookies import SiteCookies
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Forwarder
@@ -59,6 +60,8 @@ class CrawlDependencies:
     random: Random
     budget: Budget
     fetcher: PageFetching
+    direct: PageFetching
+    """Fetches without the help of other peers, which must not see the cookies of a site."""
     extractor: LinkExtractor
     scope: Scope
     forwarder: Forwarder
@@ -86,6 +89,8 @@ class CrawlSource:
     frontier: Frontier
     robots: RobotsCache
     activity: Activity
+    cookies: SiteCookies | None = None
+    """The cookies of its sites, unless the pages are borrowed."""
 
 
 def _never(cell: Cell) -> bool:

@@ -16,6 +16,7 @@ from kadcrawl.link.wire.messages import Contact
 from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.kept_cookies import NO_COOKIES, KeptCookies
 from kadcrawl.store.visit import Visit
 
 FIRST_CELL = 1 << 32
@@ -90,6 +91,17 @@ class BorrowedClocks:
 
     def backed_off(self, cell: Cell, most: int) -> list[str]:
         """Return no site, because no other holder asks for the cells of loans."""
+        return []
+
+    def cookies(self, site: str) -> KeptCookies:
+        """Return no cookies, as a site that has some is not lent."""
+        return NO_COOKIES
+
+    def learn_cookies(self, site: str, cell: Cell, cookies: KeptCookies) -> None:
+        """Keep no cookies."""
+
+    def with_cookies(self, cell: Cell, most: int) -> list[str]:
+        """Return no site."""
         return []
 
     def drop(self, site: str) -> None:

@@ -28,7 +28,7 @@ from kadcrawl.peer.resources import Resources, open_resources
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import PageRules
-from kadcrawl.settings.site_rules import check_contact, check_secrets, robots_ignored, unverified
+from kadcrawl.settings.site_rules import check_contact, check_key, check_secrets, robots_ignored, unverified
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
@@ -216,6 +216,7 @@ class PeerBase:
         try:
             check_contact(job.sites, job.contact)
             check_secrets(job.sites, self.config.secrets)
+            check_key(job.sites, has_key=self.config.swarm_key is not None)
             for rule in job.sites:
                 if rule.client_certificate:
                     tls_of(rule, job.ca_pem, self.config.secrets)

@@ -9,7 +9,13 @@ from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import SiteRecord
 from kadcrawl.replication.events import ReplicationEvents
-from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, back_off_of, site_record
+from kadcrawl.replication.record_codec import (
+    UNFINISHED_WAIT_S,
+    back_off_of,
+    cookies_of,
+    site_record,
+    with_bounded_cookies,
+)
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 
@@ -65,7 +71,7 @@ class CellCrawl:
         """Return the clocks that this peer knows, or None if more than `most`. The cell may be on a full delay."""
         now = self._clock.now()
         clocks = self._frontier.clocks(cell, now, most)
-        return None if clocks is None else [site_record(clock, now) for clock in clocks]
+        return None if clocks is None else with_bounded_cookies([site_record(clock, now) for clock in clocks])
 
     def told_clocks(self, cell: Cell, most: int) -> list[SiteRecord]:
         """Return the known clocks, or only those of sites that refuse requests if there are more than `most`.
@@ -96,4 +102,6 @@ class CellCrawl:
         for site in sites:
             if self._partitioner.cell(site.site) == cell:
                 now = self._clock.now()
-                self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now, back_off_of(site, now))
+                self._frontier.learn_clock(
+                    site.site, site.wait_s, site.delay_s, now, back_off_of(site, now), cookies_of(site)
+                )

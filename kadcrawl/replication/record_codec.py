@@ -20,6 +20,7 @@ from kadcrawl.crawl.recrawl.policy import sanitized
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import (
+    JAR_BYTES_MAX,
     LONG_S_MAX,
     ROBOTS_BYTES_MAX,
     SMALL_MAX,
@@ -27,6 +28,7 @@ from kadcrawl.link.wire.messages import (
     BackOffRecord,
     Batch,
     Contact,
+    CookiesRecord,
     Link,
     PendingRecord,
     RobotsRecord,
@@ -37,6 +39,7 @@ from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.kept_cookies import NO_COOKIES, KeptCookies
 from kadcrawl.store.schema import DONE, is_pending
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
@@ -49,6 +52,8 @@ WAIT_MAX_S = 86_400.0
 UNFINISHED_WAIT_S = 10.0
 """Time for which a fetched page is left to its fetcher, while its links travel. If the owner of a link has died, it
 takes that long until another peer owns the link."""
+COOKIES_BATCH_BYTES_MAX = 512 * 1024
+"""Size of all cookies in one batch."""
 ROBOTS_BATCH_BYTES_MAX = 512 * 1024
 """Size of all robots.txt in one batch. The rest are fetched again."""
 
@@ -60,7 +65,26 @@ def site_record(clock: SiteClock, now: float) -> SiteRecord:
     if known.version:
         left_s = min(max(0.0, known.until - now), WAIT_MAX_S)
         back_off = BackOffRecord(known.refusals, known.wait_s, known.status, left_s, known.version)
-    return SiteRecord(clock.site, min(clock.wait_s, WAIT_MAX_S), min(clock.delay_s, WAIT_MAX_S), back_off)
+    kept, cookies = clock.cookies, None
+    if kept.version and len(kept.jar) <= JAR_BYTES_MAX:
+        cookies = CookiesRecord(kept.jar, kept.version)
+    return SiteRecord(clock.site, min(clock.wait_s, WAIT_MAX_S), min(clock.delay_s, WAIT_MAX_S), back_off, cookies)
+
+
+def cookies_of(record: SiteRecord) -> KeptCookies:
+    """Return the cookies in a record."""
+    return NO_COOKIES if record.cookies is None else KeptCookies(record.cookies.jar, record.cookies.version)
+
+
+def with_bounded_cookies(records: list[SiteRecord]) -> list[SiteRecord]:
+    """Return the records of one message, without the cookies for which it has no room: their sites begin new
+    sessions."""
+    left, bounded = COOKIES_BATCH_BYTES_MAX, []
+    for record in records:
+        if record.cookies is not None:
+            left -= len(record.cookies.jar)
+        bounded.append(record if left >= 0 else msgspec.structs.replace(record, cookies=None))
+    return bounded
 
 
 def back_off_of(record: SiteRecord, now: float) -> BackOff:
@@ -111,7 +135,7 @@ class Records:
     def replication_batch(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
         """Return these records and the clocks of these sites as they are now."""
         done, entries, visits = self._read(keys, moving=False)
-        return Batch(done, self._pending(entries, moving=False), [self._site(site) for site in sites], [], visits)
+        return Batch(done, self._pending(entries, moving=False), self._sites(sites), [], visits)
 
     def moving(self, keys: Sequence[Key]) -> Batch:
         """Return these records with all that a new owner needs: clocks, delays and robots.txt of their sites."""
@@ -121,7 +145,7 @@ class Records:
         sites |= dict.fromkeys(self._partitioner.locate(url).site for url in again)
         origins = dict.fromkeys(map(origin_of, [*(entry.url for entry in entries), *again]))
         records = self._pending(entries, moving=True)
-        return Batch(done, records, [self._site(site) for site in sites], self._robots(origins), visits)
+        return Batch(done, records, self._sites(sites), self._robots(origins), visits)
 
     def lending(self, entries: Sequence[FrontierEntry]) -> Batch:
         """Return these entries, of one site, with all that another peer needs to fetch them."""
@@ -160,7 +184,9 @@ class Records:
         try:
             for site in batch.sites:
                 if sets_clocks(self._partitioner.cell(site.site)):
-                    self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now, back_off_of(site, now))
+                    self._frontier.learn_clock(
+                        site.site, site.wait_s, site.delay_s, now, back_off_of(site, now), cookies_of(site)
+                    )
             for key in map(Key, batch.done):
                 cell = self._store.cell_of(key)
                 if (only is None or cell == only) and is_trusted(cell):
@@ -291,6 +317,9 @@ class Records:
             )
             for entry in entries
         ]
+
+    def _sites(self, sites: Iterable[str]) -> list[SiteRecord]:
+        return with_bounded_cookies([self._site(site) for site in sites])
 
     def _site(self, site: str) -> SiteRecord:
         now = self._now()

@@ -12,7 +12,7 @@ import msgspec
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.request_headers import normal_header
-from kadcrawl.settings.site_rules import NOTHING, Proxies, Robots, SiteRule, normal_match
+from kadcrawl.settings.site_rules import NOTHING, Cookies, Proxies, Robots, SiteRule, normal_match
 from kadcrawl.settings.trust import read_authorities, shown as authorities_shown
 from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.urls import seed
@@ -46,6 +46,7 @@ SITE_KEYS = {
     "client-certificate": SiteKey("client_certificate", str, "the name of a secret, in quotes"),
     "verify": SiteKey("verify", bool, "false"),
     "proxies": SiteKey("proxies", Proxies, "none, in quotes"),
+    "cookies": SiteKey("cookies", Cookies, "keep or off, in quotes"),
     "robots": SiteKey("robots", Robots, "obey or ignore, in quotes"),
     "sitemaps": SiteKey("sitemaps", bool | str | tuple[str, ...], "true, false, a URL in quotes, or a list of URLs"),
 }

@@ -43,6 +43,7 @@ NOTHING = (None, (), "")
 """The values of fields that a rule leaves out."""
 Robots = Literal["obey", "ignore"]
 Proxies = Literal["none"]
+Cookies = Literal["keep", "off"]
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 
@@ -102,6 +103,11 @@ class SiteRule:
     change everything."""
     proxies: Proxies | None = None
     """`none` to fetch from these hosts directly, in a job with proxies."""
+    cookies: Cookies | None = None
+    """`keep` to keep the cookies of a site and to send them back, `off` to ignore them, which is the default.
+
+    Such a site is fetched by its owner alone: its URLs are not lent, so leaves do not fetch them. The cookies move with
+    the site, so the swarm needs a key. Not with partition `url`."""
     robots: Robots | None = None
     """Treatment of robots.txt: `obey`, or `ignore` for your own hosts.
 
@@ -121,6 +127,7 @@ class SiteRule:
             parse_auth(self.auth)
             require(self.is_exact, "auth sends a secret: name each of the hosts in match, without a star")
         check_authorities(self.ca_pem)
+        require(self.cookies in (None, "keep", "off"), "cookies must be keep or off")
         require(self.proxies in (None, "none"), "proxies must be none, for hosts that are fetched directly")
         if self.client_certificate:
             check_name(self.client_certificate)
@@ -237,6 +244,11 @@ def check_sites(sites: Sequence[SiteRule], job: JobSettings) -> None:
             rule.user_agent is None or job.robots_agent.lower() in rule.user_agent.lower(),
             f"user_agent of site {rule.label} must contain {job.robots_agent}, the name that counts in a robots.txt",
         )
+        require(
+            rule.cookies != "keep" or job.partition != "url",
+            f"cookies keep of site {rule.label} cannot go with partition url, where each URL is a site and no peer has "
+            "the cookies of a host; use partition host or domain",
+        )
         own_tls = rule.verify is False or rule.client_certificate
         require(
             not (own_tls and job.by_proxies and rule.proxies is None),
@@ -285,6 +297,14 @@ def check_secrets(sites: Sequence[SiteRule], secrets: Mapping[str, str]) -> None
 def unverified(sites: Iterable[SiteRule]) -> tuple[str, ...]:
     """Return the hosts whose certificates are not verified."""
     return tuple(match for rule in sites if rule.verify is False for match in rule.match)
+
+
+def check_key(sites: Iterable[SiteRule], *, has_key: bool) -> None:
+    """Raise ConfigError if cookies would travel between peers without encryption."""
+    require(
+        has_key or all(rule.cookies != "keep" for rule in sites),
+        "cookies keep needs a swarm with a key, as cookies travel with their site: leave out --insecure, or give a key",
+    )
 
 
 def check_contact(sites: Iterable[SiteRule], contact: str) -> None:

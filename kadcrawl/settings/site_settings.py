@@ -17,6 +17,8 @@ class SiteSettings:
         self._job = job
         self._by_match = {match: rule for rule in job.sites for match in rule.match}
         self._every = self._by_match.get(EVERY)
+        self._keepers = _keepers(job) if job.partition == "domain" else None
+        """With partition `domain`, the domains and suffixes of which some host keeps cookies."""
 
     def rule(self, url: str) -> SiteRule | None:
         """Return the rule with the most specific match for a canonical URL, or None if the job alone decides."""
@@ -109,6 +111,21 @@ class SiteSettings:
             return False
         return site_of(url, "host") in rule.match
 
+    def keeps_cookies(self, url: str) -> bool:
+        """Return whether the cookies of the host of a canonical URL are kept and sent back."""
+        rule = self.rule(url)
+        return rule is not None and rule.cookies == "keep"
+
+    def holds_cookies(self, site: str) -> bool:
+        """Return whether a host of this site keeps cookies, so that the site is fetched by its owner alone."""
+        if self._keepers is None:
+            return self.keeps_cookies(site) if "://" in site else self._keeps(site)
+        return bool(self._keepers & {site, EVERY}) or any(site.endswith(f".{keeper}") for keeper in self._keepers)
+
+    def _keeps(self, authority: str) -> bool:
+        rule = self._rule(authority)
+        return rule is not None and rule.cookies == "keep"
+
     def is_direct(self, url: str) -> bool:
         """Return whether the host of a canonical URL is fetched without a proxy."""
         rule = self.rule(url)
@@ -146,3 +163,9 @@ class SiteSettings:
                 return rule
             name = name.partition(".")[2]
         return self._every
+
+
+def _keepers(job: Job) -> frozenset[str]:
+    """Return the registered domains whose hosts match a rule that keeps cookies, or their public suffixes."""
+    hosts = {match.removeprefix("*.") for rule in job.sites if rule.cookies == "keep" for match in rule.match}
+    return frozenset(host if host == EVERY else site_of(f"http://{host}/", "domain") for host in hosts)

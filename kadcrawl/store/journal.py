@@ -27,6 +27,7 @@ from kadcrawl.store.schema import (
     ADDED_COLUMNS,
     ADDED_INDEXES,
     BACK_OFF,
+    COOKIES,
     RECORD_OUTBOX,
     SCHEMA,
     SCHEMA_VERSION,
@@ -290,6 +291,7 @@ class Journal:
             db.execute(f"ALTER TABLE frontier ADD COLUMN {TRAIL}")
         db.execute(RECORD_OUTBOX)
         db.executescript(BACK_OFF)
+        db.executescript(COOKIES)
         db.execute(SEED_REACH)
         for table, name, definition in ADDED_COLUMNS:
             if name not in {column for _, column, *_ in db.execute(f"PRAGMA table_info({table})")}:

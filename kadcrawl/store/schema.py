@@ -76,6 +76,12 @@ CREATE TABLE IF NOT EXISTS back_off(
 CREATE INDEX IF NOT EXISTS back_off_by_cell ON back_off(cell);
 """
 """The statements that make the table of sites that refuse requests, for directories of all releases."""
+COOKIES = """
+CREATE TABLE IF NOT EXISTS cookies(
+    site TEXT PRIMARY KEY, cell INTEGER NOT NULL, jar BLOB NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS cookies_by_cell ON cookies(cell);
+"""
+"""The statements that make the table of the cookies of sites, for directories of all releases."""
 ADDED_COLUMNS = (
     ("visit", "failed", "TEXT NOT NULL DEFAULT ''"),
     ("visit", "retry_order", "INTEGER NOT NULL DEFAULT 0"),

@@ -324,6 +324,7 @@ class Store:
             self._fingerprints.forget(cell)
         if gone:
             self._delete(cell, gone)
+        self.sites.forget_cookies(cell)
         return self._digests.get(cell).keys
 
     def forget(self, key: Key) -> None:

@@ -152,6 +152,7 @@ SITE_EXAMPLES = {
     "client-certificate": '"wiki-certificate"',
     "verify": "false",
     "proxies": '"none"',
+    "cookies": '"keep"',
     "robots": '"obey"',
     "sitemaps": '"https://example.org/sitemaps/news.xml"',
 }

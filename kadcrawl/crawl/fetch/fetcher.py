@@ -430,7 +430,7 @@ class _Request(aiohttp.ClientRequest):
 
 
 def _request_head(url: URL, rule: RequestRule, extra_headers: Sequence[tuple[str, str]]) -> bytes:
-    """Return the head of the request as it is sent and stored."""
-    extra = "".join([f"{name}: {value}\r\n" for name, value in extra_headers])
+    """Return the head of the request as it is stored: as it is sent, but for secrets."""
+    extra = "".join([f"{name}: {value}\r\n" for name, value in extra_headers if name != "Cookie"])
     first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
     return f"{first}{rule.header_lines}{extra}\r\n".encode()

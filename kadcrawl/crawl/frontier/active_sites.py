@@ -21,6 +21,7 @@ from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.kept_cookies import NO_COOKIES, KeptCookies
 
 HOLD_JOURNALED_S = 10.0
 """Seconds above which a wait is journaled. The wait then also holds after a restart and at other holders of the
@@ -49,6 +50,7 @@ class SiteClock(NamedTuple):
     delay_s: float
     """Seconds between two requests to the site."""
     back_off: BackOff
+    cookies: KeptCookies = NO_COOKIES
 
 
 class SiteClocks(Protocol):
@@ -59,6 +61,9 @@ class SiteClocks(Protocol):
     def back_off(self, site: str) -> BackOff: ...
     def set_back_off(self, site: str, cell: Cell, back_off: BackOff) -> None: ...
     def backed_off(self, cell: Cell, most: int) -> list[str]: ...
+    def cookies(self, site: str) -> KeptCookies: ...
+    def learn_cookies(self, site: str, cell: Cell, cookies: KeptCookies) -> None: ...
+    def with_cookies(self, cell: Cell, most: int) -> list[str]: ...
 
 
 class ActiveStore(Protocol):
@@ -202,7 +207,7 @@ class ActiveSites:
 
     def clock_of(self, name: str, now: float) -> SiteClock:
         """Return the clock of a site with its refusals, for another holder or borrower."""
-        return SiteClock(name, *self.clock(name, now), self.back_off(name))
+        return SiteClock(name, *self.clock(name, now), self.back_off(name), self._store.sites.cookies(name))
 
     def clocks(self, cell: Cell, now: float, most: int) -> list[SiteClock] | None:
         """Return the clock of each site of the cell that must wait, has its own delay, or has refused requests.
@@ -210,7 +215,9 @@ class ActiveSites:
         Returns None if the cell has more than `most` sites with clocks or PENDING URLs: the method looks no further.
         Delays of sites without PENDING URLs are missing: the next peer that visits such a site reads its robots.txt.
         """
-        names = {*self._by_cell.get(cell, ()), *self._idle.of(cell), *self._store.sites.backed_off(cell, most + 1)}
+        kept = self._store.sites
+        names = {*self._by_cell.get(cell, ()), *self._idle.of(cell), *kept.backed_off(cell, most + 1)}
+        names.update(kept.with_cookies(cell, most + 1))
         after = b""
         if len(names) > most:
             return None
@@ -223,16 +230,27 @@ class ActiveSites:
         return [
             clock
             for clock in clocks
-            if clock.wait_s > 0 or clock.delay_s > self._site_settings.delay_s(clock.site) or clock.back_off.version
+            if clock.wait_s > 0
+            or clock.delay_s > self._site_settings.delay_s(clock.site)
+            or clock.back_off.version
+            or clock.cookies.version
         ]
 
     def learn_clock(
-        self, name: str, wait_s: float, delay_s: float, now: float, back_off: BackOff = NO_REFUSALS
+        self,
+        name: str,
+        wait_s: float,
+        delay_s: float,
+        now: float,
+        back_off: BackOff = NO_REFUSALS,
+        cookies: KeptCookies = NO_COOKIES,
     ) -> None:
         """Learn the clock of a site from another holder of its cell.
 
-        The later instant, the larger delay and the newer refusals win.
+        The later instant, the larger delay, the newer refusals and the newer cookies win.
         """
+        if cookies.version and self._site_settings.holds_cookies(name):
+            self._store.sites.learn_cookies(name, self._cell(name), cookies)
         self._learn_back_off(name, back_off, now)
         delay_s = min(delay_s, self._delay_max_s)
         until = now + min(wait_s, self._wait_max_s(delay_s, back_off))
@@ -300,6 +318,7 @@ class ActiveSites:
         next_at = max(not_before, self._idle.take(cell, name))
         site = Site(name, cell, next_at, delay_s, told_s=delay_s, least_s=delay_s, received_at=received_at)
         site.set_back_off(self._store.sites.back_off(name), self._refusals_max)
+        site.is_lent = not self._site_settings.holds_cookies(name)
         site.connections_max = self._site_settings.connections(name) or self._limits.site_connections_max
         if self._site_settings.is_adaptive:
             site.connections_max = 1

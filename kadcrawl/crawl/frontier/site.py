@@ -56,6 +56,8 @@ class Site:
     """Second until which entries of the site are given out without a request, as the site refused too often."""
     connections_max: int = 1
     """Requests that may be in flight at a time, here and at other peers, if the site has no delay."""
+    is_lent: bool = True
+    """The entries of the site may be lent. A site whose cookies are kept is fetched by its owner alone."""
     lent: int = 0
     """Connections that other peers use now with entries lent by this peer."""
     more: bool = False
@@ -110,7 +112,7 @@ class Site:
         is lent. Otherwise the unused connections are spare. If all are in use, one connection less is used from now on,
         as long as one is left. A site that refuses requests is not lent: its owner alone finds out when it is ready.
         """
-        if self.blocked or self.closed or not self.ready or self.back_off.refusals:
+        if not self.is_lent or self.blocked or self.closed or not self.ready or self.back_off.refusals:
             return 0
         if self.delay_s > 0 or self.answers is False:
             return int(self.in_flight + self.lent == 0)

@@ -51,6 +51,9 @@ EPOCH_FILTERS_MAX = 1_000
 EPOCH_FILTER_KEYS_MAX = 2**40
 """Keys that the label of one epoch filter may claim."""
 
+JAR_BYTES_MAX = 16 * 1024
+"""Limit on the encoded cookies of one site, in bytes."""
+
 
 class CellSummary(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The records of one cell at one peer, in numbers (store/cell_digest.py). Equal digests mean equal records."""
@@ -117,14 +120,25 @@ class BackOffRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Number of changes so far."""
 
 
+class CookiesRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The cookies of a site (store/kept_cookies.py). Of two records the larger version counts."""
+
+    jar: Annotated[bytes, Meta(max_length=JAR_BYTES_MAX)]
+    """The encoded cookies (crawl/cookies/jar.py)."""
+    version: Count
+    """Number of changes. Of two records the larger version counts."""
+
+
 class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The politeness of a site: the wait before its next request, the delay between requests, and its refusals."""
+    """The politeness of a site: the wait before its next request, the delay, its refusals, and its cookies."""
 
     site: Url
     wait_s: Seconds
     delay_s: Seconds
     back_off: BackOffRecord | None = None
     """The refusals, or None if there was none."""
+    cookies: CookiesRecord | None = None
+    """The cookies of a site that keeps some, or None. They travel only in a swarm with a key."""
 
 
 class RobotsRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -180,7 +180,7 @@ def test_refusals_are_there_after_a_restart_and_move_with_the_cell(tmp_path: Pat
     clocks = again.frontier.clocks(again.cell, START + 100, 99)
     assert clocks is not None
     other = Bench(tmp_path / "two", pages=1)
-    for site, wait_s, delay_s, back_off in clocks:
+    for site, wait_s, delay_s, back_off, _ in clocks:
         other.frontier.learn_clock(site, wait_s, delay_s, START + 100, back_off)
     assert other.frontier.next(START + 179.9) is None
     other.refuse(START + 180)

@@ -18,6 +18,7 @@ from kadcrawl.settings.site_rules import SiteRule
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.back_off import NO_REFUSALS
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.kept_cookies import NO_COOKIES
 from kadcrawl.store.store import Store
 
 START = 1_000_000.0
@@ -131,7 +132,7 @@ def test_only_a_delay_beyond_the_rule_of_its_site_is_told_to_the_next_holder(fro
         feed(site)
     frontier.set_delay("robots.test", 5.0, START)
     told = [clock for cell in CELLS for clock in frontier.clocks(cell, START + 60, 100) or ()]
-    assert [("robots.test", 0.0, 5.0, NO_REFUSALS)] == told
+    assert [("robots.test", 0.0, 5.0, NO_REFUSALS, NO_COOKIES)] == told
     assert 5.0 == frontier.clock("slow.test", START + 60)[1]
 
 
@@ -513,7 +514,7 @@ def test_a_cell_closed_and_opened_again_keeps_its_clocks(make_frontier: Make, fr
     frontier.put_back(first, START + 1)
     frontier.close(cell_of_site("a"))
     assert not frontier._sites
-    assert [("a", 2.0, 2.0, NO_REFUSALS)] == frontier.clocks(cell_of_site("a"), START + 1, 99)
+    assert [("a", 2.0, 2.0, NO_REFUSALS, NO_COOKIES)] == frontier.clocks(cell_of_site("a"), START + 1, 99)
     frontier.open(cell_of_site("a"), START + 1, hold=False)
     assert frontier.next(START + 2.9) is None
     assert frontier.next(START + 3) == first
@@ -552,7 +553,7 @@ def test_clocks_name_resting_sites_and_delays_longer_than_the_jobs(make_frontier
     assert frontier.next(START) == asked_first
     frontier.release(asked_first, START + 1, START + 1)
     pairs = {asked: (1.0, 1.0), slow: (0.0, 5.0), idle: (1.0, 1.0), waiting: (29.0, 20.0)}
-    expected = {(site, *pair, NO_REFUSALS) for site, pair in pairs.items()}
+    expected = {(site, *pair, NO_REFUSALS, NO_COOKIES) for site, pair in pairs.items()}
     assert sorted(expected) == frontier.clocks(CELLS[0], START + 1, 99)
     frontier.close(CELLS[0])
     assert sorted(expected) == frontier.clocks(CELLS[0], START + 1, 99)

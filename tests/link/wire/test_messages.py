@@ -17,6 +17,7 @@ from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
     DRAWN_MAX,
     EPOCH_FILTER_WHOLE_BYTES_MAX,
+    JAR_BYTES_MAX,
     LOANS_MAX,
     MY_CELLS_MAX,
     ROBOTS_BYTES_MAX,
@@ -34,6 +35,7 @@ from kadcrawl.link.wire.messages import (
     CellSummary,
     CompareDigests,
     Contact,
+    CookiesRecord,
     Datagram,
     DatedLink,
     DatedOffer,
@@ -132,7 +134,7 @@ CONTACT = Contact(ID, "10.0.0.1", 4160)
 TALLY = Tally(1, bytes(16), 0, 0, 0)
 LABEL = EpochFilterLabel(20_000, 3, bytes(16))
 HELD = CellSummary(7, 3, 2, bytes(16))
-SITE = SiteRecord("a.example", 1.5, 0.5, BackOffRecord(3, 240.0, 429, 1.5, 2))
+SITE = SiteRecord("a.example", 1.5, 0.5, BackOffRecord(3, 240.0, 429, 1.5, 2), CookiesRecord(b"jar", 3))
 PENDING = PendingRecord("http://a.example/", 1, 2, 2, 0.5, b"12345678abcdefgh")
 VISIT = VisitRecord(
     "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0
@@ -321,6 +323,10 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
                 [1, 60.0, 429, 60.0, 0],
                 [1, 60.0, 429, 60.0],
             )
+        ),
+        *(
+            msgpack.packb(["Replicate", [ID, "h", 1], [[], [], [["a", 0.0, 0.0, None, cookies]], []]])
+            for cookies in ([bytes(JAR_BYTES_MAX + 1), 1], [b"", -1], [b"", 2**63], ["text", 1], [b""])
         ),
         msgpack.packb(["GetSwarmState", 2**32]),
         msgpack.packb(["GotSwarmState", 0, False, [], bytes(SEGMENT_ID_BYTES * SEGMENTS_MAX + 1)]),
