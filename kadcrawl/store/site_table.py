@@ -76,7 +76,7 @@ class SiteTable:
             listener(site)
 
     def learn_cookies(self, site: str, cell: Cell, cookies: KeptCookies) -> None:
-        """Journal the cookies of a site that another holder of its cell has told, unless those known have its version."""
+        """Journal the cookies of a site as another holder of its cell told them, unless those known are as new."""
         if cookies.version > self.cookies(site).version:
             self.set_cookies(site, cell, cookies)
 
