@@ -188,6 +188,18 @@ LIMITS = option_group(
         help="Take session IDs out of links, because each gives a page another URL.",
     ),
     option(
+        "--strip-parameters",
+        multiple=True,
+        metavar="NAME",
+        help="Take this parameter out of the queries of links. One * in a NAME stands for any characters, and utm, "
+        "click-ids, mail and analytics are sets of parameters that only tell where a visitor comes from. Repeatable.",
+    ),
+    option(
+        "--sort-query/--no-sort-query",
+        default=False,
+        help="Sort the parameters in the queries of links by name, so that ?b&a and ?a&b are one URL.",
+    ),
+    option(
         "--retries",
         type=click.IntRange(0, 20),
         default=3,

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.page_rules import RULES_CHARS_MAX, RecordRule, RoleRule, check_pattern, check_rules
+from kadcrawl.settings.parameter_sets import check_parameters
 from kadcrawl.settings.proxy_list import check_proxies
 from kadcrawl.settings.recrawl_checks import GRAINS_DEFAULT, check_recrawl
 from kadcrawl.settings.request_headers import check_agent, check_headers, check_token, token_of
@@ -88,6 +89,13 @@ class Job:
     """Treatment of session IDs in links: `strip` removes them, `keep` leaves them in the URL.
 
     A server that gives each visit a new ID has endlessly many URLs for every page."""
+    strip_parameters: tuple[str, ...] = ()
+    """Parameters that are taken out of the queries of links, by name, with one `*` for any characters, or by set.
+
+    The sets are `utm`, `click-ids`, `mail` and `analytics` (settings/parameter_sets.py). Upper and lower case are the
+    same. At most 1,000 names."""
+    sort_query: bool = False
+    """True to sort the parameters in the queries of links by name, so that `?b&a` and `?a&b` are one URL."""
     sitemaps: bool = False
     """True to fetch the sitemaps of each site, and to follow their URLs like links of all its pages.
 
@@ -241,6 +249,7 @@ class Job:
         for name in ("path_segments_max", "path_repeats_max", "query_parameters_max"):
             require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")
         require(self.session_ids in get_args(SessionIds), "session_ids must be strip or keep")
+        check_parameters(self.strip_parameters)
         require(self.canonical in get_args(Canonical), "canonical must be ignore or honor")
         require(self.nofollow in get_args(Nofollow), "nofollow must be obey or ignore")
         require(self.site_pages_max is None or self.site_pages_max >= 1, "site_pages_max must be 1 or more")

@@ -70,6 +70,8 @@ KEYS = {
     "max-path-repeats": Key("path_repeats_max", "a whole number of times"),
     "max-parameters": Key("query_parameters_max", "a whole number of parameters"),
     "session-ids": Key("session_ids", f"one of {', '.join(get_args(SessionIds))}, in quotes"),
+    "strip-parameters": Key("strip_parameters", 'a list of parameters or sets, such as ["utm", "click-ids", "ref"]'),
+    "sort-query": Key("sort_query", "true or false"),
     "sitemaps": Key("sitemaps", "true or false"),
     "canonical": Key("canonical", f"one of {', '.join(get_args(Canonical))}, in quotes"),
     "nofollow": Key("nofollow", f"one of {', '.join(get_args(Nofollow))}, in quotes"),

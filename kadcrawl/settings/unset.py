@@ -19,7 +19,7 @@ _TYPES: dict[str, Any] = {entry.name: entry.type for entry in fields(Job)}
 
 UNSET: dict[str, object] = {
     **{field: None for field, kind in _TYPES.items() if "None" in str(kind)},
-    **dict.fromkeys(("include", "exclude", "headers"), ()),
+    **dict.fromkeys(("include", "exclude", "headers", "strip_parameters"), ()),
     **dict.fromkeys(("contact", "proxy_judge", "user_agent", "robots_token", "ca_pem"), ""),
     **dict.fromkeys(("path_segments_max", "path_repeats_max", "query_parameters_max"), URL_PARTS_MAX),
 }

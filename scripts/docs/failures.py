@@ -65,6 +65,7 @@ LEFT_OUT = {
     "links_per_page": "Links of a page or a sitemap beyond links_per_page_max, sitemap_urls_max, or the bytes and "
     "characters that are read of it.",
     "session_id": "Links that were followed without their session IDs.",
+    "parameters": "Links that were followed without parameters that --strip-parameters names.",
     "canonical": "Links of pages that count as redirects to their canonical URL.",
     "nofollow": "Links in scope that were not followed, as the link or its page says nofollow.",
     "twins": "Links of near duplicates that were left to an earlier page.",

@@ -65,6 +65,13 @@ def test_every_option_of_the_job_is_a_key_of_the_file() -> None:
         ("delay = '2 min'", "--delay=1500 ms", {"delay_s": 120.0}, {"delay_s": 1.5}),
         ("sitemaps = true", "--no-sitemaps", {"sitemaps": True}, {}),
         ("canonical = 'honor'", "--canonical=ignore", {"canonical": "honor"}, {}),
+        (
+            "strip-parameters = ['utm']",
+            "--strip-parameters=a",
+            {"strip_parameters": ("utm",)},
+            {"strip_parameters": ("a",)},
+        ),
+        ("sort-query = true", "--no-sort-query", {"sort_query": True}, {}),
         ("nofollow = 'ignore'", "--nofollow=obey", {"nofollow": "ignore"}, {}),
         ("twins = 'skip'", "--twins=follow", {"twins": "skip"}, {}),
         ("max-path-queries = 5", "--max-path-queries=6", {"path_queries_max": 5}, {"path_queries_max": 6}),
@@ -119,6 +126,7 @@ JOURNALED = Job(
     path_repeats_max=9,
     query_parameters_max=10,
     contact="old@b.c",
+    strip_parameters=("utm",),
     proxies=("http://203.0.113.7:3128",),
     proxy_judge="http://127.0.0.9/",
 )
@@ -141,7 +149,7 @@ async def journal(job: Job, directory: Path) -> None:
     ("job", "options"),
     [
         (JOURNALED, "include exclude max-depth max-pages max-site-pages max-path-queries proxies proxy-judge contact "),
-        (JOURNALED, "max-path-segments max-path-repeats max-parameters"),
+        (JOURNALED, "max-path-segments max-path-repeats max-parameters strip-parameters"),
         (RECRAWLED, "recrawl-least recrawl-most"),
         (BLOOM, "grain"),
         (Job(headers=("X-A: 1",), user_agent="mybot/1 (otherbot)", robots_token="otherbot"), NAMES),
@@ -168,7 +176,7 @@ def test_none_on_the_command_line_unsets_what_the_job_file_sets(tmp_path: Path) 
 
 def test_every_option_that_can_be_unset_is_tried_above() -> None:
     tried = "include exclude max-depth max-pages max-site-pages max-path-queries proxy-judge contact recrawl-least"
-    more = "max-path-segments max-path-repeats max-parameters recrawl-most grain recrawl-after"
+    more = "max-path-segments max-path-repeats max-parameters strip-parameters recrawl-most grain recrawl-after"
     assert {KEYS[name].field for name in f"{tried} {more} {NAMES} ca-file".split()} | {"proxies_from"} == UNSET.keys()
 
 

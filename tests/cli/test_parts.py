@@ -131,6 +131,7 @@ def test_only_peer_directories_count_as_peers(tmp_path: Path) -> None:
         ({}, []),
         ({"session_id": 2}, ["2 links were followed without their session IDs (--session-ids)"]),
         ({"canonical": 3}, ["3 links, repeats included, were left to the pages named as canonical (--canonical)"]),
+        ({"parameters": 3}, ["3 links were followed without parameters of their queries (--strip-parameters)"]),
         ({"nofollow": 3}, ["3 links, repeats included, were not followed, as they say nofollow (--nofollow)"]),
         ({"twins": 3}, ["3 links, repeats included, were not followed on near-identical pages (--twins)"]),
         (

@@ -18,6 +18,7 @@ from kadcrawl.crawl.content.redirects import SEED_LEFT_SCOPE, Loop
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
 from kadcrawl.crawl.scope.scope import LIMITS, Reason
+from kadcrawl.crawl.scope.url_rules import TakenOut
 from kadcrawl.link.wire.messages import Status
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.page_rules import Field, RecordRule, RoleRule
@@ -247,7 +248,7 @@ def test_every_reason_of_a_failure_is_explained() -> None:
 
 
 def test_every_limit_that_leaves_links_out_is_explained() -> None:
-    found: set[str] = set(LIMITS)
+    found: set[str] = {*LIMITS, *get_args(TakenOut)}
     for path in (ROOT / "kadcrawl/crawl").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Subscript) and "left_out" in ast.unparse(node.value):

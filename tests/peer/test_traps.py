@@ -221,6 +221,8 @@ async def test_a_joiner_has_the_bounds_of_the_swarm(make_peer: MakePeer, tmp_pat
         "path_queries_max": 4,
         "twins": "skip",
         "nofollow": "ignore",
+        "strip_parameters": ("utm", "a*"),
+        "sort_query": True,
     }
     first = await make_peer("a", **bounds)
     second = await make_peer("b", join=first)
@@ -232,11 +234,24 @@ async def test_a_directory_without_trap_bounds_goes_on_with_the_defaults(make_pe
     peer = await make_peer("a")
     older = msgspec.to_builtins(peer.job)
     later = ("path_segments_max", "path_repeats_max", "query_parameters_max", "session_ids", "site_pages_max")
-    for name in (*later, "path_queries_max", "twins", "nofollow"):
+    for name in (*later, "path_queries_max", "twins", "nofollow", "strip_parameters", "sort_query"):
         del older[name]
     peer.store.meta.set("job", msgspec.json.encode(older))
     await peer.store.journal.durable()
     assert peer.job == journaled_job(tmp_path / "a")
+
+
+async def test_a_swarm_crawls_each_page_once_whatever_its_parameters(make_peer: MakePeer) -> None:
+    async with Web(4) as site:
+        urls = [site.url(f"/{number}", site=number) for number in range(4)]
+        links = [f"{url}?{query}" for url in urls for query in ("b&a", "a&b", "a&utm_source=x&b", "gclid=1&b&a")]
+        site.pages["/"] = lambda request: html(*links)
+        site.fallback = lambda request: html(*links)
+        peers = await swarm(make_peer, "abc", strip_parameters=("utm", "click-ids"), sort_query=True)
+        await peers[0].crawl([site.url("/?utm_source=seed")])
+        await finish(peers)
+        assert {site.url("/?utm_source=seed"), *(f"{url}?a&b" for url in urls)} == set(site.fetched)
+        assert {1} == set(site.fetched.values())
 
 
 @pytest.mark.parametrize(("nofollow", "fetched", "left_out"), [("obey", 2, {"nofollow": 1}), ("ignore", 3, {})])

@@ -34,6 +34,8 @@ recrawl-least = 3600
 recrawl-most = "7d"
 sitemaps = true
 canonical = "honor"
+strip-parameters = ["utm", "ref*"]
+sort-query = true
 nofollow = "ignore"
 twins = "skip"
 simhash = true
@@ -69,6 +71,8 @@ ALL_AS_JOB = Job(
     recrawl_most_s=604_800.0,
     sitemaps=True,
     canonical="honor",
+    strip_parameters=("utm", "ref*"),
+    sort_query=True,
     nofollow="ignore",
     twins="skip",
     simhash=True,
@@ -151,7 +155,7 @@ def test_an_optional_setting_is_unset_by_none(key: str) -> None:
 
 
 def test_a_setting_that_is_not_optional_has_no_none() -> None:
-    more = {"query_parameters_max", "headers", "user_agent", "robots_token", "ca_pem"}
+    more = {"query_parameters_max", "headers", "user_agent", "robots_token", "ca_pem", "strip_parameters"}
     optional = {"contact", "include", "exclude", "proxy_judge", "path_segments_max", "path_repeats_max"}
     assert {name for name in UNSET if getattr(Job(), name) is not None} == optional | more
     assert 'scope must be one of host, domain, prefix, any, in quotes, not "none"' in mistake("scope = 'none'")

@@ -15,6 +15,7 @@ from kadcrawl.cli.options import make_sinks, needs_contact
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
+from kadcrawl.settings.parameter_sets import PARAMETER_SETS
 from kadcrawl.settings.proxy_list import shown as proxies_shown
 from kadcrawl.settings.site_file import keys_of
 from kadcrawl.settings.site_rules import robots_ignored, secrets_of, unverified
@@ -141,6 +142,8 @@ def _lines(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerd
         yield f"  in scope   {'yes' if verdict.in_scope else 'no'}: {verdict.why}"
         if verdict.canonical is not None:
             yield f"  canonical  {verdict.canonical}"
+            if verdict.stripped:
+                yield f"  without    {', '.join(verdict.stripped)} (strip-parameters)"
             yield f"  site       {verdict.site}"
             yield f"  key        {verdict.key}, cell {verdict.cell}"
             adapts = ""
@@ -195,6 +198,10 @@ def _notes(job: Job) -> Iterator[str]:
     if names := secrets_of(job.sites):
         yield ""
         yield f"secrets that each machine needs (--secrets): {', '.join(names)}"
+    if named := {name: PARAMETER_SETS[name] for name in job.strip_parameters if name in PARAMETER_SETS}:
+        yield ""
+        yield "strip-parameters: links are followed without these parameters of their query"
+        yield from (f"  {name}: {', '.join(parameters)}" for name, parameters in named.items())
     if job.canonical == "honor":
         yield ""
         yield "canonical: a page that names another URL of its domain, with https for http, fewer parameters or"

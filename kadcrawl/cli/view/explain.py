@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kadcrawl.crawl.scope.scope import Scope
-from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import cell_of, site_hash, url_key
 from kadcrawl.settings.job import Job
@@ -29,8 +28,10 @@ class UrlVerdict:
     """The URL as stored, hashed and sent, or None for text that is no http(s) URL. All other fields are None then as
     well.
 
-    Session IDs are taken out unless the job keeps them or the URL is a seed.
+    Unless the URL is a seed, session IDs and parameters are taken out of it and its query is sorted, as the job says.
     """
+    stripped: tuple[str, ...] = ()
+    """The parameters that strip-parameters takes out of the URL, by name."""
     site: str | None = None
     """The site of the URL: the unit of delay and of ownership."""
     key: str | None = None
@@ -65,8 +66,8 @@ def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> UrlVerdict
     if url is None:
         word, why = _no_url(given)
         return UrlVerdict(url=given, in_scope=False, reason=word, why=why)
-    if scope.strips_sessions and not scope.is_seed(url):
-        url = without_session(url)
+    stripped = () if scope.is_seed(url) else scope.url_rules.stripped(url)
+    url = url if scope.is_seed(url) else scope.url_rules.plain(url)
     reason = scope.why_not(url, 0 if scope.is_seed(url) else 1)
     site = site_of(url, job.partition)
     key = url_key(site_hash(site), url)
@@ -74,6 +75,7 @@ def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> UrlVerdict
     return UrlVerdict(
         url=given,
         canonical=url,
+        stripped=stripped,
         site=site,
         key=key.hex(),
         cell=cell_of(key, job.cell_bits),

@@ -174,6 +174,7 @@ def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
     """Yield sentences on the limits that kept links out, with the options that move them."""
     counts = dict(links_left_out)
     without_session = counts.pop("session_id", 0)
+    without_parameters = counts.pop("parameters", 0)
     left_to_others = counts.pop("canonical", 0)
     of_twins = counts.pop("twins", 0)
     nofollow = counts.pop("nofollow", 0)
@@ -182,6 +183,8 @@ def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
         yield f"limits left out {sum(counts.values())} links, repeats included: {parts}"
     if without_session:
         yield f"{without_session} links were followed without their session IDs (--session-ids)"
+    if without_parameters:
+        yield f"{without_parameters} links were followed without parameters of their queries (--strip-parameters)"
     if left_to_others:
         yield f"{left_to_others} links, repeats included, were left to the pages named as canonical (--canonical)"
     if nofollow:

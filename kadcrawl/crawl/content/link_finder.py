@@ -10,7 +10,8 @@ again when these are later.
 With `Job.twins` the links of a page with nearly the text of an earlier page are left to that page (near_duplicates.py),
 unless somebody asked for this page: a seed, the target of a seed's redirect, or a page that by its role leads on.
 
-Session IDs are taken out of links here, where URLs enter the crawl, so that no later step sees them. Links that a limit
+Session IDs and named parameters are taken out of links here, where URLs enter the crawl, so that no later step sees
+them. Links that a limit
 keeps out are counted here, as no other step meets them. A bug in reading a page costs that page's links, never the
 crawl. Long work is done in turns (system/cooperative.py). No await, no clock.
 """
@@ -38,7 +39,6 @@ from kadcrawl.crawl.fetch.result import HTML, FetchError, FetchResult
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.scope.scope import LIMITS, Scope
 from kadcrawl.crawl.scope.sitemap_urls import of_origin
-from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.link.wire.messages import SMALL_MAX, DatedLink, Link
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
@@ -63,8 +63,10 @@ class FoundLinks:
     failed: str | None
     """The reason that the URL counts as failed, or None."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """The number of links that each limit kept out, by limit. ``session_id`` counts links that go on without their
-    session ID, ``canonical`` links left to the canonical page, ``twins`` links left to the near duplicate, and
+    """The number of links that each limit kept out, by limit.
+
+    ``session_id`` counts links that go on without their session ID, ``parameters`` links that go on without parameters
+    that the job names, ``canonical`` links left to the canonical page, ``twins`` links left to the near duplicate, and
     ``nofollow`` links in scope that say nofollow."""
     canonical: str | None = None
     """The canonical URL of the page, if it is honored."""
@@ -241,7 +243,7 @@ class LinkFinder:
             if turn_chars > TURN_CHARS:
                 turn_chars = 0
                 yield
-            count += self._scope.allows(without_session(url) if self._scope.strips_sessions else url, depth)
+            count += self._scope.allows(self._scope.url_rules.plain(url), depth)
         return count
 
     def _listed(self, entry: FrontierEntry, result: FetchResult, listed: Sitemap) -> CooperativeWork[FoundLinks]:
@@ -266,7 +268,7 @@ class LinkFinder:
         if len(named) != 1:
             return None
         url = named[0]
-        url = without_session(url) if scope.strips_sessions else url
+        url = scope.url_rules.plain(url)
         forbidden = origin_of(url) == origin_of(entry.url) and not rules.allowed(url)
         if forbidden or not may_replace(url, entry.url) or scope.why_not(url, entry.depth) is not None:
             return None
@@ -299,7 +301,7 @@ class LinkFinder:
         """
         onward: list[Link] = []
         left_out: Counter[str] = Counter()
-        why_not, strips = self._scope.why_not, self._scope.strips_sessions
+        why_not, plain_form = self._scope.why_not, self._scope.url_rules.plain
         # In this order: most links of a site have been forwarded before, and then were in scope.
         wanted: Iterable[str] = self._not_recently_sent(urls, depth)
         if dates and self._newer_lastmod is not None:
@@ -310,17 +312,18 @@ class LinkFinder:
             if turn_chars > TURN_CHARS:
                 turn_chars = 0
                 yield
-            plain = without_session(url) if strips else url
+            plain = plain_form(url)
             if plain is not url and plain == redirected:
-                # Some servers show a page only to who has a session, and send everybody else here to get one.
+                # Some servers show a page only to who has a session or a parameter, and send everybody else here to
+                # get one.
                 plain = url
             why = why_not(plain, depth)
             if why is None:
                 date = dates.get(url)
                 link = Link(plain, depth, hops, trail)
                 onward.append(link if date is None else DatedLink(plain, depth, hops, modified=date))
-                if plain != url:
-                    left_out["session_id"] += 1
+                if plain != url and (cause := self._scope.url_rules.cause(url)) is not None:
+                    left_out[cause] += 1
             elif why in LIMITS:
                 left_out[why] += 1
         return onward, left_out

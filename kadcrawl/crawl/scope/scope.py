@@ -19,6 +19,7 @@ from typing import Literal
 from kadcrawl.crawl.scope.seed_reach import SeedReach, near_name
 from kadcrawl.crawl.scope.sitemap_urls import named_like_one
 from kadcrawl.crawl.scope.traps import Trap, Traps
+from kadcrawl.crawl.scope.url_rules import UrlRules
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
@@ -39,7 +40,7 @@ class Scope:
         self.url_chars_max = (limits or Limits()).url_chars_max
         self.max_depth = job.max_depth
         self.kind = job.scope
-        self.strips_sessions = job.session_ids == "strip"
+        self.url_rules = UrlRules(job)
         self.site_settings = SiteSettings(job)
         self.honors_canonical = job.canonical == "honor"
         self._traps = Traps(job)

@@ -255,6 +255,8 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "max-path-repeats": 3,
         "max-parameters": 50,
         "session-ids": "strip",
+        "strip-parameters": [],
+        "sort-query": False,
         "sitemaps": False,
         "canonical": "ignore",
         "nofollow": "obey",
@@ -295,6 +297,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
     assert {
         "url": SEED,
         "canonical": SEED,
+        "stripped": [],
         "site": "www.example.org",
         "key": url_key(site_hash("www.example.org"), SEED).hex(),
         "cell": cell_of(url_key(site_hash("www.example.org"), SEED), 16),
@@ -309,6 +312,18 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
     } == first
     assert ("exclude", "scheme") == (second["reason"], third["reason"])
     assert third["canonical"] is None
+
+
+def test_what_is_taken_out_of_a_url_is_named(tmp_path: Path) -> None:
+    text = check_job(
+        tmp_path,
+        "seeds = ['https://a.b/?utm_id=1']\nstrip-parameters = ['utm', 'ref']\nsort-query = true",
+        "https://a.b/x?z=1&utm_id=2&ref=3&a",
+        "https://a.b/?utm_id=1",
+    )
+    assert "strip-parameters: links are followed without these parameters of their query\n  utm: utm_*\n" in text
+    assert "  canonical  https://a.b/x?a&z=1\n  without    utm_id, ref (strip-parameters)\n" in text
+    assert "  in scope   yes: it is a seed\n  canonical  https://a.b/?utm_id=1\n  site" in text
 
 
 def test_help_teaches_with_a_job_that_is_good(tmp_path: Path) -> None:

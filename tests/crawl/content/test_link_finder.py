@@ -280,6 +280,34 @@ def test_a_refresh_needs_no_page_and_obeys_nofollow() -> None:
     assert [] == onward(found(JOB, "/", status=404, headers=sent))
 
 
+PLAIN = Job(seeds=(f"{SITE}/", f"{SITE}/?utm_id=0"), strip_parameters=("utm",), sort_query=True, canonical="honor")
+
+
+def test_links_go_on_in_the_form_of_the_rules_and_are_told_as_they_were() -> None:
+    page = found(PLAIN, "/", "/a?utm_source=x&z&y", "/b?y&z", f"/c{ID}?utm_id=1", "/d?z&y")
+    assert ["/a?y&z", "/b?y&z", "/c", "/d?y&z"] == onward(page)
+    assert {"parameters": 2} == page.left_out
+    assert f"{SITE}/a?utm_source=x&z&y" in page.links
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "goes_to"),
+    [
+        ("/x", "/y?utm_id=1", "/y"),
+        ("/x", "/x?utm_id=1", "/x?utm_id=1"),
+        ("/x?a&b", "/x?b&a", "/x?b&a"),
+        ("/x?b&a", "/x?a&b&utm_id=1", "/x?a&b"),
+    ],
+)
+def test_a_redirect_that_only_adds_a_parameter_is_followed_to_it(path: str, target: str, goes_to: str) -> None:
+    assert [goes_to] == onward(redirected(PLAIN, path, target))
+
+
+def test_what_a_page_names_as_canonical_has_the_form_of_the_rules() -> None:
+    page = naming("/x?a=1&b=2", "/x?b=2&utm_id=1", PLAIN)
+    assert f"{SITE}/x?b=2" == page.canonical
+
+
 HONORING = Job(seeds=(f"{SITE}/", f"{SITE}/?seed"), canonical="honor", exclude=("no",))
 
 
