@@ -14,7 +14,6 @@ from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.parameter_sets import parameters_of
 
-
 TakenOut = Literal["parameters", "session_id"]
 """The causes for which a link is followed in a shorter form."""
 
