@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kadcrawl.settings.config import Config
+from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.secrets import Secrets
 
@@ -26,12 +27,14 @@ class MachineSettings(msgspec.Struct, frozen=True):
     """Sinks for the peer's results, besides its directory."""
     secrets: dict[str, str] = {}
     """Passwords and tokens by name."""
+    limits: dict[str, float] = {}
+    """Other limits of the machine, by name."""
 
     def config(self, config: Config) -> Config:
         """Return the configuration of a peer on this machine."""
         return replace(
             config,
-            limits=replace(config.limits, fetches_max=self.fetches),
+            limits=limits_with(config.limits, {**self.limits, "fetches_max": self.fetches}.items()),
             network=None if self.network is None else Path(self.network),
             powers=tuple(self.powers.items()),
             sinks=self.sinks,

@@ -16,10 +16,13 @@ from cloup import option, option_group
 from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undetected
 from kadcrawl.balance.training_data import load_network
 from kadcrawl.cli.machine import MachineSettings
-from kadcrawl.cli.options import Command, sink_option
+from kadcrawl.cli.options import Command, is_given, sink_option
+from kadcrawl.cli.types import Limit
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_secret
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_file import read
+from kadcrawl.settings.limit_file import SaidLimits, names, of_job, of_machine
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.secrets import SECRETS_BYTES_MAX, Secrets, from_environment, from_toml
 from kadcrawl.settings.site_rules import check_secrets
@@ -50,6 +53,8 @@ class MachineOptions:
     powers: Sequence[tuple[str, float]]
     sinks: tuple[str, ...]
     secrets: Path | None
+    limits: SaidLimits
+    """All limits given, those of the job among them."""
 
 
 MACHINE = option_group(
@@ -77,6 +82,15 @@ MACHINE = option_group(
         multiple=True,
         help="A power of this machine for --balance predictive, in place of the measured power: "
         f"{', '.join(PROFILE_MOST)}. Repeatable.",
+    ),
+    option(
+        "--limit",
+        "limits",
+        type=Limit(),
+        multiple=True,
+        help="Set a limit, such as body_bytes_max=10MB or fetch_timeout_s=30s. docs/reference/limits.md has their "
+        "names: those of a job go to all peers of the swarm, the others are of this machine. none means the default. "
+        "Repeatable.",
     ),
     sink_option(
         "--sink",
@@ -106,26 +120,34 @@ def machine_options(command: Command) -> Command:
         powers: Sequence[tuple[str, float]],
         sinks: tuple[str, ...],
         secrets: Path | None,
+        limits: Sequence[tuple[str, float | None]],
         **options: Any,
     ) -> Any:
-        return command(*args, machine=MachineOptions(fetches, network, powers, sinks, secrets), **options)
+        return command(*args, machine=MachineOptions(fetches, network, powers, sinks, secrets, dict(limits)), **options)
 
     return cast("Command", MACHINE(gathered))
 
 
-def make_machine(given: MachineOptions, sinks: tuple[str, ...], job: Job | None = None) -> MachineSettings:
+def make_machine(
+    given: MachineOptions, sinks: tuple[str, ...], job: Job | None = None, job_file: Path | None = None
+) -> MachineSettings:
     """Return the settings of this machine. `job` is None if the swarm has it.
 
     Raises ConfigError for a file that holds no network, for a network that could not predict since a power is unknown,
     and for options that would do nothing in this job.
     """
     network = given.network
+    if job is None and (shared := of_job(given.limits)):
+        raise ConfigError(f"{names(shared)} belongs to the job, and the swarm has that: leave out --limit for it")
+    limits = of_machine(({} if job_file is None else dict(read(job_file).limits)) | dict(given.limits))
+    fetches = limits.pop("fetches_max", given.fetches)
     machine = MachineSettings(
-        given.fetches,
-        None if network is None else str(network.absolute()),
-        dict(given.powers),
-        sinks,
-        _secrets(given.secrets),
+        fetches=given.fetches if is_given("fetches") else int(fetches),
+        network=None if network is None else str(network.absolute()),
+        powers=dict(given.powers),
+        sinks=sinks,
+        limits=limits,
+        secrets=_secrets(given.secrets),
     )
     if job is not None:
         check_secrets(job.sites, machine.secrets)

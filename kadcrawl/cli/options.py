@@ -19,8 +19,10 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import PORT_DEFAULT
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
+from kadcrawl.settings.limit_file import SaidLimits, joined
 from kadcrawl.settings.site_rules import check_contact
 from kadcrawl.settings.unset import NONE, UNSET, fields_in_use, is_none
+from kadcrawl.settings.useful import check_useful
 from kadcrawl.sinks.sink_names import FORMS, check, parse
 from kadcrawl.urls import Partition, host_of, seed, site_of
 
@@ -174,14 +176,18 @@ def make_sinks(given: Sequence[str], job_file: Path | None) -> tuple[str, ...]:
     return tuple(name.whole for name in names)
 
 
-def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> tuple[list[str], Job]:
+def make_job(
+    urls: Sequence[str], options: dict[str, Any], directory: Path, limits: SaidLimits | None = None
+) -> tuple[list[str], Job]:
     """Return the seeds and the job of these options, and ask a person for --contact if the job needs it.
 
     Settings that neither the person nor the --job file gave stay as they are in the peer's `directory`, if that holds a
-    crawl. Raises ConfigError for impossible values, and for options that would do nothing.
+    crawl. `limits` are the options --limit. Raises ConfigError for impossible values, and for options that would do
+    nothing.
     """
     path: Path | None = options["job_file"]
-    said = {} if path is None else read(path).values
+    file = None if path is None else read(path)
+    said = {} if file is None else file.values
     seeds = list(dict.fromkeys([*said.get("seeds", ()), *map(seed, urls)]))
     given = {
         KEYS[name.replace("_", "-")].field: value
@@ -195,8 +201,9 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
             given |= proxy_fields(given[PROXIES])
         if given.get("proxy_judge"):
             given["proxy_judge"] = seed(given["proxy_judge"])
-        job = replace(journaled, **(said | given | {"seeds": ()}))
-        job.check_useful(fields_in_use(given))
+        bounds = joined(journaled.shared_limits, {} if file is None else file.limits, limits or {})
+        job = replace(journaled, **(said | given | {"seeds": (), "shared_limits": bounds}))
+        check_useful(job, fields_in_use(given))
         _check_health_check_url(job, seeds)
     except ConfigError as error:
         raise ConfigError(in_keys(str(error), "--")) from None

@@ -1,4 +1,4 @@
-"""Types of options: a length of time, and a setting that the word `none` unsets.
+"""Types of options: a length of time, a limit, and a setting that the word `none` unsets.
 
 Tests: tests/cli/test_job_options.py, tests/cli/test_parts.py
 """
@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
+from kadcrawl.settings.limit_file import limit
 from kadcrawl.settings.units import seconds_of
 from kadcrawl.settings.unset import NONE, is_none
 
@@ -30,6 +32,23 @@ class Duration(click.ParamType[float]):
         if self._least_s is not None and self._most_s is not None and not self._least_s <= seconds <= self._most_s:
             self.fail(f"{value} is not from {shown(self._least_s)} to {shown(self._most_s)}", param, ctx)
         return seconds
+
+
+class Limit(click.ParamType[tuple[str, float | None]]):
+    """NAME=VALUE, a limit with its unit. The value `none` is None."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float | None]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, said = str(value).partition("=")
+        if not equals:
+            self.fail(f"{value!r} is not NAME=VALUE, e.g. body_bytes_max=10MB", param, ctx)
+        try:
+            return limit(name, said)
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
 
 
 class OrNone(click.ParamType[Any]):

@@ -48,6 +48,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.settings.recrawl_checks import GRAINS_DEFAULT
@@ -144,7 +145,8 @@ def period_of(job: Job) -> Period | None:
 
 def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> CrawlComponents:
     """Build the crawl of a peer. Raises OSError if the outputs cannot be opened."""
-    store, clock, limits = resources.store, resources.clock, resources.config.limits
+    store, clock = resources.store, resources.clock
+    limits = limits_with(resources.config.limits, job.shared_limits)
     store.begin(job.cell_bits, period_of(job), clock.now)
     scope = Scope(job, limits, callbacks.scope_is_final)
     site_settings = scope.site_settings
@@ -175,7 +177,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         seeds_fingerprint=callbacks.seeds_fingerprint,
     )
     refused = RefusedAddresses()
-    fetcher, fetching, proxy_checks = _fetchers(job, resources, site_settings, refused)
+    fetcher, fetching, proxy_checks = _fetchers(job, resources, limits, site_settings, refused)
     reach = build_reach(
         fetching,
         fetcher,
@@ -259,7 +261,7 @@ def _intake_events(wake: Callable[[], None], recrawling: Recrawling | None, roun
 
 
 def _fetchers(
-    job: Job, resources: PeerResources, site_settings: SiteSettings, refused: RefusedAddresses
+    job: Job, resources: PeerResources, limits: Limits, site_settings: SiteSettings, refused: RefusedAddresses
 ) -> tuple[Fetcher, Fetching, ProxyChecks | None]:
     """Return the direct fetcher, the fetcher of pages, and the checks of the proxies, if the job uses proxies."""
     config, clock = resources.config, resources.clock
@@ -271,11 +273,11 @@ def _fetchers(
             limits, guard, agent, clock.now, resources.resolver, job.by_proxies, resources.poison_pages, rules
         )
 
-    fetcher = fetcher_with(config.limits, RequestRules(config.limits, own, site_settings, config.secrets))
+    fetcher = fetcher_with(limits, RequestRules(limits, own, site_settings, config.secrets))
     if not job.by_proxies:
         return fetcher, fetcher, None
-    pool = Proxies(resources.random, config.limits.proxy_verify_s, config.limits.proxy_retry_s)
-    checks = ProxyChecks(job, pool, fetcher_with, config.limits, clock.now)
+    pool = Proxies(resources.random, limits.proxy_verify_s, limits.proxy_retry_s)
+    checks = ProxyChecks(job, pool, fetcher_with, limits, clock.now)
     return fetcher, ThroughProxies(fetcher, pool, job.partition, clock.now, site_settings.is_direct), checks
 
 

@@ -35,6 +35,7 @@ from kadcrawl.peer.resources import Resources
 from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LOANS_S
 from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds, nameable
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE
 from kadcrawl.store.visit import Visit
@@ -100,7 +101,8 @@ class LeafCrawl:
             )
         self.reach = JournaledReach(self.components.scope, store.reach)
         self._borrowed = borrowed = BorrowedStore(self._journal)
-        frontier = Frontier(borrowed, config.limits, self.components.site_settings, connections=borrowed.connections)
+        limits = limits_with(config.limits, job.shared_limits)
+        frontier = Frontier(borrowed, limits, self.components.site_settings, connections=borrowed.connections)
         hooks = CrawlHooks(
             may_start=self._may_start,
             # Pages of a lender that is gone are fetched again: the next owner would not trust a leaf.

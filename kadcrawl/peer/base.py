@@ -27,6 +27,7 @@ from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.resources import Resources, open_resources
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.settings.site_rules import check_contact, check_key, check_secrets, robots_ignored, unverified
 from kadcrawl.sinks.deliveries import Deliveries
@@ -227,7 +228,9 @@ class PeerBase:
         if hosts := unverified(job.sites):
             log.warning("job.tls_unverified hosts=%s", ",".join(hosts))
         if job.records:
-            self._extraction = self.environment.extraction(job.records, self.config.limits)
+            self._extraction = self.environment.extraction(
+                job.records, limits_with(self.config.limits, job.shared_limits)
+            )
             await self._extraction.start()
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:

@@ -31,6 +31,7 @@ from kadcrawl.peer.runtime import BuiltParts, Runtime
 from kadcrawl.peer.swarm.retrying import Retrying
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_limits import limits_with
 
 
 def build_parts(
@@ -191,7 +192,7 @@ def _build_balancer(
         activity=resources.activity,
         clock=resources.clock,
         random=resources.random,
-        limits=resources.config.limits,
+        limits=limits_with(resources.config.limits, job.shared_limits),
         may_lend=may_lend,
     )
     blocks = Blocks(

@@ -7,11 +7,10 @@ Tests: tests/settings/test_job_file.py, tests/settings/test_limits.py
 """
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from kadcrawl.errors import ConfigError
+from kadcrawl.settings.job_limits import LimitPairs, check_limits
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.page_rules import RULES_CHARS_MAX, RecordRule, RoleRule, check_pattern, check_rules
 from kadcrawl.settings.parameter_sets import check_parameters
@@ -31,6 +30,16 @@ History = Literal["exact", "bloom"]
 Filters = Literal["pybloom", "rbloom"]
 TwinLinks = Literal["follow", "skip"]
 Nofollow = Literal["obey", "ignore"]
+_CHOICES = {
+    "scope": ScopeKind,
+    "partition": Partition,
+    "session_ids": SessionIds,
+    "canonical": Canonical,
+    "nofollow": Nofollow,
+    "twins": TwinLinks,
+    "balance": Balance,
+}
+"""The fields with a choice of words. `_check_history` checks the others."""
 
 COUNT_MAX = 2**53
 """Limit on numbers of links, pages or URLs, for which messages and files have room."""
@@ -45,7 +54,8 @@ URL_PARTS_MAX = 10_000
 LENDS_NOT = ("max_pages", "max_depth", "recrawl_after_s")
 """Fields that keep a job from lending pages when they are set. So does history `bloom`."""
 
-_OR_LENDS_NOT = f"{', '.join(LENDS_NOT)} or history bloom"
+OR_LENDS_NOT = f"{', '.join(LENDS_NOT)} or history bloom"
+"""The same, for an error text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,14 +231,15 @@ class Job:
     """Rules that extract records from pages into records.jsonl. The first rule that matches the URL counts."""
     sites: tuple[SiteRule, ...] = ()
     """Rules for single sites. The rule with the most specific match decides (settings/site_rules.py)."""
+    shared_limits: LimitPairs = ()
+    """Pairs (name, value) of limits that all peers share, where they differ from `Limits` (settings/job_limits.py)."""
 
     def __post_init__(self) -> None:
         require(0 < len(self.name) <= 100, "name must have 1 to 100 characters")
-        require(self.scope in get_args(ScopeKind), f"scope must be one of {', '.join(get_args(ScopeKind))}")
-        require(
-            self.partition in get_args(Partition),
-            f"partition must be one of {', '.join(get_args(Partition))}",
-        )
+        for name, kind in _CHOICES.items():
+            choices = get_args(kind)
+            words = " or ".join(choices) if len(choices) == 2 else f"one of {', '.join(choices)}"
+            require(getattr(self, name) in choices, f"{name} must be {words}")
         require(len(self.seeds) <= SEEDS_MAX, f"a job has at most {SEEDS_MAX} seeds; use a page that links to them")
         chars = sum(map(len, self.seeds))
         require(chars <= SEEDS_CHARS_MAX, f"the seeds of a job have at most {SEEDS_CHARS_MAX} characters, not {chars}")
@@ -248,10 +259,7 @@ class Job:
             require((getattr(self, name) or 0) <= COUNT_MAX, f"{name} must be at most {COUNT_MAX}")
         for name in ("path_segments_max", "path_repeats_max", "query_parameters_max"):
             require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")
-        require(self.session_ids in get_args(SessionIds), "session_ids must be strip or keep")
         check_parameters(self.strip_parameters)
-        require(self.canonical in get_args(Canonical), "canonical must be ignore or honor")
-        require(self.nofollow in get_args(Nofollow), "nofollow must be obey or ignore")
         require(self.site_pages_max is None or self.site_pages_max >= 1, "site_pages_max must be 1 or more")
         require(
             self.site_pages_max is None or self.partition != "url",
@@ -264,17 +272,15 @@ class Job:
             "path_queries_max cannot go with partition url, where each URL is a site and no peer counts the queries of "
             "a path; use query_parameters_max or max_pages",
         )
-        require(self.twins in get_args(TwinLinks), "twins must be follow or skip")
         require(
             self.twins == "follow" or self.partition != "url",
             "twins skip cannot go with partition url, where each URL is a site without other pages; "
             "use partition host or domain",
         )
         require(0 <= self.refusals_max <= REFUSALS_MAX, f"refusals_max must be from 0 to {REFUSALS_MAX}")
-        require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
         require(
             self.balance in ("auto", "off") or self.can_lend,
-            f"balance {self.balance} cannot go with {_OR_LENDS_NOT}, where no pages are lent: only the owner of a page "
+            f"balance {self.balance} cannot go with {OR_LENDS_NOT}, where no pages are lent: only the owner of a page "
             "knows its share of the page limit, a shorter path to it, and its last visit, and a fingerprint cannot be "
             "taken back; use balance auto or off",
         )
@@ -292,6 +298,7 @@ class Job:
         check_agent(self.user_agent)
         check_token(self.user_agent, self.robots_token)
         check_sites(self.sites, self)
+        check_limits(self.shared_limits)
         chars = sum(map(len, (*self.include, *self.exclude)))
         require(chars <= RULES_CHARS_MAX, f"include and exclude have at most {RULES_CHARS_MAX} characters, not {chars}")
         for pattern in (*self.include, *self.exclude):
@@ -308,29 +315,6 @@ class Job:
     def can_lend(self) -> bool:
         """True if a peer other than the owner may fetch a page."""
         return self.history == "exact" and all(getattr(self, name) is None for name in LENDS_NOT)
-
-    def check_useful(self, said: Collection[str]) -> None:
-        """Raise ConfigError if a field in `said`, the fields with a given value, has no effect in this job."""
-        lends = self.lends_by != "off"
-        for names, useful, otherwise in (
-            (
-                ("block_urls", "update_s"),
-                lends,
-                f"this job lends no pages: not with balance off, {_OR_LENDS_NOT}",
-            ),
-            (("delay_most_s",), self.delay_factor > 0, "it is for delay_factor"),
-            (("recrawl_adaptive",), self.recrawl_after_s is not None, "it is for recrawl_after_s"),
-            (("recrawl_least_s", "recrawl_most_s"), self.recrawl_adaptive, "they are for recrawl_adaptive"),
-            (("filters",), self.history == "bloom", "it is for history bloom"),
-            (
-                ("grain_s",),
-                self.history == "bloom" and self.recrawl_after_s is not None,
-                "it is for history bloom with recrawl_after_s",
-            ),
-            (("proxy_judge",), self.by_proxies, "it is for proxies"),
-        ):
-            if idle := [name for name in names if name in said and not useful]:
-                raise ConfigError(f"{' and '.join(idle)} would do nothing, as {otherwise}")
 
     @property
     def by_proxies(self) -> bool:

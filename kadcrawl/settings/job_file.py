@@ -13,7 +13,7 @@ a value is defined at the field of `Job`, and its range in the check of `Job`. T
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -22,13 +22,15 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings import rule_file, site_file
+from kadcrawl.settings import limit_file, rule_file, site_file
 from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
+from kadcrawl.settings.limit_file import LIMITS, SaidLimits, joined
 from kadcrawl.settings.proxy_list import read_file
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.trust import read_authorities
 from kadcrawl.settings.units import seconds_of
 from kadcrawl.settings.unset import UNSET, fields_in_use, is_none
+from kadcrawl.settings.useful import check_useful
 from kadcrawl.urls import Partition, canonical, seed
 
 JOB_FILE_BYTES_MAX = 4 * 1024 * 1024
@@ -140,6 +142,8 @@ class JobFile:
     """Fields of the job that the file sets. Other fields have their defaults."""
     sinks: tuple[str, ...] = ()
     """Sinks of the machine that reads the file. The job has no sinks, as they may contain passwords."""
+    limits: SaidLimits = field(default_factory=dict)
+    """Limits that the file sets: those of the job, which the job has as well, and those of the machine."""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -168,6 +172,7 @@ def parse(text: str, path: Path) -> JobFile:
     """Return the job that this text says. `path` is where it is from. Raises ConfigError if it is no good job."""
     values: dict[str, Any] = {}
     sinks: tuple[str, ...] = ()
+    limits: SaidLimits = {}
     for key, value in _toml(text, path).items():
         try:
             if key == SINKS:
@@ -175,6 +180,9 @@ def parse(text: str, path: Path) -> JobFile:
                 continue
             if key == PROXIES:
                 values |= proxy_fields(value)
+                continue
+            if key == LIMITS:
+                limits = limit_file.limits(value)
                 continue
             if key in RULE_READERS:
                 values[key] = () if is_none(value) else RULE_READERS[key](value)
@@ -188,11 +196,11 @@ def parse(text: str, path: Path) -> JobFile:
             line = _line_of(text, key)
             raise ConfigError(f"{path}{'' if line is None else f', line {line}'}: {error}") from None
     try:
-        job = Job(**values)
-        job.check_useful(fields_in_use(values))
+        job = Job(**values, shared_limits=joined((), limits))
+        check_useful(job, fields_in_use(values))
     except ConfigError as error:
         raise ConfigError(f"{path}: {in_keys(str(error))}") from None
-    return JobFile(path, job, tuple(values), sinks)
+    return JobFile(path, job, tuple(values), sinks, limits)
 
 
 def _toml(text: str, path: Path) -> dict[str, Any]:
@@ -219,8 +227,9 @@ def _unknown(key: str, value: object) -> str:
     if not tables:
         return f"there is no key {_named(key)} at the top of a job file{_meant(key)}"
     inside = list(dict.fromkeys(name for table in tables for name in table if name in KEYS))
-    near = get_close_matches(key.lower(), RULE_READERS, 1)
-    meant = f"; did you mean [[{near[0]}]]?" if near else _meant(key)
+    near = get_close_matches(key.lower(), [*RULE_READERS, LIMITS], 1)
+    table = f"[{LIMITS}]" if near == [LIMITS] else f"[[{near[0]}]]" if near else ""
+    meant = f"; did you mean {table}?" if table else _meant(key)
     return f"there is no table [{_named(key)}]" + (
         f"; write {', '.join(inside)} at the top, above the first table" if inside else meant
     )
@@ -236,7 +245,7 @@ def _meant(key: str) -> str:
     *tables, last = (f"[[{table}]]" for table in RULE_READERS)
     if near:
         return f"; did you mean {near[0]}?"
-    return f"; the keys are {', '.join(keys)}; the tables {', '.join(tables)} and {last}"
+    return f"; the keys are {', '.join(keys)}; the tables [{LIMITS}], {', '.join(tables)} and {last}"
 
 
 def _checked(key: str, value: object) -> object:
@@ -310,9 +319,9 @@ def _refined(key: str, value: Any) -> Any:
 
 def in_keys(sentence: str, dashes: str = "") -> str:
     """Return an error text of `Job` with the keys of the file, or the options with `dashes`, for its fields."""
-    for key, (field, _) in KEYS.items():
-        if key != field:  # A key with the name of its field may also be a plain word.
-            sentence = re.sub(rf"\b{field}\b", dashes + key, sentence)
+    for key, (name, _) in KEYS.items():
+        if key != name:  # A key with the name of its field may also be a plain word.
+            sentence = re.sub(rf"\b{name}\b", dashes + key, sentence)
     return sentence
 
 

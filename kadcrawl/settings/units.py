@@ -46,3 +46,12 @@ def _read(text: str, units: dict[str, float], what: str, whole: str | None = Non
     if found is None or found["unit"] not in units:
         raise ValueError(f"{(whole or text)[:40]!r} is no {what}")
     return float(re.sub("[_,]", "", found["number"]) + (found["part"] or "")) * units[found["unit"]]
+
+
+def shown_size(size: int) -> str:
+    """Return a size in the largest unit that divides it, in the form that `bytes_of` reads."""
+    for letter, power in (("T", 4), ("G", 3), ("M", 2), ("K", 1)):
+        for unit, base in ((f"{letter}iB", 1024), (f"{'k' if letter == 'K' else letter}B", 1000)):
+            if size >= base**power and size % base**power == 0:
+                return f"{size // base**power} {unit}"
+    return f"{size} bytes"

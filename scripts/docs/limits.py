@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from kadcrawl.settings.job_limits import OF_JOB, OF_MACHINE
 from kadcrawl.settings.limits import Limits
 from scripts.docs.docstrings import attribute_docstrings, field_docstrings
 from scripts.docs.markdown import code, page, paragraphs, table
@@ -49,6 +50,7 @@ ROOMS = {
     "system": "System",
 }
 """The titles of the rooms of the package, in the order of the page."""
+_HEADER = ["limit", "value", "set for", "meaning and reason"]
 _MARKS = {"MAX", "MIN", "MOST", "LEAST"}
 _BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _TIMES = ((86_400, "day"), (3600, "hour"), (60, "minute"))
@@ -133,10 +135,15 @@ def generate(root: Path) -> dict[str, str]:
             "Each input has a limit, so that none can take all memory, time or disk of a peer. Inputs come from sites, "
             "other peers, disk and people. This page has each limit with its value and its reason.",
             "## Limits of a peer",
-            "These limits are fields of `Limits`. They rarely need a change. A program can change them: "
-            "`Config(data=..., limits=Limits(body_bytes_max=1_000_000))`. The command has the option "
-            "[`--fetches`](cli.md#kadcrawl-crawl) for `fetches_max`. The limits of a job, such as `max_pages`, are in "
-            "[the job](configuration.md#job).",
+            "These limits are fields of `Limits`. They rarely need a change. The table `[limits]` of a "
+            "[job file](job-file.md#limits) changes them, and so does the option "
+            "[`--limit`](cli.md#kadcrawl-crawl): `--limit body_bytes_max=10MB`. The column *set for* has three values:",
+            "- **the job**: all peers of the swarm share the value. The first peer sets it, and peers that join get it "
+            "with the job. It is at most the value behind the words.\n"
+            "- **the machine**: each machine sets its own. It is given again at each start.\n"
+            "- **a program**: peers rely on these values of each other, so only a program that embeds a peer sets "
+            "them: `Config(data=..., limits=Limits(batch_links_max=100))`.",
+            "The limits of pages, such as `max_pages`, are [settings of the job](configuration.md#job).",
             *_of_peer(root),
             "## Fixed limits",
             "These limits are constants of modules. They cannot be set, and are the same on all peers of a release.",
@@ -151,12 +158,19 @@ def _of_peer(root: Path) -> Iterator[str]:
     for entry in dataclasses.fields(Limits):
         if entry.name in GROUPS:
             if rows:
-                yield table(["limit", "value", "meaning and reason"], rows)
+                yield table(_HEADER, rows)
             rows = []
             yield f"### {GROUPS[entry.name]}"
         value = readable(entry.name, getattr(limits, entry.name))
-        rows.append([f'<a id="{entry.name}"></a>{code(entry.name)}', value, paragraphs(texts[entry.name], root)])
-    yield table(["limit", "value", "meaning and reason"], rows)
+        name = f'<a id="{entry.name}"></a>{code(entry.name)}'
+        rows.append([name, value, _set_for(entry.name), paragraphs(texts[entry.name], root)])
+    yield table(_HEADER, rows)
+
+
+def _set_for(name: str) -> str:
+    if name in OF_JOB:
+        return f"the job, at most {readable(name, OF_JOB[name])}"
+    return "the machine" if name in OF_MACHINE else "a program"
 
 
 def _fixed(root: Path) -> Iterator[str]:

@@ -128,6 +128,14 @@ name = "item"
 fields = { title = "css:h1::text", price = "xpath://span[@class='price']/text()" }
 ```"""
 
+LIMITS_EXAMPLE = """\
+```toml
+[limits]
+body_bytes_max = "10 MB"       # of the job
+fetch_timeout_s = "30 s"       # of the job
+links_per_page_max = 5_000     # of the job
+warc_bytes_max = "1.5 GiB"     # of the machine
+```"""
 ROLE_EXAMPLES = {"pattern": "'/item/[0-9]+'", "role": '"detail_request"', "follow": "true"}
 RECORD_EXAMPLES = {
     "pattern": "'/list/'",
@@ -285,6 +293,11 @@ def _job_file(root: Path) -> str:
                 ]
             ],
         ),
+        "## `[limits]`",
+        "This table sets [limits](limits.md#limits-of-a-peer) by their names, such as the size of a body, time-outs "
+        "and links of a page. Limits that are set for the job go to all peers, the others are of the machine that "
+        'reads the file. Sizes are in bytes or have a unit: `"500 kB"`, `"10 MB"`, `"1.5 GiB"`. Times are as above.',
+        LIMITS_EXAMPLE,
         "## `[[roles]]`",
         "A role tells pages that lead on from pages that hold content. Each table is a rule. For a URL the first rule "
         "whose `pattern` is found in it counts. A URL without a rule has no role, and its links are followed. "

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from kadcrawl.cli.app import main
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.options import make_job
+from kadcrawl.cli.types import Limit
 from kadcrawl.errors import ConfigError
 from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.settings.job import Job
@@ -32,9 +33,11 @@ def seeds_and_job(text: str, *arguments: str, tmp_path: Path, contact: str | Non
 
     @click.command()
     @click.argument("urls", nargs=-1)
+    @click.option("--limit", "limits", type=Limit(), multiple=True)
     @job_options
     def command(urls: tuple[str, ...], **options: object) -> None:
-        found.append(make_job(urls, options, tmp_path / "data"))
+        limits = dict(options.pop("limits"))  # type: ignore[call-overload]
+        found.append(make_job(urls, options, tmp_path / "data", limits))
 
     run = CliRunner().invoke(
         command, ["--job", str(tmp_path / "kadcrawl.toml"), *arguments], env={"KADCRAWL_CONTACT": contact}
@@ -172,6 +175,17 @@ def test_none_on_the_command_line_unsets_what_the_job_file_sets(tmp_path: Path) 
     )[1] == Job(recrawl_after_s=60.0)
     with pytest.raises(ConfigError, match="none means no value, and cannot go with others"):
         seeds_and_job(LOCAL, "--include=none", "--include=a", tmp_path=tmp_path)
+
+
+async def test_a_limit_of_the_command_line_beats_the_file_and_both_an_earlier_run(tmp_path: Path) -> None:
+    before = (("body_bytes_max", 1), ("redirects_max", 2), ("robots_ttl_s", 3.0))
+    await journal(Job(shared_limits=before), tmp_path / "data")
+    text = LOCAL + "[limits]\nbody_bytes_max = 4\nredirects_max = 5\nfetches_max = 6\n"
+    _, job = seeds_and_job(text, "--limit", "redirects_max=7", "--limit", "url_chars_max=100", tmp_path=tmp_path)
+    expected = {"body_bytes_max": 4, "redirects_max": 7, "robots_ttl_s": 3.0, "url_chars_max": 100}
+    assert expected == dict(job.shared_limits)
+    _, job = seeds_and_job(LOCAL, "--limit", "robots_ttl_s=none", tmp_path=tmp_path)
+    assert {"body_bytes_max": 1, "redirects_max": 2} == dict(job.shared_limits)
 
 
 def test_every_option_that_can_be_unset_is_tried_above() -> None:

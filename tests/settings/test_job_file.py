@@ -115,7 +115,7 @@ def test_every_field_of_a_job_but_the_cells_can_be_said() -> None:
     # `proxies` says the one or the other.
     assert {entry.name for entry in fields(Job)} - {"cell_bits", "proxies_from"} == {
         field for field, _ in KEYS.values()
-    } | RULE_READERS.keys()
+    } | RULE_READERS.keys() | {"shared_limits"}
 
 
 def test_an_empty_file_is_the_default_job_and_says_nothing() -> None:
@@ -143,7 +143,7 @@ def test_a_slip_of_the_pen_is_told_from_the_key_that_was_meant(key: str) -> None
 
 
 def test_a_key_like_no_other_is_answered_by_all_keys() -> None:
-    keys = f"the keys are {', '.join(KEYS)}, sinks; the tables [[roles]], [[records]] and [[sites]]"
+    keys = f"the keys are {', '.join(KEYS)}, sinks; the tables [limits], [[roles]], [[records]] and [[sites]]"
     assert mistake("zzz = 1").endswith(f"there is no key zzz at the top of a job file; {keys}")
     assert mistake("sink = []").endswith("; did you mean sinks?")
 

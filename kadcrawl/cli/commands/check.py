@@ -15,6 +15,8 @@ from kadcrawl.cli.options import make_sinks, needs_contact
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
+from kadcrawl.settings.limit_file import LIMITS, limit_shown
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.parameter_sets import PARAMETER_SETS
 from kadcrawl.settings.proxy_list import shown as proxies_shown
 from kadcrawl.settings.site_file import keys_of
@@ -103,6 +105,7 @@ def _as_json(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVe
         "file": str(file.path),
         "settings": settings,
         SINKS: _sinks(file),
+        LIMITS: file.limits,
         "changed": [key for key, _, _ in _changed(file.job)],
         "seeds": [
             {"url": verdict.canonical, "in_scope": verdict.in_scope, "reason": verdict.reason} for verdict in seeds
@@ -121,6 +124,7 @@ def _lines(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerd
     rows = [
         ("setting", "value", "default"),
         *((key, _shown(value, key), _shown(other, key)) for key, value, other in _changed(job)),
+        *_limit_rows(file),
     ]
     yield ""
     if len(rows) > 1:
@@ -241,6 +245,13 @@ def _changed(job: Job) -> list[tuple[str, Any, Any]]:
     default = Job()
     rows = [(key, _value(job, key), _value(default, key)) for key in KEYS if key != "seeds"]
     return [row for row in rows if row[1] != row[2]]
+
+
+def _limit_rows(file: JobFile) -> Iterator[tuple[str, str, str]]:
+    """Yield (name, value, default) of every limit that the file sets, as they are shown."""
+    for name, value in file.limits.items():
+        default = limit_shown(name, getattr(Limits(), name))
+        yield name, default if value is None else limit_shown(name, value), default
 
 
 def _value(job: Job, key: str) -> Any:

@@ -87,12 +87,12 @@ def crawl(
     check_for_crawl(data)
     known = peers_of(data)
     first = data / f"peer-{min(known, default=1)}"
-    seeds, job = make_job(urls, options, first)
+    seeds, job = make_job(urls, options, first, machine.limits)
     if not seeds and seeds_file is not None:
         peers = peers if is_given("peers") else max(1, len(known))
     elif not seeds:
         first, seeds = _begun(data)
-        _, job = make_job(seeds, options, first)
+        _, job = make_job(seeds, options, first, machine.limits)
         peers = peers if is_given("peers") else max(1, len(known))
     else:
         _say_added(seeds, first, data)
@@ -104,7 +104,7 @@ def crawl(
         allow_networks=networks_of(allow_network, first),
         respawn=respawn,
         swarm_key=key_to_begin(key, data),
-        machine=make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job),
+        machine=make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job, options["job_file"]),
         seeds_file=None if seeds_file is None else SeedFile(seeds_file),
     )
     _check_writable(summary)

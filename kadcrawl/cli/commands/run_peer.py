@@ -34,6 +34,7 @@ from kadcrawl.link.wire.messages import PeerRow, SeedsStreamed, StreamSeeds
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.peer import Peer
 from kadcrawl.peer.rejoin import come_back
+from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
@@ -209,7 +210,8 @@ async def _run_once(
     if not interrupts.first.is_set():
         for line in peer_run.greeting(peer):
             progress.say(line)
-        progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, peer.config.limits, sees_all=False))
+        limits = limits_with(peer.config.limits, peer.job.shared_limits)
+        progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, limits, sees_all=False))
         feeding = _feed(peer_run, peer, progress)
         await first_of(until_stopped(peer, interrupts), _show(peer_run, peer, progress), feeding)
     if interrupts.first.is_set():

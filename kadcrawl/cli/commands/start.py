@@ -50,8 +50,8 @@ def start(
     from kadcrawl.peer import Peer
     from kadcrawl.peer.rejoin import come_back
 
-    seeds, job = make_job(urls, options, data)
-    settings = make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job)
+    seeds, job = make_job(urls, options, data, machine.limits)
+    settings = make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job, options["job_file"])
     swarm_key = key_to_begin(key, data)
     config = settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key))
     say_missing(settings, job)

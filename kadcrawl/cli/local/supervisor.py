@@ -32,6 +32,7 @@ from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.file_names import SWARM_KEY
 
@@ -144,7 +145,7 @@ class LocalSwarm:
                 raise outcome
         if not self._going:
             plan = self._plan
-            limits = Limits(fetches_max=plan.machine.fetches)
+            limits = limits_with(Limits(fetches_max=plan.machine.fetches), plan.job.shared_limits)
             self._progress.expect(plan.job, Expectation(plan.job, plan.seeds, limits, len(self._children)))
             await alive[0].go(plan.seeds, resume=not self._holds)
             self._going = True

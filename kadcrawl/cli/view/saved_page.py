@@ -12,6 +12,7 @@ from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_extractor import ExtractedRecords, WorkerExtraction
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.system.printable import printable, printable_json
@@ -55,7 +56,7 @@ def records_of(job: Job, urls: Sequence[str], path: Path) -> Iterator[str]:
 
 
 async def _extracted(job: Job, number: int, page: Page) -> ExtractedRecords:
-    extraction = WorkerExtraction(job.records, Limits())
+    extraction = WorkerExtraction(job.records, limits_with(Limits(), job.shared_limits))
     try:
         await extraction.start()
         return await extraction.extract(number, page)
