@@ -5,7 +5,7 @@ A plan keeps the assumptions of the promise under test: no more than `EXPOSED_MA
 while no other machine is exposed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Literal
 
@@ -58,6 +58,16 @@ ALONE_MOST_S = 0.15
 """The most seconds for which the killed machine has been the only holder of a record. After this time others usually
 have it."""
 LEAVERS_MIN, LEAVERS_MAX = 4, 8
+OUTAGES = 1 / 3
+"""Share of the plans with sites that are down for a time, and with orders to fetch failed URLs again."""
+SITES_DOWN = 6
+"""The largest sites, of which some are down."""
+SOON_S = 1.5
+"""Seconds after an outage in which an order comes at once."""
+OUTAGE_S = (4.0, 14.0)
+"""The least and the most seconds that a site is down."""
+REPLAY_S = (0.5, 8.0)
+"""The least and the most seconds after which an order arrives once more."""
 
 
 def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
@@ -66,6 +76,7 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     [(delay_s, own_delay_s)] = random.choices(DELAYS_S, DELAY_WEIGHTS)
     [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
     events = tuple(_Drawing(seed, peers).events()) if faults else ()
+    events = tuple(sorted([*events, *_retries(seed, peers, events)], key=lambda event: event.at_s)) if faults else ()
     balance = Random(f"balance {seed}")
     block_urls, update_s = balance.choice(BLOCKS), balance.uniform(*UPDATES_S)
     leaves = Random(f"leaves {seed}").choice(LEAVES)
@@ -80,6 +91,32 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     if balance.random() < HURRIED:
         delay_s, own_delay_s = DELAYS_S[0]
     return replace(plan, fetches_max=balance.choice(FETCHES), delay_s=delay_s, own_delay_s=own_delay_s)
+
+
+def _retries(seed: int, peers: int, faults: Sequence[Event]) -> list[Event]:
+    """Return outages of sites, and orders to retry.
+
+    An order comes at any time, or as soon as a site works again, or while these faults keep peers from hearing it.
+    """
+    random = Random(f"retries {seed} {peers}")
+    if random.random() >= OUTAGES:
+        return []
+    events = []
+    for _ in range(random.randint(1, 3)):
+        site, at_s = random.randrange(SITES_DOWN), random.uniform(FAULTS_FROM_S, FAULTS_UNTIL_S - OUTAGE_S[1])
+        events.append(Event(round(at_s, 3), Kind.OUTAGE, (), round(random.uniform(*OUTAGE_S), 3), float(site)))
+    for _ in range(random.randint(1, 3)):
+        missed = [one for one in faults if one.kind in (Kind.PARTITION, Kind.ONE_WAY, Kind.FREEZE)]
+        [begin_s, end_s] = random.choice(
+            [
+                (FAULTS_FROM_S, FAULTS_UNTIL_S),
+                *((one.at_s + one.for_s, one.at_s + one.for_s + SOON_S) for one in events if one.kind is Kind.OUTAGE),
+                *((one.at_s, one.at_s + one.for_s) for one in missed),
+            ]
+        )
+        at_s, for_s = random.uniform(begin_s, min(end_s, FAULTS_UNTIL_S + SOON_S)), random.uniform(*REPLAY_S)
+        events.append(Event(round(at_s, 3), Kind.RETRY, (random.randrange(peers),), round(for_s, 3)))
+    return events
 
 
 class _Drawing:

@@ -6,7 +6,7 @@ means that the promise was kept. The docstring of a judge states its promise.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -24,6 +24,8 @@ SLACK_S = 1e-6
 """Tolerance for floating point when delays are compared."""
 
 ROBOTS_PATH = "/robots.txt"
+DOWN = 403
+"""The status of all pages of a site that is down."""
 
 
 class Fetch(NamedTuple):
@@ -63,6 +65,14 @@ class Line(NamedTuple):
     """None if the URL was not fetched."""
     failed: str | None
     machine: int
+
+
+class Outage(NamedTuple):
+    """A period in which a site is down."""
+
+    site: str
+    from_s: float
+    until_s: float
 
 
 class Parting(NamedTuple):
@@ -145,6 +155,10 @@ class Facts:
     """Observations of links of finished pages that fewer than three peers knew, in periods without faults."""
     peaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Queue -> the greatest length ever seen, and its bound."""
+    orders: int = 0
+    """Orders to fetch failed URLs again, carried out or not."""
+    not_retried: Sequence[str] = ()
+    """Observations of URLs that an order did not have fetched again, when the swarm was at rest."""
     errors: Sequence[str] = ()
 
 
@@ -180,9 +194,12 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
     """A URL is fetched as often as its answers require, and as often again for each change of its owner.
 
     A fetch by another machine, or for another lender, shows such a change as well: the hand-over may take longer than
-    the join of the newcomer.
+    the join of the newcomer. Each order to retry allows as many fetches of a URL that fails, and one more of a site
+    that is down, but none of a page that was fetched.
     """
-    counts = Counter(fetch.url for fetch in facts.fetches if fetch.path != ROBOTS_PATH)
+    pages = [fetch for fetch in facts.fetches if fetch.path != ROBOTS_PATH]
+    counts = Counter(fetch.url for fetch in pages if fetch.status != DOWN)
+    refused = Counter(fetch.url for fetch in pages if fetch.status == DOWN)
     sites = {fetch.url: fetch.site for fetch in facts.fetches}
     fetchers: defaultdict[str, set[int]] = defaultdict(set)
     owners: defaultdict[str, set[int]] = defaultdict(set)
@@ -190,12 +207,20 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
         fetchers[fetch.url].add(fetch.machine)
         owners[fetch.url].add(_owner(fetch))
     found = []
-    for url, count in counts.items():
-        takes = facts.truth[url].fetches if url in facts.truth else 1
+    for url in dict.fromkeys(fetch.url for fetch in pages):
         changes = max(facts.changes.get(sites[url], 0), len(fetchers[url]) - 1, len(owners[url]) - 1)
-        if count > takes * (1 + changes):
-            found.append(f"{url} was fetched {count} times, with {changes} changes of owner")
+        if counts[url] > _takes(facts, url) * (1 + changes) or refused[url] > (1 + facts.orders) * (1 + changes):
+            times = counts[url] + refused[url]
+            found.append(f"{url} was fetched {times} times, with {changes} changes of owner")
     return found
+
+
+def _takes(facts: Facts, url: str) -> int:
+    """Return the number of fetches of a URL by an owner that stays up."""
+    if url not in facts.truth:
+        return 1
+    page = facts.truth[url]
+    return page.fetches * (1 + facts.orders) if page.status >= 400 else page.fetches
 
 
 def polite(facts: Facts) -> list[str]:
@@ -336,6 +361,11 @@ def bounded_queues(facts: Facts) -> list[str]:
     return [f"{name} held {most}, above {bound}" for name, (most, bound) in facts.peaks.items() if most > bound]
 
 
+def retried(facts: Facts) -> list[str]:
+    """An order to retry has each URL fetched again that failed before the order, if its site works by then."""
+    return list(facts.not_retried)
+
+
 def no_errors(facts: Facts) -> list[str]:
     """No exception goes unhandled in any peer."""
     return list(facts.errors)
@@ -359,6 +389,7 @@ JUDGES: tuple[Judge, ...] = (
     no_early_end,
     no_missing_end,
     bounded_queues,
+    retried,
     no_errors,
 )
 
@@ -367,6 +398,30 @@ def judge(facts: Facts) -> dict[str, list[str]]:
     """Return the violations found, by the name of the judge. Judges that found none are left out."""
     verdicts = {one.__name__: one(facts) for one in JUDGES}
     return {name: found for name, found in verdicts.items() if found}
+
+
+def failed(fetches: Iterable[Fetch]) -> list[Fetch]:
+    """Return the last fetch of each page that no site has answered but with the status of a site that is down.
+
+    A page that was answered, and was asked for again by an owner that did not know so, is no failure to all peers.
+    """
+    last: dict[str, Fetch] = {}
+    answered: set[str] = set()
+    for fetch in fetches:
+        if fetch.status == DOWN:
+            last[fetch.url] = fetch
+        elif fetch.status < 500:
+            answered.add(fetch.url)
+    return [fetch for url, fetch in last.items() if url not in answered]
+
+
+def awaited(fetches: Iterable[Fetch], latest: float, outages: Collection[Outage]) -> list[str]:
+    """Return the URLs that failed before the latest order, and were not fetched again although their site works."""
+    return [
+        fetch.url
+        for fetch in failed(fetches)
+        if fetch.at_s < latest and not any(outage.site == fetch.site and outage.until_s >= latest for outage in outages)
+    ]
 
 
 def duplicates(facts: Facts) -> int:
@@ -478,7 +533,9 @@ def _repeats(facts: Facts) -> Iterator[bool]:
     for place, fetch in enumerate(facts.fetches):
         if fetch.url in facts.truth:
             known = before[fetch.url]
-            if len(known) >= facts.truth[fetch.url].fetches:
+            if fetch.status == DOWN:
+                continue
+            if len(known) >= _takes(facts, fetch.url):
                 yield any(_apart(facts, one, fetch) for one in known)
             if place not in facts.cut:
                 known.append(fetch)

@@ -17,6 +17,8 @@ each while no more than two peers are gone:
 - a site's own delay that does not move with the site: waits of more than 10 s are copied, and robots.txt states the
   delay again
 - a borrower that is refused and does not give its pages back at once: its next report says so as well
+- orders to retry that heartbeats do not carry: a peer that a wave misses seems dead, and others carry the order out in
+  its cells
 - cells dropped without a check: the worst result is a page fetched twice, which a change of owner may cost
 """
 
@@ -58,6 +60,8 @@ QUICK = (
     "done_not_merged",
     "clocks_forgotten_on_move",
     "holders_keep_silent",
+    "retries_not_heard_by_all",
+    "retries_carried_out_again",
     "ends_after_a_sample",
 )
 """The mutants of a quick campaign: found within a few seeds, and from every room."""
@@ -395,6 +399,33 @@ def released_while_lent(is_busy: Any) -> Any:
 def borrowed_page_not_written(_: Any) -> Any:
     """A page fetched for another peer counts as done and is in no output."""
     return lambda self, entry, line, records, visit, rounds, *, reported: True
+
+
+# --- orders to retry --------------------------------------------------------------------------------------------------
+
+
+@mutant("kadcrawl.peer.runtime:Runtime.hear_retries")
+def retries_not_heard_by_all(hear: Any) -> Any:
+    """Orders to retry do not reach half of the peers."""
+    return lambda self, orders: None if self.contact.id[-1] % 2 else hear(self, orders)
+
+
+@mutant("kadcrawl.peer.swarm.retry_orders:RetryOrders.applying")
+def retries_carried_out_again(applying: Any) -> Any:
+    """An order to retry applies to failures that are newer than the order."""
+    return lambda self, visit: applying(self, visit._replace(order=0))
+
+
+@mutant("kadcrawl.peer.swarm.retrying:Retrying._changed")
+def late_failures_not_retried(_: Any) -> Any:
+    """A request that an order has overtaken fails for good."""
+    return lambda self, cell, key: None
+
+
+@mutant("kadcrawl.lending.lender:ended_visit")
+def failures_of_borrowers_forgotten(_: Any) -> Any:
+    """A lender does not keep which of its pages failed at a borrower."""
+    return lambda store, entry, failed, start: None
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------

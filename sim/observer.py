@@ -15,16 +15,17 @@ from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.peer import Peer
 from kadcrawl.settings.job import Job
-from kadcrawl.store.store import DONE
+from kadcrawl.store.schema import is_pending
 from kadcrawl.urls import site_of
 
 from . import sometimes
 from .histories import Histories
 from .holders import copies, rightful
-from .judges import COPIES, End, ExpectedPage, Facts, Fetch, Line, Parting
+from .judges import COPIES, End, ExpectedPage, Facts, Fetch, Line, Parting, failed
 from .lending import SeenLoans
 from .machines import Machine, Machines
 from .plan import RECOVERY_S, Event, Kind
+from .retries import SeenRetries
 from .scene import KnownWeb
 from .trails import SeenTrails
 from .web_server import WebServer
@@ -117,6 +118,7 @@ class Observer:
         self._to_repair: dict[Cell, set[Key]] | None = None
         self._repair_s: float | None = None
         self._quiet_at = 0.0
+        self.retries = SeenRetries()
         self.met: Counter[str] = Counter()
         """Awkward moments of `sim.sometimes`."""
         self.kills = 0
@@ -160,9 +162,10 @@ class Observer:
             self._lose_sight(self._looked_at, lambda fetch: fetch.lender is not None and fetch.site in origins)
         self._looked_at = now
         self._see_shared(standing, now)
-        if SETTLED_S <= now <= self._first_fault_at or (
+        is_quiet = SETTLED_S <= now <= self._first_fault_at or (
             self._repair_s is not None and now >= self._quiet_at + RECOVERY_S
-        ):
+        )
+        if is_quiet and not self._has_failures():
             for url, known in self._trails.unsafe(self._peer(number).store for number in standing):
                 seen = f"{url} was known to {known} at {now:.3f} s, when the page that links to it was done"
                 self._unsafe.setdefault(url, seen)
@@ -193,6 +196,12 @@ class Observer:
         wanted = min(COPIES, len(standing))
         return all(count == wanted for count in self._copies(standing, records).values())
 
+    def look_back(self) -> bool:
+        """Note the URLs that no order to retry had fetched again, and return whether any URL has failed."""
+        self._follow_fetches()
+        self.retries.look_back(self._fetches)
+        return self._has_failures()
+
     def is_alone(self, number: int) -> bool:
         """Return whether no other standing machine has some record of this machine in as advanced a state."""
         standing = self._standing()
@@ -218,7 +227,7 @@ class Observer:
         pending: dict[str, int] = {}
         for number, held in records.items():
             for key, state in held.items():
-                (done if state == DONE else pending).setdefault(self._name(key), number)
+                (pending if is_pending(state) else done).setdefault(self._name(key), number)
         return Facts(
             truth=self._truth,
             disallowed=self._disallowed,
@@ -257,6 +266,8 @@ class Observer:
             shared=list(self._shared.values()),
             unsafe=list(self._unsafe.values()),
             peaks=self._peaks,
+            orders=self.retries.orders,
+            not_retried=self.retries.not_retried,
             errors=self._machines.errors,
         )
 
@@ -279,6 +290,13 @@ class Observer:
         """Return the standing machine with this peer ID, or -1."""
         wanted = int.from_bytes(peer_id, "big")
         return next((number for number, one in self._standing().items() if one == wanted), -1)
+
+    def _has_failures(self) -> bool:
+        """Return whether some URL has failed at a site that was down, so that its links are not known."""
+        if not self.retries.outages:
+            return False
+        self._follow_fetches()
+        return bool(failed(self._fetches))
 
     # --- what changes by itself ----------------------------------------------------------------------------------
 
@@ -330,6 +348,9 @@ class Observer:
             if unfinished is None:
                 self._remember_done()
                 unfinished = sum(key not in self._known_done for key in self._keys.values())
+                if self._has_failures():
+                    # The links of a failed page are not known before an order has the page fetched again.
+                    unfinished = len(self.retries.awaited(self._fetches))
             self._ends.append(End(now, number, unfinished))
         self._says_over = saying
 
@@ -450,7 +471,7 @@ class Observer:
         for machine in self._machines.live:
             if self._serves(machine):
                 records = self._records(machine.number)
-                self._known_done.update(key for key, state in records.items() if state == DONE)
+                self._known_done.update(key for key, state in records.items() if not is_pending(state))
 
     def _follow_fetches(self) -> None:
         for number, machine in self._machines.machines.items():

@@ -68,6 +68,10 @@ class Kind(StrEnum):
     """`amount`, a probability, of datagrams arrive twice."""
     DELAY = "delay"
     """Everything takes up to `amount` seconds longer."""
+    OUTAGE = "outage"
+    """Site number `amount` refuses all pages for `for_s`, with a status that no crawler tries again."""
+    RETRY = "retry"
+    """A person has the machines order that failed URLs are fetched again. The orders arrive once more after `for_s`."""
 
 
 LASTING = frozenset(
@@ -82,6 +86,8 @@ LASTING = frozenset(
         Kind.LOSS,
         Kind.DUPLICATE,
         Kind.DELAY,
+        Kind.OUTAGE,
+        Kind.RETRY,
     }
 )
 
@@ -174,10 +180,11 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self if delay_s is None else msgspec.structs.replace(self, delay_s=delay_s)
 
     def kept_by(self, history: History) -> "Plan":
-        """Return the same plan for a job with this history."""
+        """Return the same plan for a job with this history. A job that keeps fingerprints fetches nothing again."""
         if history == "exact":
             return self
-        return msgspec.structs.replace(self, history=history, balance="off", leaves=0)
+        events = tuple(one for one in self.events if one.kind not in (Kind.OUTAGE, Kind.RETRY))
+        return msgspec.structs.replace(self, events=events, history=history, balance="off", leaves=0)
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=2)

@@ -33,6 +33,7 @@ from .network import Conditions
 from .observer import Observer
 from .peer_logs import peer_logs
 from .plan import DELAY_MOST_S, LEAF_FIRST, Event, Kind, Plan
+from .retries import Retries
 from .scene import Scene
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
@@ -249,6 +250,9 @@ class Trial:
         self.observer = Observer(
             self.machines, scene.web, self.server, scene.job, connections_max, first_fault_at, back_off_s
         )
+        self._retries = Retries(
+            self.machines, self.server, scene.web.origins, self.observer.retries, loop.time, self._tell
+        )
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 
@@ -302,12 +306,15 @@ class Trial:
         self.observer.calm(calm_from)
         self._tell("nothing more will happen")
         await self._rest(QUIET_S, calm_from + REST_TIMEOUT_S)
+        if self.observer.look_back():
+            await self._retries.order_until_heard()
+            await self._rest(QUIET_S, now() + REST_TIMEOUT_S)
         named = await self._ask_for_owners()
         while not self.observer.agrees(named) and now() < calm_from + OWNERS_KNOWN_S:
             await self._wait_until(now() + OWNERS_AGAIN_S)
             named = await self._ask_for_owners()
         # A peer may have met an unknown peer just now, and be asking again whether the crawl is over.
-        await self._rest(0.0, calm_from + REST_TIMEOUT_S)
+        await self._rest(0.0, now() + REST_TIMEOUT_S)
         self.observer.sides_crawled()
         return self.observer.facts(now(), named)
 
@@ -355,6 +362,8 @@ class Trial:
         self._tell(str(event) if begins else f"           over: {event.kind} {event.machines or ''}")
         for number in event.machines:
             self._befall_machine(event, number, begins=begins)
+        if event.kind is Kind.OUTAGE:
+            self._retries.set_outage(event, begins=begins)
         if event.kind is Kind.AMBUSH and begins:
             self._ambushes.lay(event)
         elif event.kind is Kind.AMBUSH and self._ambushes.lift(event):
@@ -392,6 +401,8 @@ class Trial:
                 machines.full(number, begins)
                 if not begins and not up:
                     machines.join(number, "same")
+            case Kind.RETRY if machine is not None and up:
+                machine.host.spawn(self._retries.order(machine) if begins else self._retries.repeat(machine))
             case Kind.JUMP if machine is not None:
                 machines.jump(number, event.amount)
 

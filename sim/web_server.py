@@ -23,6 +23,10 @@ HEAD_BYTES_MAX: Final = 16 * 1024
 """The most bytes of a request head. A longer head is refused. Pipelined bytes behind it wait unread."""
 CONNECTION_TIMEOUT_S: Final = 15.0
 """A connection is given up when it waits so long for a whole request, or for the client to read."""
+REFUSED: Final = 403
+"""The status of all pages of a site that is down. No page of a synthetic web has it otherwise."""
+REFUSED_S: Final = 1.5
+"""Seconds until such an answer, so that a site may work again when it comes."""
 SLOW_PIECE_S: Final = 0.2
 """An answer is written in pieces of this length, or at once if it is shorter."""
 
@@ -87,6 +91,8 @@ class WebServer:
         """Requests that were none, or not for us."""
         self.connections: dict[WebConnection, None] = {}
         """The open connections, the oldest first."""
+        self.down: set[str] = set()
+        """Hosts that refuse all pages but their robots.txt."""
         self._asked: dict[tuple[str, str], int] = {}
 
     def connect(self) -> "WebConnection":
@@ -101,7 +107,8 @@ class WebServer:
     def take(self, now: float, host: str, target: str, peer: str) -> SyntheticResponse:
         """Log a request and return the answer to it."""
         asked = self._asked.get((host, target), 0)
-        answer = self.web.answer(host, target, asked)
+        is_refused = host in self.down and target != "/robots.txt"
+        answer = SyntheticResponse(REFUSED, latency_s=REFUSED_S) if is_refused else self.web.answer(host, target, asked)
         if answer.counted:
             self._asked[host, target] = asked + 1
         retry_after_s = float(dict(answer.headers).get("Retry-After", 0))

@@ -216,10 +216,10 @@ class Store:
     def retry(self, key: Key, order: int) -> FrontierEntry | None:
         """Journal a failed page as pending in its next round, by an order with this stamp.
 
-        Returns its entry, or None if the page did not fail, or if the order has been carried out or is older.
+        Returns its entry, or None if the page did not fail.
         """
         visit = self.visits.get(key)
-        return None if visit is None or not visit.failed else self._begin_round(visit, order, visit.order)
+        return None if visit is None or not visit.failed else self._begin_round(visit, order)
 
     def fetch_again(self, visit: Visit, order: int) -> FrontierEntry | None:
         """Journal a done page as pending in its next round, by an order with this stamp, as `retry` does.

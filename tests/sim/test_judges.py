@@ -50,6 +50,7 @@ CLEAN = Facts(
 PARTITION = Parting(3.0, 30.0, frozenset({2}))
 LATER = (HOME._replace(at_s=3.0), PAGE._replace(at_s=5.0), BUSY_FIRST._replace(at_s=7.0), BUSY._replace(at_s=9.0))
 AGAIN = fetch(20.0, "/page")
+WHILE_DOWN = fetch(22.0, "/page", status=judges.DOWN)
 AGAIN_THERE = fetch(20.0, "/page", machine=2)
 
 QUICK: dict[str, Any] = {
@@ -131,6 +132,9 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("no_early_end", {"ends": (End(31.0, 2, 1),), "partings": [PARTITION]}),
     ("no_missing_end", {"over": False}),
     ("bounded_queues", {"peaks": {"requests in flight": (65, 64)}}),
+    ("one_fetch_per_owner", {"fetches": (*CLEAN.fetches, WHILE_DOWN, WHILE_DOWN._replace(at_s=26.0))}),
+    ("one_fetch_per_owner", {"fetches": (*CLEAN.fetches, AGAIN), "orders": 1}),
+    ("retried", {"not_retried": [f"{SITE}/page failed before an order and was not fetched after it"]}),
     ("no_errors", {"errors": ["KeyError"]}),
 ]
 
@@ -288,3 +292,34 @@ def test_a_range_has_moved_once_another_has_crawled_it() -> None:
 def test_what_was_never_met_is_named() -> None:
     assert [] == sometimes.never_met(dict.fromkeys(sometimes.AWKWARD, 1))
     assert list(sometimes.AWKWARD) == sometimes.never_met({"kill_during_sync": 0})
+
+
+def test_an_order_allows_one_more_fetch_of_a_page_whose_site_is_down_and_of_a_page_that_fails() -> None:
+    refused = (*CLEAN.fetches, WHILE_DOWN, WHILE_DOWN._replace(at_s=26.0))
+    assert {} == judge(replace(CLEAN, fetches=refused, orders=1))
+    missing = {**CLEAN.truth, f"{SITE}/page": ExpectedPage(404)}
+    lines = tuple(line._replace(status=404) if line.url.endswith("page") else line for line in CLEAN.lines)
+    twice = tuple(one._replace(status=404) if one.path == "/page" else one for one in (*CLEAN.fetches, AGAIN))
+    failing = replace(CLEAN, truth=missing, lines=lines, fetches=twice)
+    assert ["one_fetch_per_owner"] == list(judge(failing))
+    assert {} == judge(replace(failing, orders=1))
+    assert (1, 0) == (duplicates(failing), duplicates(replace(failing, orders=1)))
+
+
+@pytest.mark.parametrize(
+    ("order", "outage", "fetches", "found"),
+    [
+        (23.0, None, (WHILE_DOWN,), 1),
+        (22.0, None, (WHILE_DOWN,), 0),
+        (23.0, judges.Outage(SITE, 20.0, 22.5), (WHILE_DOWN,), 1),
+        (23.0, judges.Outage(SITE, 20.0, 24.0), (WHILE_DOWN,), 0),
+        (23.0, judges.Outage(OTHER, 20.0, 24.0), (WHILE_DOWN,), 1),
+        (23.0, None, (WHILE_DOWN, fetch(24.0, "/page")), 0),
+        (23.0, None, (fetch(21.0, "/page"),), 0),
+    ],
+)
+def test_what_failed_before_an_order_is_awaited_once_its_site_works(
+    order: float, outage: judges.Outage | None, fetches: tuple[Fetch, ...], found: int
+) -> None:
+    outages = [outage] if outage is not None else []
+    assert found == len(judges.awaited([ROBOTS, *fetches], order, outages))

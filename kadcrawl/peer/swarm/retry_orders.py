@@ -43,8 +43,7 @@ class RetryOrders:
 
     def to_wire(self) -> list[RetryOrder]:
         """Return the orders, the latest first."""
-        orders = [msgspec.structs.replace(one, stamp=stamp) for one, stamp in self._stamps.items()]
-        return sorted(orders, key=_age, reverse=True)
+        return self._in_order()
 
     def order(self, wanted: RetryOrder, now: float) -> RetryOrder:
         """Return this order with a stamp, at this second, that is later than all orders known here."""
@@ -59,7 +58,7 @@ class RetryOrders:
             stamp = min(order.stamp, _milliseconds(now + AHEAD_MAX_S))
             self._stamps[known] = max(stamp, self._stamps.get(known, 0))
         all_until = self._stamps.get(EVERYTHING, 0)
-        kept = [order for order in self.to_wire() if order.stamp >= all_until][:RETRY_ORDERS_MAX]
+        kept = [order for order in self._in_order() if order.stamp >= all_until][:RETRY_ORDERS_MAX]
         self._stamps = {msgspec.structs.replace(order, stamp=0): order.stamp for order in kept}
         return self._stamps != before
 
@@ -70,9 +69,13 @@ class RetryOrders:
     def fingerprint(self) -> int:
         """Return a number of 32 bits that is the same for the same orders, 0 without any."""
         fingerprint = 0
-        for order in self.to_wire():
+        for order in self._in_order():
             fingerprint ^= int.from_bytes(blake2b(msgspec.msgpack.encode(order), digest_size=4).digest(), "big")
         return fingerprint
+
+    def _in_order(self) -> list[RetryOrder]:
+        orders = [msgspec.structs.replace(one, stamp=stamp) for one, stamp in self._stamps.items()]
+        return sorted(orders, key=_age, reverse=True)
 
 
 def read_orders(store: Store) -> list[RetryOrder]:
