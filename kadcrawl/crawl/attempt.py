@@ -349,7 +349,8 @@ class Attempt:
         number = self._source.store.rounds(entry.key)
         visit = rounds.unasked(entry, why, rounds.start(entry, number)) if rounds else None
         tried_by = self._source.robots.tried_by(origin_of(entry.url))
-        line = self._parts.outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number, tried_by)
+        answer = visit.answer if visit is not None else ""
+        line = self._parts.outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number, tried_by, answer)
         return self._finish(line, why, visit, number)
 
     def _finish(

@@ -112,9 +112,11 @@ class PageProcessor:
                 )
         self._poison_pages.was_read(entry.url)
         location = self._outputs.keep(result, original)
-        visit = self._rounds.fetched(entry, start, result, location, found.failed) if self._rounds else None
+        answer = self._outputs.answer(result, location) if original is None else None
+        visit = self._rounds.fetched(entry, start, result, location, found.failed, answer) if self._rounds else None
         proof = None if original is None else "not_modified" if result.status == 304 else "same_digest"
-        line = self._outputs.line(entry, result, found, location, number, proof, text_hash)
+        known = visit.answer if visit is not None else ""
+        line = self._outputs.line(entry, result, found, location, number, proof, text_hash, known)
         rule = None
         if self._extraction and not original and not found.failed and result.location is None and result.content:
             rule = self._page_rules.record(entry.url)

@@ -267,7 +267,7 @@ class Records:
             due,
             record.period_s,
             *(record.etag, record.last_modified, record.digest, record.captured, record.gone),
-            *(record.failed, record.order),
+            *(record.failed, record.order, record.answer),
         )
         again_at = now + record.wait_s if record.wait_s else 0.0
         self._intake.merge_visit(sanitized(visit), record.state, now, record.tries, again_at)
@@ -303,7 +303,7 @@ class Records:
             None if visit.due is None else min(max(0.0, visit.due - now), LONG_S_MAX),
             visit.period_s,
             *(visit.etag, visit.last_modified, visit.digest, visit.captured, visit.gone),
-            *(visit.failed, visit.order),
+            *(visit.failed, visit.order, visit.answer),
         )
 
     def _wait_s(self, entry: FrontierEntry, *, moving: bool) -> float:

@@ -34,8 +34,8 @@ def _columns(text: str, integer: str = "", json: str = "") -> tuple[Column, ...]
 TABLES = {
     "pages": _columns(
         "key url mime digest fetched_at peer warc unchanged simhash failed detail canonical twin role record_error "
-        "location via",
-        "status bytes depth links ms offset visit records tried_by noindex",
+        "location via answer_mime answer_digest answer_fetched_at answer_peer answer_warc",
+        "status bytes depth links ms offset visit records tried_by noindex answer_status answer_bytes answer_offset",
         "more",
     ),
     "records": _columns("key url fetched_at peer rule", json="record more"),

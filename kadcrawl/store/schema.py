@@ -85,6 +85,7 @@ CREATE INDEX IF NOT EXISTS cookies_by_cell ON cookies(cell);
 ADDED_COLUMNS = (
     ("visit", "failed", "TEXT NOT NULL DEFAULT ''"),
     ("visit", "retry_order", "INTEGER NOT NULL DEFAULT 0"),
+    ("visit", "answer", "TEXT NOT NULL DEFAULT ''"),
 )
 """The columns (table, name, definition) that directories of earlier releases lack. They get them when opened."""
 ADDED_INDEXES = "CREATE INDEX IF NOT EXISTS visit_by_failure ON visit(cell, key) WHERE failed<>''"

@@ -39,3 +39,5 @@ class Visit(NamedTuple):
 
     An order applies to a page once, as only an order with a later stamp than this applies.
     """
+    answer: str = ""
+    """The last answer 200 with a body of its own, as a text (last_answer.py), or empty."""

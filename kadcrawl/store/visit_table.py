@@ -11,9 +11,11 @@ from kadcrawl.keys import Cell, Key
 from kadcrawl.store.journal import Journal
 from kadcrawl.store.visit import Visit
 
-_COLUMNS = "key, site, url, depth, due, period_s, etag, last_modified, digest, captured, gone, failed, retry_order"
+_COLUMNS = (
+    "key, site, url, depth, due, period_s, etag, last_modified, digest, captured, gone, failed, retry_order, answer"
+)
 _SELECTED = _COLUMNS.replace("due", "coalesce(due, -1.0)")
-_TYPES = (bytes, str, str, int, float, float, str, str, str, str, int, str, int)
+_TYPES = (bytes, str, str, int, float, float, str, str, str, str, int, str, int, str)
 
 
 class VisitTable:

@@ -18,6 +18,7 @@ from kadcrawl.cli.view.summary import PeerSummary, Summary
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
 from kadcrawl.link.wire.peer_state import STATE_TEXTS, PeerState
 from kadcrawl.settings.page_rules import Role
+from kadcrawl.store.last_answer import MIME_CHARS_MAX
 from scripts.docs.docstrings import field_docstrings
 from scripts.docs.failures import FAILURES, LEFT_OUT
 from scripts.docs.markdown import code, page, paragraphs, prose, table
@@ -72,6 +73,8 @@ _TIME, _PEER = "2026-11-21T10:00:00.123Z", "a6da4c0e7b1f2d38"
 _ID = "a6da4c0e7b1f2d3805c1d5a3f0b9e8d7c6b5a493"
 _DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 
+_NO_ANSWER = "if no page is fetched again, and before the first such answer"
+
 PAGES = Format(
     "pages",
     "pages.jsonl",
@@ -123,6 +126,14 @@ PAGES = Format(
             "record_error": FieldNotes(
                 "timeout: not done after 10 s", "if no record rule has the URL, or nothing went wrong"
             ),
+            "answer_status": FieldNotes(200, _NO_ANSWER, {"const": 200}),
+            "answer_mime": FieldNotes("text/html", _NO_ANSWER, {"maxLength": MIME_CHARS_MAX}),
+            "answer_bytes": FieldNotes(5120, _NO_ANSWER, AT_LEAST_0),
+            "answer_digest": FieldNotes(_DIGEST, _NO_ANSWER, {"pattern": "^sha1:[A-Z2-7]{32}$"}),
+            "answer_fetched_at": FieldNotes(_TIME, _NO_ANSWER, {"pattern": TIME}),
+            "answer_peer": FieldNotes(_PEER, _NO_ANSWER, {"pattern": PEER}),
+            "answer_warc": FieldNotes("warc/crawl-00001.warc.gz", _NO_ANSWER, {"pattern": "^warc/"}),
+            "answer_offset": FieldNotes(4096, _NO_ANSWER, AT_LEAST_0),
         }
     },
     (
@@ -142,6 +153,31 @@ PAGES = Format(
             "offset": 4096,
             "role": "detail_request",
             "records": 1,
+        },
+        {
+            "key": _KEY,
+            "url": _URL,
+            "status": 304,
+            "mime": "",
+            "bytes": 0,
+            "digest": _DIGEST,
+            "depth": 1,
+            "links": 0,
+            "fetched_at": "2026-11-28T10:00:02.415Z",
+            "ms": 41,
+            "peer": "0b1f2d38a6da4c0e",
+            "warc": "warc/crawl-00009.warc.gz",
+            "offset": 81920,
+            "visit": 1,
+            "unchanged": "not_modified",
+            "answer_status": 200,
+            "answer_mime": "text/html",
+            "answer_bytes": 5120,
+            "answer_digest": _DIGEST,
+            "answer_fetched_at": _TIME,
+            "answer_peer": _PEER,
+            "answer_warc": "warc/crawl-00001.warc.gz",
+            "answer_offset": 4096,
         },
         {
             "key": _KEY,

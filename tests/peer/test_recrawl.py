@@ -108,6 +108,68 @@ async def test_pages_are_fetched_again_by_what_is_known_of_them(make_peer: MakeP
     assert 0 == sum(peer.counters.duplicates for peer in peers)
 
 
+ANSWER = ("answer_status", "answer_mime", "answer_bytes", "answer_digest", "answer_fetched_at", "answer_peer")
+
+
+def body_at(directory: Path, warc: str, offset: int) -> bytes:
+    """Return the body of the record at this place of a WARC file below the directory."""
+    (file,) = [path for path in directory.rglob(Path(warc).name) if path.is_file()]
+    with file.open("rb") as stream:
+        stream.seek(offset)
+        record = next(iter(ArchiveIterator(stream)))
+        assert record.rec_type == "response"
+        return bytes(record.content_stream().read())
+
+
+async def test_every_line_of_a_visit_names_the_last_answer_with_a_body_wherever_it_was_fetched(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    """The page is unchanged, then out of order, then changed. Between its visits it moves to another owner."""
+    asked, answers = list[str](), iter([200, 304, 304, 500, 201, 200])
+
+    def page(request: web.BaseRequest) -> web.Response:
+        status = next(answers, 304)
+        asked.append(str(status))
+        if status == 304:
+            return web.Response(status=304)
+        return web.Response(
+            status=status, text=f"<p>page {len(asked)}", content_type="text/html", headers={"ETag": f'"{len(asked)}"'}
+        )
+
+    async with Web() as site:
+        site.pages["/"] = page
+        first = await make_peer("a", recrawl_after_s=PERIOD_S, retries=0)
+        await first.crawl([site.url("/")])
+        await until(lambda: len(asked) >= 2)
+        second = await make_peer("b", join=first)
+        await first.leave()
+        await until(lambda: len(asked) >= 7)
+        await second.drain()
+    lines = visits(tmp_path)["/"][:7]
+    assert ["200", "304", "304", "500", "201", "200", "304"] == asked[:7]
+    assert [200, 304, 304, 500, 201, 200, 304] == [line.status for line in lines]
+    assert 2 == len({line.fields["peer"] for line in lines}), "the page has moved"
+    for number, line in enumerate(lines):
+        origin = lines[0 if number < 5 else 5]
+        names = ("status", "mime", "bytes", "digest", "fetched_at", "peer")
+        assert [origin.fields[name] for name in names] == [line.fields[name] for name in ANSWER]
+        body = body_at(tmp_path, line.fields["answer_warc"], line.fields["answer_offset"])
+        assert f"<p>page {1 if number < 5 else 6}".encode() == body
+
+
+async def test_a_crawl_that_fetches_each_page_once_has_no_answer_beside_its_visit(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html()
+        peer = await make_peer()
+        await peer.crawl([site.url("/")])
+        await until(lambda: peer.ended)
+        await peer.drain()
+    (line,) = visits(tmp_path)["/"]
+    assert not [name for name in line.fields if name.startswith("answer")]
+
+
 async def test_until_pages_are_due_the_swarm_rests_and_has_not_ended(make_peer: MakePeer) -> None:
     async with Web() as site:
         site.fallback = lambda request: html()

@@ -8,17 +8,21 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from kadcrawl.crawl.output.outputs import PageLine
 from kadcrawl.sinks import destinations, log_work, mongo, part_files
 from kadcrawl.sinks.batch import DocumentBatch
 from kadcrawl.sinks.log_reader import LogReader
+from kadcrawl.store.last_answer import LastAnswer
 from tests.support.sinks.delivery import deliver, delivering
 from tests.support.sinks.mongo_server import MongoServer
 from tests.support.sinks.peer_directory import Directory
 from tests.support.sinks.readers import Read, in_json_lines, in_mongodb, in_sqlite
 
 Named = tuple[str, Read]
+DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 
 
 async def exactly(read: Read, *directories: Directory) -> None:
@@ -41,6 +45,27 @@ async def test_all_of_both_logs_arrives_and_later_only_what_is_new(directory: Di
     assert second.each[0].work.done == "3 lines"
     again = await deliver(directory.path, name)
     assert again.each[0].work.done == "0 lines"
+
+
+async def test_after_an_unchanged_visit_a_sink_has_the_last_answer_beside_the_visit(
+    directory: Directory, sink: Named
+) -> None:
+    name, read = sink
+    answer = LastAnswer("text/html", 5120, DIGEST, "2026-11-21T10:00:00.000Z", "a" * 16, "warc/x.warc.gz", 4096)
+    known = msgspec.structs.asdict(answer)
+    fields = {"answer_status": 200} | {f"answer_{field}": value for field, value in known.items()}
+    for visit, status, mime in ((0, 200, "text/html"), (1, 304, ""), (2, None, "")):
+        line = PageLine(
+            f"{7:040x}", "https://example.org/", status, mime, 0, "", 0, 0, f"2026-11-2{visit + 1}T10:00:00.000Z", 9,
+            "b" * 16, visit=visit, unchanged="not_modified" if status == 304 else None,
+            failed=None if status else "robots", **fields,
+        )  # fmt: skip
+        directory.add("pages", msgspec.json.decode(msgspec.json.encode(line)))
+        await deliver(directory.path, name)
+        found, _ = await read()
+        (document,) = found["pages"].values()
+        assert (status, visit) == (document.get("status"), document.get("visit", 0))
+        assert fields.items() <= document.items()
 
 
 async def test_several_peers_write_one_sink(directory: Directory, sink: Named, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ Tests: tests/crawl/test_crawler.py
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,7 @@ from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import is_disk_full
+from kadcrawl.store.last_answer import LastAnswer, decoded, printable_mime
 from kadcrawl.store.store import Store
 
 WARC_DIRECTORY = "warc"
@@ -93,6 +95,24 @@ class PageLine(msgspec.Struct, omit_defaults=True):
     """Number of the page's lines in records.jsonl."""
     record_error: str | None = None
     """Reason for which a page with a record rule has no records."""
+    answer_status: int | None = None
+    """Status of the last answer with a body to keep, always 200.
+
+    The other fields of the line are those of this visit, which may have brought no such answer."""
+    answer_mime: str | None = None
+    """Media type of that answer, at most 100 characters."""
+    answer_bytes: int | None = None
+    """Bytes of its body as received."""
+    answer_digest: str | None = None
+    """Digest of its body."""
+    answer_fetched_at: str | None = None
+    """Time at which its request began."""
+    answer_peer: str | None = None
+    """First 16 hex digits of the ID of the peer that has its record."""
+    answer_warc: str | None = None
+    """File with its record, below the directory of that peer."""
+    answer_offset: int | None = None
+    """Offset of its record in this file, in bytes."""
 
 
 class RecordLine(msgspec.Struct):
@@ -170,6 +190,20 @@ class Outputs:
             kind = DiskFullError if is_disk_full(error) else StorageError
             raise kind(f"cannot write to the WARC: {error}; make room and start again") from error
 
+    def answer(self, result: FetchResult, place: WarcPlace | None) -> LastAnswer | None:
+        """Return an answer as later page lines name it, or None unless it is a whole answer 200 in the WARC."""
+        if place is None or result.status != 200 or result.error is not None:
+            return None
+        return LastAnswer(
+            mime=printable_mime(result.mime),
+            bytes=len(result.body),
+            digest=place.payload_digest,
+            fetched_at=_time(result),
+            peer=self._peer,
+            warc=f"{WARC_DIRECTORY}/{place.file}",
+            offset=place.offset,
+        )
+
     def line(
         self,
         entry: FrontierEntry,
@@ -179,8 +213,12 @@ class Outputs:
         visit: int = 0,
         unchanged: str | None = None,
         simhash: int | None = None,
+        answer: str = "",
     ) -> PageLine:
-        """Return the page line of a requested URL, for `lines`."""
+        """Return the page line of a requested URL, for `lines`.
+
+        `answer` is the last answer with a body to keep (store/last_answer.py), which may be this one.
+        """
         told = self.with_simhash and simhash is not None and found.failed is None
         return PageLine(
             key=entry.key.hex(),
@@ -191,7 +229,7 @@ class Outputs:
             digest=place.payload_digest if place else "",
             depth=entry.depth,
             links=len(found.links),
-            fetched_at=result.started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            fetched_at=_time(result),
             ms=round(result.seconds * 1000),
             peer=self._peer,
             warc=f"{WARC_DIRECTORY}/{place.file}" if place else None,
@@ -208,6 +246,7 @@ class Outputs:
             twin=found.near_duplicate,
             noindex=found.noindex,
             role=self._role(entry),
+            **_answer_fields(answer),
         )
 
     def lines(self, entry: FrontierEntry, line: PageLine, extracted: ExtractedRecords | None) -> tuple[bytes, bytes]:
@@ -224,10 +263,12 @@ class Outputs:
         ]
         return _encoded(line), b"".join(map(_encoded, records))
 
-    def unfetched_line(self, entry: FrontierEntry, at: str, failed: str, visit: int = 0, tried_by: int = 1) -> bytes:
+    def unfetched_line(
+        self, entry: FrontierEntry, at: str, failed: str, visit: int = 0, tried_by: int = 1, answer: str = ""
+    ) -> bytes:
         """Return the page line of a URL without a request, with `failed` as the reason.
 
-        `tried_by` is the number of peers that tried to connect to the site.
+        `tried_by` is the number of peers that tried to connect to the site, and `answer` is the last answer.
         """
         return _encoded(
             PageLine(
@@ -246,6 +287,7 @@ class Outputs:
                 failed=failed,
                 tried_by=tried_by,
                 role=self._role(entry),
+                **_answer_fields(answer),
             )
         )
 
@@ -255,6 +297,19 @@ class Outputs:
 
     def close(self) -> None:
         self._warc.close()
+
+
+def _time(result: FetchResult) -> str:
+    return result.started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _answer_fields(text: str) -> dict[str, Any]:
+    """Return the fields of a page line about the last answer."""
+    answer = decoded(text)
+    if answer is None:
+        return {}
+    fields = msgspec.structs.asdict(answer)
+    return {"answer_status": 200} | {f"answer_{name}": value for name, value in fields.items()}
 
 
 def _encoded(line: PageLine | RecordLine) -> bytes:

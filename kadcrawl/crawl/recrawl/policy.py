@@ -21,6 +21,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.site_rules import RECRAWL_LEAST_S, RECRAWL_MOST_S
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.last_answer import decoded
 from kadcrawl.store.visit import Visit
 
 SHORTER, LONGER = 0.8, 1.4
@@ -173,7 +174,7 @@ class Recrawl:
 def sanitized(visit: Visit) -> Visit:
     """Return a visit reported by another peer, without values that no server's answer can have produced.
 
-    The fields go into requests and WARC records as they are.
+    The fields go into requests, WARC records and page lines as they are.
     """
     captured = _DIGEST.fullmatch(visit.digest) and _WARC_DATE.fullmatch(visit.captured)
     return visit._replace(
@@ -183,6 +184,7 @@ def sanitized(visit: Visit) -> Visit:
         digest=visit.digest if captured else "",
         captured=visit.captured if captured else "",
         gone=min(visit.gone, max(GONE_MAX.values())),
+        answer=visit.answer if decoded(visit.answer) is not None else "",
     )
 
 

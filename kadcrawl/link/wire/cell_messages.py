@@ -17,6 +17,7 @@ from kadcrawl.link.wire.basics import (
     CONTACTS_MAX,
     COUNT_MAX,
     MY_CELLS_MAX,
+    PRINTABLE,
     ROBOTS_BYTES_MAX,
     CellNumber,
     Contact,
@@ -32,6 +33,8 @@ from kadcrawl.link.wire.basics import (
     Url,
 )
 
+ANSWER_CHARS_MAX = 600
+"""Characters of the last answer of a page, the same as in the store (store/last_answer.py)."""
 VALIDATOR_CHARS_MAX = 256
 """Characters of an entity tag or a date by which a server recognizes a version."""
 DIGEST_CHARS_MAX = 64
@@ -100,6 +103,8 @@ class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     """Reason for which the last visit failed, or empty."""
     order: Count = 0
     """Stamp of the latest order to retry that the page has undergone, or that was known when its visit began."""
+    answer: Annotated[str, Meta(max_length=ANSWER_CHARS_MAX, pattern=PRINTABLE)] = ""
+    """Its last answer 200 with a body of its own (store/last_answer.py), or empty."""
 
 
 Visits = Annotated[list[VisitRecord], Meta(max_length=BATCH_MAX)]

@@ -144,6 +144,7 @@ def test_what_was_not_asked_for_by_a_condition_has_not_answered_it() -> None:
         ({"period_s": 0.0}, {"period_s": 1.0}),
         ({"period_s": 2.0**33}, {"period_s": RECRAWL_MOST_S}),
         ({"gone": 1_000_000}, {"gone": 4}),
+        ({"answer": '["text/html",1,"sha1:A","now","me","/etc/passwd",0]'}, {"answer": ""}),
     ],
 )
 def test_of_what_a_peer_tells_of_a_visit_only_what_can_be_is_believed(

@@ -6,7 +6,13 @@ import pytest
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.wire.basics import REASONS_MAX, URL_CHARS_MAX
-from kadcrawl.link.wire.cell_messages import DIGEST_CHARS_MAX, VALIDATOR_CHARS_MAX, LaterState, VisitRecord
+from kadcrawl.link.wire.cell_messages import (
+    ANSWER_CHARS_MAX,
+    DIGEST_CHARS_MAX,
+    VALIDATOR_CHARS_MAX,
+    LaterState,
+    VisitRecord,
+)
 from kadcrawl.link.wire.census_rows import packed_rows
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import (
@@ -137,7 +143,7 @@ HELD = CellSummary(7, 3, 2, bytes(16))
 SITE = SiteRecord("a.example", 1.5, 0.5, BackOffRecord(3, 240.0, 429, 1.5, 2), CookiesRecord(b"jar", 3))
 PENDING = PendingRecord("http://a.example/", 1, 2, 2, 0.5, b"12345678abcdefgh")
 VISIT = VisitRecord(
-    "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0
+    "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0, answer="[]"
 )
 BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)], [VISIT])
 RETRY = RetryOrder(COUNT_MAX, ("http_503", "dns"), "a.example", "http://a.example/")
@@ -311,6 +317,12 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["MyCells", bytes(4 * MY_CELLS_MAX + 1)]),
         msgpack.packb(["Replicate", [ID, "h", 1], [[], [["http://a/", 0, 0, 0, float("nan")]], [], []]]),
         *(
+            msgpack.packb(
+                ["Replicate", [ID, "h", 1], [[], [], [], [], [[*msgspec.structs.astuple(VISIT)[:-1], answer]]]]
+            )
+            for answer in ("x" * (ANSWER_CHARS_MAX + 1), "\n", None)
+        ),
+        *(
             msgpack.packb(["Replicate", [ID, "h", 1], [[], [], [["a", 0.0, 0.0, back_off]], []]])
             for back_off in (
                 [-1, 60.0, 429, 60.0, 1],
@@ -373,7 +385,8 @@ def test_the_longest_urls_that_move_at_once_fit_a_message() -> None:
     batch = Batch([], [PendingRecord(url, 1, 0, 2, 0.5)] * BATCH_MAX, sites, robots)
     assert len(pack(Reconciled(batch, [ID] * BATCH_MAX, ID))) < limits.message_bytes_max
     tag, digest = "x" * VALIDATOR_CHARS_MAX, "x" * DIGEST_CHARS_MAX
-    visit = VisitRecord(url, 1, 3, 2, 0.5, None, 86_400.0, tag, tag, digest, digest, 1)
+    answer = "x" * ANSWER_CHARS_MAX
+    visit = VisitRecord(url, 1, 3, 2, 0.5, None, 86_400.0, tag, tag, digest, digest, 1, answer=answer)
     batch = Batch([], [], sites, robots, [visit] * BATCH_MAX)
     assert len(pack(Reconciled(batch, [ID] * BATCH_MAX, ID))) < limits.message_bytes_max
 
