@@ -26,13 +26,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .faults import Fault, Freeze, FullDisk, Join, Kill, Leave, LossyNetwork, Partition, Restart, random_faults
+    from .faults import (
+        Fault,
+        Freeze,
+        FullDisk,
+        Join,
+        Kill,
+        Leave,
+        LossyNetwork,
+        NoWeb,
+        Partition,
+        Restart,
+        random_faults,
+    )
     from .simulated_crawl import Fetched, SimulatedCrawl
     from .synthetic_web import SyntheticResponse
     from .user_job import simulate
 
 _ROOMS = {
-    "faults": ("Fault", "Freeze", "FullDisk", "Join", "Kill", "Leave", "LossyNetwork", "Partition", "Restart"),
+    "faults": ("Fault", "Freeze", "FullDisk", "Join", "Kill", "Leave", "LossyNetwork", "NoWeb", "Partition", "Restart"),
     "simulated_crawl": ("Fetched", "SimulatedCrawl"),
     "synthetic_web": ("SyntheticResponse",),
     "user_job": ("simulate",),
@@ -49,6 +61,7 @@ __all__ = [
     "Kill",
     "Leave",
     "LossyNetwork",
+    "NoWeb",
     "Partition",
     "Restart",
     "SimulatedCrawl",

@@ -5,13 +5,13 @@ A plan keeps the assumptions of the promise under test: no more than `EXPOSED_MA
 while no other machine is exposed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Literal
 
 from msgspec.structs import replace
 
-from .plan import DELAY_MOST_S, EXPOSED_MAX, RECOVERY_S, Disk, Event, Kind, Plan
+from .plan import DELAY_MOST_S, EXPOSED_MAX, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
 
 FAULTS_FROM_S = 2.0
 FAULTS_UNTIL_S = 28.0
@@ -68,6 +68,12 @@ OUTAGE_S = (4.0, 14.0)
 """The least and the most seconds that a site is down."""
 REPLAY_S = (0.5, 8.0)
 """The least and the most seconds after which an order arrives once more."""
+NO_WEB = 1 / 3
+"""Share of the plans in which the network of machines to the web fails."""
+NO_WEB_ALL = 1 / 3
+"""Share of these plans in which it fails for all machines at once, as when a whole site loses its line."""
+NO_WEB_S = (3.0, 20.0)
+"""The least and the most seconds for which it fails."""
 
 
 def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
@@ -76,7 +82,8 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     [(delay_s, own_delay_s)] = random.choices(DELAYS_S, DELAY_WEIGHTS)
     [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
     events = tuple(_Drawing(seed, peers).events()) if faults else ()
-    events = tuple(sorted([*events, *_retries(seed, peers, events)], key=lambda event: event.at_s)) if faults else ()
+    if faults:
+        events = tuple(sorted([*events, *_retries(seed, peers, events), *_no_web(seed, peers)], key=_at))
     balance = Random(f"balance {seed}")
     block_urls, update_s = balance.choice(BLOCKS), balance.uniform(*UPDATES_S)
     leaves = Random(f"leaves {seed}").choice(LEAVES)
@@ -117,6 +124,22 @@ def _retries(seed: int, peers: int, faults: Sequence[Event]) -> list[Event]:
         at_s, for_s = random.uniform(begin_s, min(end_s, FAULTS_UNTIL_S + SOON_S)), random.uniform(*REPLAY_S)
         events.append(Event(round(at_s, 3), Kind.RETRY, (random.randrange(peers),), round(for_s, 3)))
     return events
+
+
+def _no_web(seed: int, peers: int) -> Iterator[Event]:
+    """Yield the failures of machines' networks to the web. No machine is exposed by one, so there is room for all."""
+    random = Random(f"no web {seed}")
+    if random.random() >= NO_WEB:
+        return
+    for _ in range(random.choice((1, 1, 2))):
+        fewest = random.sample(range(peers), random.randint(1, max(1, peers // 3)))
+        machines = tuple(range(peers)) if random.random() < NO_WEB_ALL else tuple(sorted(fewest))
+        at_s, for_s = random.uniform(FAULTS_FROM_S, FAULTS_UNTIL_S), random.uniform(*NO_WEB_S)
+        yield Event(round(at_s, 3), Kind.NO_WEB, machines, round(for_s, 3), random.randrange(len(WEB_FAULTS)))
+
+
+def _at(event: Event) -> float:
+    return event.at_s
 
 
 class _Drawing:

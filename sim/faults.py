@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .draw import draw
-from .plan import Disk, Event, Kind
+from .plan import WEB_FAULTS, Disk, Event, Kind, WebFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,16 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoWeb:
+    """These peers can make no connection to the web for `for_s` seconds, and reach each other as ever."""
+
+    at_s: float
+    peers: Sequence[int]
+    for_s: float
+    fault: WebFault = "no route"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LossyNetwork:
     """The network loses, repeats and delays the peers' packets for `for_s` seconds."""
 
@@ -89,7 +99,7 @@ class Leave:
     peer: int
 
 
-Fault: TypeAlias = Kill | Restart | Freeze | FullDisk | Partition | LossyNetwork | Join | Leave | Event
+Fault: TypeAlias = Kill | Restart | Freeze | FullDisk | Partition | NoWeb | LossyNetwork | Join | Leave | Event
 """An element of the list of faults. An `Event` is an event of the simulator's own plans."""
 
 
@@ -130,6 +140,8 @@ def _events_of(fault: Fault) -> Iterator[Event]:
         case Partition():
             kind = Kind.ONE_WAY if fault.one_way else Kind.PARTITION
             yield Event(fault.at_s, kind, tuple(fault.peers), for_s=fault.for_s)
+        case NoWeb():
+            yield Event(fault.at_s, Kind.NO_WEB, tuple(fault.peers), fault.for_s, WEB_FAULTS.index(fault.fault))
         case LossyNetwork():
             amounts = {Kind.LOSS: fault.loss, Kind.DUPLICATE: fault.duplicates, Kind.DELAY: fault.delay_s}
             yield from (Event(fault.at_s, kind, (), fault.for_s, amount) for kind, amount in amounts.items() if amount)

@@ -26,6 +26,8 @@ SLACK_S = 1e-6
 ROBOTS_PATH = "/robots.txt"
 DOWN = 403
 """The status of all pages of a site that is down."""
+UNCONNECTED = frozenset({"connect", "dns", "tls", "address_refused"})
+"""Failures of a URL whose site was never asked."""
 
 
 class Fetch(NamedTuple):
@@ -177,6 +179,16 @@ def nothing_lost(facts: Facts) -> list[str]:
     if facts.over:
         lost += [f"{url} is PENDING at {machine} although all is over" for url, machine in facts.pending.items()]
     return lost
+
+
+def no_failure_of_a_peer(facts: Facts) -> list[str]:
+    """No URL fails for want of a connection if its site answers, as then the fault was a peer's own."""
+    answered = {fetch.site for fetch in facts.fetches}
+    return [
+        f"{line.url} failed at {line.machine} ({line.failed}), and its site has answered others"
+        for line in facts.lines
+        if line.failed in UNCONNECTED and "/".join(line.url.split("/")[:3]) in answered
+    ]
 
 
 def nothing_made_up(facts: Facts) -> list[str]:
@@ -375,6 +387,7 @@ Judge = Callable[[Facts], list[str]]
 
 JUDGES: tuple[Judge, ...] = (
     nothing_lost,
+    no_failure_of_a_peer,
     nothing_made_up,
     one_fetch_per_owner,
     polite,

@@ -24,6 +24,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_websocket import WebSocketWriter
 
 from kadcrawl import Leaf, Peer
+from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.overlay import OverlaySettings
@@ -168,6 +169,7 @@ class Machines:
                 SERVER_SOFTWARE="aiohttp",  # The real one names the version of Python.
             )
         )
+        self._stack.enter_context(mock.patch.object(Guard, "permits", _permits(Guard.permits)))
         chance = Random(f"websockets {self._seed}")
         self._stack.enter_context(mock.patch("aiohttp.client.os", SimpleNamespace(urandom=chance.randbytes)))
         # The masks of frames come from the default of this argument.
@@ -369,6 +371,16 @@ class Machines:
         if not self._closed and (host is None or host.alive):
             trace = ["\n", *traceback.format_exception(error)] if error is not None else []
             self.errors.append(f"{self.loop.time():.3f} s, {host.ip if host else 'the world'}: {what}{''.join(trace)}")
+
+
+def _permits(permits: Callable[[Guard, str], bool]) -> Callable[[Guard, str], bool]:
+    """Return the guard's judgment of an address, on a host that may not ask the web: there nothing is permitted."""
+
+    def permits_here(guard: Guard, address: str) -> bool:
+        host = HOST.get(None)
+        return permits(guard, address) and (host is None or host.web_fault != "forbidden")
+
+    return permits_here
 
 
 class _ErrorRecords(logging.Handler):

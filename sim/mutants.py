@@ -62,6 +62,7 @@ QUICK = (
     "holders_keep_silent",
     "retries_not_heard_by_all",
     "retries_carried_out_again",
+    "failure_of_one_peer_final",
     "ends_after_a_sample",
 )
 """The mutants of a quick campaign: found within a few seeds, and from every room."""
@@ -426,6 +427,35 @@ def late_failures_not_retried(_: Any) -> Any:
 def failures_of_borrowers_forgotten(_: Any) -> Any:
     """A lender does not keep which of its pages failed at a borrower."""
     return lambda store, entry, failed, start: None
+
+
+# --- bad networks ----------------------------------------------------------------------------------------------------
+
+
+@mutant("kadcrawl.crawl.reach.relayed_fetcher:RelayedFetcher._by_peers")
+def failure_of_one_peer_final(_: Any) -> Any:
+    """A failure to connect is final at once, although another peer may reach the site."""
+
+    async def by_peers(self: Any, request: Any, failed: Any) -> Any:
+        return failed or await self._by_itself(request)
+
+    return by_peers
+
+
+@mutant("kadcrawl.crawl.reach.network_proof:NetworkProof.works")
+def networks_never_tested(_: Any) -> Any:
+    """A peer whose network fails says that it works, so two such peers blame a site that answers."""
+
+    async def works(self: Any, since: float) -> Any:
+        return True
+
+    return works
+
+
+@mutant("kadcrawl.crawl.reach.network_health:NetworkHealth.give_up_s")
+def no_wait_for_the_network(give_up_s: Any) -> Any:
+    """A swarm that reaches no site blames the sites at once."""
+    return lambda self, now: None if give_up_s(self, now) is None else 0.0
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------

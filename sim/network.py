@@ -20,6 +20,7 @@ from hashlib import blake2b
 from itertools import count
 from typing import Any, cast
 
+from .plan import WebFault
 from .ports import ListeningPort, Stream, Timeline
 
 Address = tuple[str, int]
@@ -65,6 +66,8 @@ class Host:
         """True while the host is alive and not frozen."""
         self.hidden = False
         """The host is behind a NAT: connections and datagrams that others begin do not reach it."""
+        self.web_fault: WebFault | None = None
+        """The fault of the network to the web, which keeps the host from making connections to it."""
         self.read_bytes_s = math.inf
         """Bytes per second that the host reads from each of its streams."""
         self.disk_s = 0.0
@@ -153,6 +156,8 @@ class Network:
         """Datagrams and segments of streams that arrived."""
         self._chance = blake2b(digest_size=32, key=str(seed).encode())
         """The keyed hash from which all lots are drawn. It is copied and never updated."""
+        self.web: frozenset[str] = frozenset()
+        """The IPs of the web's servers."""
         self._cuts: set[tuple[str, str]] = set()
         self._trace = blake2b(digest_size=16)
 

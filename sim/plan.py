@@ -10,7 +10,7 @@ it is back, or after it went for good. In this time the others make three copies
 """
 
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -28,6 +28,9 @@ them."""
 
 DELAY_MOST_S = 6.0
 """The job's longest adaptive delay, if it has one."""
+WebFault = Literal["silent", "no route", "forbidden"]
+"""The fault of a machine's network to the web: no answer, no route, or a peer that may not ask the web's addresses."""
+WEB_FAULTS: tuple[WebFault, ...] = get_args(WebFault)
 LEAF_FIRST = 5_000
 """The number of the first leaf: above those of machines that join later."""
 
@@ -62,6 +65,8 @@ class Kind(StrEnum):
     """The machines and all others do not reach each other."""
     ONE_WAY = "one_way"
     """Nothing the machines send reaches the others, though they hear them."""
+    NO_WEB = "no_web"
+    """The machines can make no new connection to the web, in one of the `WEB_FAULTS`: `amount` is its number."""
     LOSS = "loss"
     """Datagrams get lost with probability `amount`, and streams are delayed instead."""
     DUPLICATE = "duplicate"
@@ -83,6 +88,7 @@ LASTING = frozenset(
         Kind.SLOW,
         Kind.PARTITION,
         Kind.ONE_WAY,
+        Kind.NO_WEB,
         Kind.LOSS,
         Kind.DUPLICATE,
         Kind.DELAY,

@@ -86,6 +86,10 @@ async def connect(host: Host, target: Address) -> "SimTransport":
         await asyncio.sleep(network.delay(delay) + network.delay(delay_back))
         other = network.hosts.get(target[0])
         cut = network.is_cut(host.ip, target[0]) or network.is_cut(target[0], host.ip)
+        if host.web_fault is not None and target[0] in network.web:
+            if host.web_fault == "no route":
+                raise OSError(errno.ENETUNREACH, "network is unreachable")
+            cut = True
         if other is not None and other.hidden:
             network.turned_away += 1
         elif other is not None and not cut and min(lost, lost_back) >= network.conditions.loss:

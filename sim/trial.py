@@ -32,7 +32,7 @@ from .mutants import planted
 from .network import Conditions
 from .observer import Observer
 from .peer_logs import peer_logs
-from .plan import DELAY_MOST_S, LEAF_FIRST, Event, Kind, Plan
+from .plan import DELAY_MOST_S, LEAF_FIRST, WEB_FAULTS, Event, Kind, Plan
 from .retries import Retries
 from .scene import Scene
 from .synthetic_sites import Mix
@@ -291,6 +291,7 @@ class Trial:
         now = self._loop.time
         listens = self._loop.create_server(self.server.connect, WEB_ADDRESS, 80)
         await self._loop.network.host(WEB_ADDRESS).spawn(listens)
+        self._loop.network.web = frozenset({WEB_ADDRESS})
         self.machines.start(0)
         for number in range(1, self._plan.peers):
             await asyncio.sleep(min(BOOT_APART_S, BOOT_MOST_S / self._plan.peers))
@@ -420,6 +421,8 @@ class Trial:
             host.read_bytes_s = min(slow, default=math.inf)
             stalling = [one.amount for one in self._active if one.kind is Kind.STALL and number in one.machines]
             host.disk_s = max(stalling, default=0.0)
+            faults = [one.amount for one in self._active if one.kind is Kind.NO_WEB and number in one.machines]
+            host.web_fault = WEB_FAULTS[int(faults[0])] if faults else None
         for event in self._active:
             if event.kind in (Kind.PARTITION, Kind.ONE_WAY):
                 few = [host.ip for number, host in hosts.items() if number in event.machines]

@@ -177,10 +177,11 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         seeds_fingerprint=callbacks.seeds_fingerprint,
     )
     refused = RefusedAddresses()
-    fetcher, fetching, proxy_checks = _fetchers(job, resources, limits, site_settings, refused)
+    fetcher, fetching, testing, proxy_checks = _fetchers(job, resources, limits, site_settings, refused)
     reach = build_reach(
         fetching,
         fetcher,
+        testing,
         callbacks.swarm,
         wait_s=job.network_wait_s,
         client=resources.client,
@@ -262,8 +263,8 @@ def _intake_events(wake: Callable[[], None], recrawling: Recrawling | None, roun
 
 def _fetchers(
     job: Job, resources: PeerResources, limits: Limits, site_settings: SiteSettings, refused: RefusedAddresses
-) -> tuple[Fetcher, Fetching, ProxyChecks | None]:
-    """Return the direct fetcher, the fetcher of pages, and the checks of the proxies, if the job uses proxies."""
+) -> tuple[Fetcher, Fetching, tuple[Fetcher, Fetching], ProxyChecks | None]:
+    """Return the direct fetcher, the fetcher of pages, the two of network tests, and the checks of proxies if any."""
     config, clock = resources.config, resources.clock
     guard = Guard(config.allow_networks, lambda address: refused.add(address, clock.now()))
     agent, own = user_agent(VERSION, job.contact), user_agent(VERSION)
@@ -273,12 +274,16 @@ def _fetchers(
             limits, guard, agent, clock.now, resources.resolver, job.by_proxies, resources.poison_pages, rules
         )
 
-    fetcher = fetcher_with(limits, RequestRules(limits, own, site_settings, config.secrets))
+    rules = RequestRules(limits, own, site_settings, config.secrets)
+    fetcher, tester = fetcher_with(limits, rules), fetcher_with(limits, rules)
     if not job.by_proxies:
-        return fetcher, fetcher, None
+        return fetcher, fetcher, (tester, tester), None
     pool = Proxies(resources.random, limits.proxy_verify_s, limits.proxy_retry_s)
     checks = ProxyChecks(job, pool, fetcher_with, limits, clock.now)
-    return fetcher, ThroughProxies(fetcher, pool, job.partition, clock.now, site_settings.is_direct), checks
+    fetching, testing = (
+        ThroughProxies(one, pool, job.partition, clock.now, site_settings.is_direct) for one in (fetcher, tester)
+    )
+    return fetcher, fetching, (tester, testing), checks
 
 
 def _robots(job: Job) -> str:

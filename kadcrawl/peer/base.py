@@ -247,6 +247,7 @@ class PeerBase:
         components = self._built()
         if components is not None:
             await components.fetcher.close()
+            await components.reach.proof.close()
         if self._extraction is not None:
             await self._extraction.close()
         try:

@@ -125,11 +125,13 @@ def build_parts(
         expiring=_build_expiring(runtime, job, components),
         relay_host=RelayHost(
             components.reach.watched,
+            components.reach.proof,
             components.reach.health,
             components.scope,
             owns=partial(_owns_page, runtime, components, cells),
             pause_reasons=components.crawler.pause_reasons,
             random=resources.random,
+            now=clock.now,
         ),
         retrying=retrying,
     )

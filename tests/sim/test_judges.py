@@ -101,6 +101,10 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("nothing_lost", {"pending": {f"{SITE}/page": 3}}),
+    (
+        "no_failure_of_a_peer",
+        {"lines": (*CLEAN.lines, Line(f"{SITE}/busy", None, "connect", 2))},
+    ),
     ("nothing_made_up", {"done": {**CLEAN.done, "00ff": 3}}),
     ("nothing_made_up", {"lines": (*CLEAN.lines, Line(f"{SITE}/never", 200, None, 1))}),
     ("nothing_made_up", {"lines": (*CLEAN.lines, Line(f"{SITE}/page", 404, "http_404", 1))}),

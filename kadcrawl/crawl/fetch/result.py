@@ -139,6 +139,8 @@ class RelayedAnswer:
     address: str
     via: str
     """The first 16 hex digits of that peer's ID."""
+    proven: bool = False
+    """The peer could not connect, although its network works."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ import msgspec
 
 from kadcrawl.crawl.fetch.fetcher import Fetcher, Fetching
 from kadcrawl.crawl.reach.network_health import NetworkHealth
+from kadcrawl.crawl.reach.network_proof import NetworkProof
 from kadcrawl.crawl.reach.opinions import Opinions
 from kadcrawl.crawl.reach.relay_client import RelayClient
 from kadcrawl.crawl.reach.relayed_fetcher import Helpers, RelayedFetcher, WatchedFetcher
@@ -43,12 +44,14 @@ class Reach:
     """Fetches this peer's own pages."""
     self_test: SelfTest | None
     """None for a leaf, whose lenders let others try."""
+    proof: NetworkProof
     opinions: Opinions = field(default_factory=Opinions)
 
 
 def build_reach(
     fetching: Fetching,
     fetcher: Fetcher,
+    testing: tuple[Fetcher, Fetching],
     swarm: Swarm | None,
     *,
     wait_s: float,
@@ -58,17 +61,29 @@ def build_reach(
     random: Random,
     now: Callable[[], float],
 ) -> Reach:
-    """Return the parts over `fetching`, which may use proxies. `fetcher` reads answers, and a leaf has no `swarm`."""
+    """Return the parts over `fetching`, which may use proxies. `fetcher` reads answers, and a leaf has no `swarm`.
+
+    `testing` are a fetcher of their own for tests of the network, and how it is used.
+    """
     health = NetworkHealth(wait_s, meta.read(KNOWN, msgspec.json.Decoder(list[str]).decode) or ())
-    watched = WatchedFetcher(fetching, health, now)
+    watched, proof = WatchedFetcher(fetching, health, now), NetworkProof(*testing, health, now)
     if swarm is None:
-        return Reach(health, watched, watched, None)
+        return Reach(health, watched, watched, None, proof)
     opinions, relay = Opinions(), RelayClient(client, swarm.me, limits)
     own = RelayedFetcher(
-        watched, fetcher, relay, health, opinions, helpers=swarm.helpers, random=random, limits=limits, now=now
+        watched,
+        fetcher,
+        relay,
+        health,
+        opinions,
+        helpers=swarm.helpers,
+        works=proof.works,
+        random=random,
+        limits=limits,
+        now=now,
     )
     test = SelfTest(
-        fetching,
+        proof,
         relay,
         health,
         opinions,
@@ -76,4 +91,4 @@ def build_reach(
         now=now,
         keep=lambda urls: meta.set(KNOWN, msgspec.json.encode(urls)),
     )
-    return Reach(health, watched, own, test, opinions)
+    return Reach(health, watched, own, test, proof, opinions)

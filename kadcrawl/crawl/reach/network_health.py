@@ -12,6 +12,7 @@ Tests: tests/crawl/reach/test_network_health.py
 import logging
 from collections.abc import Iterable
 from enum import Enum
+from math import inf
 
 HOSTS_MISSED = 5
 """Different hosts missed in a row that put the network in doubt. Fewer dead sites in a row are common."""
@@ -19,8 +20,6 @@ HOSTS_BY_OTHERS = 2
 """Hosts among these that others reach, which prove that the network of this peer fails."""
 HOSTS_KEPT = 8
 """Hosts that were reached, or missed, whose URLs are kept for tests."""
-PROVEN_S = 60.0
-"""Seconds for which a reached host proves the network."""
 TEST_LEAST_S, TEST_MOST_S = 5.0, 300.0
 """Seconds before the first test of a failing network, and the longest wait: it doubles with each test that fails."""
 
@@ -62,7 +61,8 @@ class NetworkHealth:
         """The last URL for which no proxy was alive here."""
         self._tested = False
         """The known hosts were tested in this doubt, and missed."""
-        self._proven_until = 0.0
+        self.reached_at = -inf
+        """Second at which a host was last reached."""
         self._since = 0.0
         """Second at which the network became unreachable."""
         self._test_at = 0.0
@@ -83,10 +83,6 @@ class NetworkHealth:
         """URLs of hosts that were reached, the oldest first."""
         return [*self._known]
 
-    def is_proven(self, now: float) -> bool:
-        """Return whether the network has reached a host so lately that a miss is hardly its fault."""
-        return now < self._proven_until
-
     # --- evidence ------------------------------------------------------------------------------------------------
 
     def reached(self, host: str, url: str, now: float) -> None:
@@ -94,7 +90,7 @@ class NetworkHealth:
         if self.is_failing:
             log.info("network.recovered host=%s", host)
         self.state = NetworkState.FINE
-        self._proven_until = now + PROVEN_S
+        self.reached_at = now
         self._clear()
         if url not in self._known:
             self._known[url] = None
@@ -122,11 +118,11 @@ class NetworkHealth:
             self._judge(now)
 
     def others_fail(self, now: float) -> None:
-        """Note that no other peer is in touch, or that all say that their own networks fail.
+        """Note that this peer reaches nothing, and that no other peer is in touch or all say that their networks fail.
 
-        The caller has missed a host. A network that has reached nothing lately is then in doubt, or unreachable.
+        The network is then in doubt or, if it is known to fail, unreachable.
         """
-        if self.is_proven(now) or not self._missed:
+        if not self._missed:
             return
         self._misses = max(self._misses, HOSTS_MISSED)
         if self.state is NetworkState.FAILING:
@@ -142,6 +138,10 @@ class NetworkHealth:
         if self.is_failing:
             return max(0.0, self._test_at - now)
         return 0.0 if self.in_doubt and not self._tested else None
+
+    def to_prove(self) -> list[str]:
+        """Return the URLs of hosts that this peer has reached, the latest first, to prove its network by."""
+        return [*self._known][:-4:-1]
 
     def to_test(self) -> list[str]:
         """Return the URLs of hosts to connect to in a test: hosts that work, or else hosts that were missed."""

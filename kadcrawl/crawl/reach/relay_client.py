@@ -110,4 +110,5 @@ def _answer(first: FetchedForPeer, body: bytes, helper: Contact) -> RelayedAnswe
         body=body,
         address=first.address,
         via=helper.id.hex()[:16],
+        proven=first.proven,
     )

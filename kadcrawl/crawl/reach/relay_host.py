@@ -13,9 +13,10 @@ from random import Random
 
 from kadcrawl.crawl.fetch.fetcher import Fetching
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
-from kadcrawl.crawl.fetch.result import UNASKED, FetchError, FetchResult
+from kadcrawl.crawl.fetch.result import BY_PEER, UNASKED, FetchError, FetchResult
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.reach.network_health import NetworkHealth
+from kadcrawl.crawl.reach.network_proof import NetworkProof
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.messages import Contact, Message
@@ -51,20 +52,24 @@ class RelayHost:
     def __init__(
         self,
         fetching: Fetching,
+        proof: NetworkProof,
         health: NetworkHealth,
         scope: Scope,
         *,
         owns: Callable[[Contact, str], bool],
         pause_reasons: set[PauseReason],
         random: Random,
+        now: Callable[[], float],
     ) -> None:
         """`owns` returns whether a peer owns the site of a canonical URL, as far as this peer knows."""
         self._fetching = fetching
         self._health = health
         self._scope = scope
+        self._proof = proof
         self._owns = owns
         self._pause_reasons = pause_reasons
         self._random = random
+        self._now = now
         self._under_way: Counter[bytes] = Counter()
         """ID of an owner -> requests for it that are under way."""
         self._waiting: dict[bytes, tuple[bytes, float, bytes]] = {}
@@ -78,17 +83,23 @@ class RelayHost:
         """Make one request for the owner of a site, and return what came of it."""
         if unable := self._why_not(question):
             return FetchedForPeer(unable)
-        begun_at = asyncio.get_running_loop().time()
+        if question.connect_only:
+            return self._answer(question, await self._proof.connect(question.url), proven=False)
+        begun_at, asked_at = asyncio.get_running_loop().time(), self._now()
         memory_slots = MemorySlots()
         self._under_way[question.owner.id] += 1
         try:
             result = await self._fetching.fetch(
                 question.url,
                 [(field.name, field.value) for field in question.fields],
-                lambda: not question.connect_only and asyncio.get_running_loop().time() < begun_at + BEGIN_S,
+                lambda: asyncio.get_running_loop().time() < begun_at + BEGIN_S,
                 memory_slots=memory_slots,
             )
-            return self._answer(question, result)
+            is_missed = result.status is None and result.error in BY_PEER
+            proven = await self._proof.works(asked_at) if is_missed else None
+            if proven is False:
+                return FetchedForPeer("network")
+            return self._answer(question, result, proven=bool(proven))
         finally:
             memory_slots.release()
             self._under_way[question.owner.id] -= 1
@@ -126,7 +137,7 @@ class RelayHost:
             return "busy"
         return ""
 
-    def _answer(self, question: FetchForPeer, result: FetchResult) -> FetchedForPeer:
+    def _answer(self, question: FetchForPeer, result: FetchResult, *, proven: bool) -> FetchedForPeer:
         if question.connect_only and result.error is FetchError.NOT_SENT:
             return FetchedForPeer()
         if result.error in UNASKED:
@@ -137,6 +148,7 @@ class RelayHost:
         return FetchedForPeer(
             error=str(result.error or ""),
             detail=result.detail[:200],
+            proven=proven,
             status=result.status,
             http_version="1.0" if result.http_version == "1.0" else "1.1",
             reason=result.reason.encode("utf-8", "surrogateescape")[:1000],

@@ -8,7 +8,7 @@ request. A peer whose network fails does not try by itself any more.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from random import Random
@@ -95,17 +95,21 @@ class RelayedFetcher:
         opinions: Opinions,
         *,
         helpers: Helpers,
+        works: Callable[[float], Awaitable[bool | None]],
         random: Random,
         limits: Limits,
         now: Callable[[], float],
     ) -> None:
-        """`fetcher` reads the answers that other peers received, and `now` is the world's clock."""
+        """`works` finds out whether the network has worked since a given second (`NetworkProof`).
+
+        `fetcher` reads the answers that other peers received, and `now` is the world's clock."""
         self._direct = direct
         self._fetcher = fetcher
         self._relay = relay
         self._health = health
         self._opinions = opinions
         self._helpers = helpers
+        self._works = works
         self._random = random
         self._limits = limits
         self._now = now
@@ -137,7 +141,7 @@ class RelayedFetcher:
         if not _may_be_our_fault(failed):
             return failed
         if missed_by := self._opinions.missed_by(request.host, self._now()):
-            return self._missed(failed, 1 + missed_by)
+            return replace(failed, tried_by=1 + missed_by)
         if not self._helpers.live() and not self._helpers.has_any():
             return failed  # This is the only peer of the swarm.
         return await self._by_peers(request, failed)
@@ -154,12 +158,12 @@ class RelayedFetcher:
         """Let other peers try, one after the other, until the answer is final. `failed` is this peer's own try."""
         started_at, started = self._now(), asyncio.get_running_loop().time()
         helpers = self._ordered(request.host)
-        wanted = min(1 if self._health.is_proven(started_at) else OPINIONS_MAX, len(helpers))
         missed: list[RelayedAnswer] = []
-        without_network = 0
+        asked, without_network, is_final = 0, 0, False
         for helper in helpers:
-            if len(missed) >= wanted:
+            if is_final:
                 break
+            asked += 1
             if not request.may_send():
                 return replace(failed or _nothing(request.url, started_at), error=FetchError.NOT_SENT)
             try:
@@ -174,23 +178,40 @@ class RelayedFetcher:
                 continue
             if answer.status is None and answer.error in BY_PEER:
                 missed.append(answer)
+                is_final = len(missed) >= OPINIONS_MAX or await self._settles(answer, started_at)
                 continue
             if answer.status is not None:
                 self._opinions.reached(request.host, helper.id, self._now())
                 self._health.reached_by_other(request.host, request.url, self._now())
             at = datetime.fromtimestamp(started_at, UTC)
             return await self._fetcher.received(request.url, request.fields, answer, at, started, request.memory_slots)
-        if not missed and without_network == len(helpers) and (helpers or not self._helpers.live()):
+        works = await self._works(started_at) if failed is not None or missed else None
+        if missed and not self._counts(missed, works, without_network):
+            without_network, missed = without_network + len(missed), []
+        if not missed and works is not True and without_network == asked and (asked or not self._helpers.live()):
             self._health.others_fail(self._now())
         if failed is None and len(missed) < OPINIONS_MAX:
             # Too few others have tried, so this peer tries although its network seems to fail.
             failed = await self._by_itself(request)
             if not _may_be_our_fault(failed):
                 return failed
-        return self._unreached(request, failed, missed)
+        return self._unreached(request, failed, missed, works)
+
+    async def _settles(self, answer: RelayedAnswer, since: float) -> bool:
+        """Return whether the failure of another peer and that of this peer are enough to blame the site."""
+        works = await self._works(since)
+        return works is True or (works is None and answer.proven)
+
+    @staticmethod
+    def _counts(missed: Sequence[RelayedAnswer], works: bool | None, without_network: int) -> bool:
+        """Return whether failures of others say anything about the site.
+
+        They do not if no network is known to work, and one is known to fail.
+        """
+        return any(answer.proven for answer in missed) or works is True or (works is None and not without_network)
 
     def _unreached(
-        self, request: "_Request", failed: FetchResult | None, missed: Sequence[RelayedAnswer]
+        self, request: "_Request", failed: FetchResult | None, missed: Sequence[RelayedAnswer], works: bool | None
     ) -> FetchResult:
         """Return the failure of a URL that no peer that was asked could connect to."""
         now = self._now()
@@ -200,15 +221,13 @@ class RelayedFetcher:
         if not missed:
             may_wait = self._health.state is not NetworkState.GIVEN_UP and self._opinions.may_wait(request.host, now)
             return replace(result, error=FetchError.NO_OPINION) if may_wait else result
-        self._opinions.missed(request.host, len(missed), now)
+        is_proven = any(answer.proven for answer in missed) or works is True
+        if is_proven:
+            self._opinions.missed(request.host, len(missed), now)
         if failed is None or failed.error in (FetchError.NO_PROXY, FetchError.ADDRESS_REFUSED):
             result = replace(result, error=missed[-1].error, detail=missed[-1].detail)
-        return self._missed(result, len(missed) + (failed is not None))
-
-    def _missed(self, result: FetchResult, tried_by: int) -> FetchResult:
-        """Return a failure of so many peers. It may pass while none of them is known to reach anything."""
-        doubtful = not self._health.is_proven(self._now()) and self._health.state is not NetworkState.GIVEN_UP
-        return replace(result, tried_by=tried_by, doubtful=doubtful)
+        doubtful = not is_proven and self._health.state is not NetworkState.GIVEN_UP
+        return replace(result, tried_by=len(missed) + (failed is not None), doubtful=doubtful)
 
     def _ordered(self, host: str) -> list[Contact]:
         """Return the peers to ask: first the peer that last reached the host, then the others by chance."""

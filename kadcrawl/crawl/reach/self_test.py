@@ -10,10 +10,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from kadcrawl.crawl.fetch.fetcher import Fetching
-from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.pause_reasons import Pausable, PauseReason
 from kadcrawl.crawl.reach.network_health import NetworkHealth, NetworkState
+from kadcrawl.crawl.reach.network_proof import NetworkProof
 from kadcrawl.crawl.reach.opinions import Opinions
 from kadcrawl.crawl.reach.relay_client import RelayClient, Unanswered
 from kadcrawl.crawl.reach.relayed_fetcher import Helpers
@@ -34,7 +33,7 @@ class SelfTest:
 
     def __init__(
         self,
-        fetching: Fetching,
+        proof: NetworkProof,
         relay: RelayClient,
         health: NetworkHealth,
         opinions: Opinions,
@@ -44,7 +43,7 @@ class SelfTest:
         keep: Callable[[list[str]], None],
     ) -> None:
         """`keep` journals the URLs of hosts that work, for the next run."""
-        self._fetching = fetching
+        self._proof = proof
         self._relay = relay
         self._health = health
         self._opinions = opinions
@@ -74,12 +73,9 @@ class SelfTest:
     async def _test(self) -> None:
         """Connect to a few hosts, and let other peers connect if this peer cannot."""
         urls = self._health.to_test()
-        for url in urls:
-            result = await self._fetching.fetch(url, (), lambda: False)
-            if result.error is FetchError.NOT_SENT:
-                self._health.reached(site_of(url, "host"), url, self._now())
-                self._opinions.forget_reached()
-                return
+        if await self._proof.reaches_any(urls):
+            self._opinions.forget_reached()
+            return
         self._health.test_failed(self._now())
         log.info("network.test_failed hosts=%d state=%s", len(urls), self._health.state.value)
         if self._health.state in (NetworkState.UNREACHABLE, NetworkState.GIVEN_UP):

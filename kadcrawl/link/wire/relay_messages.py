@@ -76,6 +76,8 @@ class FetchedForPeer(Message, frozen=True):
     """The failure of the request (crawl/fetch/result.py), or empty."""
     detail: Annotated[str, Meta(max_length=200)] = ""
     """A few words about the failure."""
+    proven: bool = False
+    """The peer could not connect, although its network works: it reached another host just then."""
     status: Annotated[int, Meta(ge=200, le=999)] | None = None
     """The status, or None without an answer."""
     http_version: Literal["", "1.0", "1.1"] = ""

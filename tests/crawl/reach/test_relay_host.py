@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from kadcrawl.crawl.fetch.result import FetchError
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.reach import relay_host
 from kadcrawl.crawl.reach.network_health import HOSTS_MISSED, NetworkHealth
@@ -39,14 +39,25 @@ class Bench:
         self.site = GivenAnswers()
         self.health = NetworkHealth(60.0)
         self.pause_reasons: set[PauseReason] = set()
+        self.network: bool | None = True
         self.host = RelayHost(
             self.site,
+            cast(Any, self),
             self.health,
             Scope(Job(seeds=("http://a.example/",))),
             owns=lambda peer, url: peer == OWNER,
             pause_reasons=self.pause_reasons,
             random=Random(1),
+            now=lambda: 0.0,
         )
+
+    async def works(self, since: float) -> bool | None:
+        """Answer as a `NetworkProof`."""
+        return self.network
+
+    async def connect(self, url: str) -> FetchResult:
+        """Connect as a `NetworkProof`."""
+        return await self.site.fetch(url, (), lambda: False)
 
     async def ask(self, url: str = PAGE, page: str = PAGE, owner: Contact = OWNER, **fields: Any) -> FetchedForPeer:
         return await self.host.fetch(FetchForPeer(owner, page, url, **fields))
@@ -112,6 +123,17 @@ async def test_a_request_that_was_not_made_is_no_failure_of_the_site(bench: Benc
     bench.site.error = error
     answer = await bench.ask()
     assert ("busy", "") == (answer.unable, answer.error)
+
+
+@pytest.mark.parametrize(
+    ("works", "said"), [(True, ("", "dns", True)), (None, ("", "dns", False)), (False, ("network", "", False))]
+)
+async def test_a_peer_says_whether_its_own_network_works_when_it_cannot_connect(
+    bench: Bench, works: bool | None, said: tuple[str, str, bool]
+) -> None:
+    bench.site.error, bench.network = FetchError.DNS, works
+    answer = await bench.ask()
+    assert said == (answer.unable, answer.error, answer.proven)
 
 
 async def test_a_request_that_could_not_begin_in_time_is_not_made(

@@ -33,6 +33,10 @@ class Bench:
         self.tried: list[int] = []
         """The peers that tried, in order: 0 for this peer, and the first byte of its ID for another."""
         self.knows_others = peers > 0
+        self.works: bool | None = None
+        """What a test of this peer's network says."""
+        self.proven = False
+        """The other peers prove their networks."""
         self.health = NetworkHealth(wait_s)
         self.opinions = Opinions()
         self.fetcher = RelayedFetcher(
@@ -42,10 +46,14 @@ class Bench:
             self.health,
             self.opinions,
             helpers=Helpers(live=lambda: list(self.peers), has_any=lambda: self.knows_others),
+            works=self._network,
             random=Random(1),
             limits=Limits(),
             now=lambda: self.now,
         )
+
+    async def _network(self, since: float) -> bool | None:
+        return self.works
 
     async def fetch(
         self,
@@ -71,8 +79,8 @@ class Bench:
         self.there = {peer.id: outcome for peer in self.peers}
 
     def prove(self) -> None:
-        """Let this peer have reached a host just now."""
-        self.health.reached("known.example", "http://known.example/", self.now)
+        """Let this peer's network work."""
+        self.works = True
 
 
 class Relay:
@@ -88,7 +96,7 @@ class Relay:
             raise outcome
         return RelayedAnswer(
             status=None if outcome else 200, error=outcome, detail="", http_version="1.1", reason="", headers=(),
-            body=b"", address="", via=helper.id.hex()[:16],
+            body=b"", address="", via=helper.id.hex()[:16], proven=self.bench.proven,
         )  # fmt: skip
 
 
@@ -126,6 +134,27 @@ async def test_a_failure_is_final_when_a_peer_with_a_proven_network_and_another_
     bench.all_others(FetchError.CONNECT)
     error, tried_by, tried = await bench.get()
     assert (FetchError.CONNECT, 2, 2) == (error, tried_by, len(tried))
+
+
+@pytest.mark.parametrize(
+    ("works", "proven", "others"), [(True, False, 1), (None, True, 1), (None, False, 2), (False, True, 2)]
+)
+async def test_a_failure_needs_two_peers_of_which_one_is_known_to_have_a_network(
+    works: bool | None, proven: bool, others: int
+) -> None:
+    bench = Bench()
+    bench.works, bench.proven = works, proven
+    bench.all_others(FetchError.CONNECT)
+    _, _, tried = await bench.get()
+    assert 1 + others == len(tried)
+
+
+async def test_failures_of_others_do_not_count_when_no_network_is_known_to_work_and_this_one_fails() -> None:
+    bench = Bench()
+    bench.works = False
+    bench.all_others(FetchError.CONNECT)
+    error, _, _ = await bench.get()
+    assert (FetchError.NO_OPINION, True) == (error, bench.health.in_doubt)
 
 
 async def test_two_other_peers_try_for_a_peer_that_has_reached_nothing_lately() -> None:

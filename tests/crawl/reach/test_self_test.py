@@ -12,6 +12,7 @@ from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.reach import self_test
 from kadcrawl.crawl.reach.network_health import HOSTS_MISSED, NetworkHealth, NetworkState
+from kadcrawl.crawl.reach.network_proof import NetworkProof
 from kadcrawl.crawl.reach.opinions import Opinions
 from kadcrawl.crawl.reach.relay_client import Unanswered
 from kadcrawl.crawl.reach.relayed_fetcher import Helpers
@@ -37,7 +38,7 @@ class Bench:
         self.wakes = 0
         self.health = NetworkHealth(wait_s, known)
         self.test = SelfTest(
-            self,
+            NetworkProof(cast(Any, self), self, self.health, lambda: self.now),
             cast(Any, self),
             self.health,
             Opinions(),
@@ -63,6 +64,9 @@ class Bench:
         self.connected.append(url)
         assert not may_send(), "a test sends no request"
         return given(url, FetchError.NOT_SENT if url in self.up else FetchError.CONNECT)
+
+    async def start(self) -> None:
+        """Do nothing."""
 
     async def reaches(self, helper: Contact, page: str, url: str) -> bool:
         if self.up_there is None:

@@ -150,7 +150,7 @@ RETRY = RetryOrder(COUNT_MAX, ("http_503", "dns"), "a.example", "http://a.exampl
 LOAN = bytes(8)
 FIELDS_MOST = [HeaderField("X-" + "a" * 62, "b" * 8192)] * RELAY_FIELDS_MAX
 FETCHED = FetchedForPeer(
-    "", "", "", 200, "1.1", b"OK", [ReceivedField(b"Server", b"\xff")] * RELAY_HEADERS_MAX, "192.0.2.1",
+    "", "", "", False, 200, "1.1", b"OK", [ReceivedField(b"Server", b"\xff")] * RELAY_HEADERS_MAX, "192.0.2.1",
     RELAY_BODY_BYTES_MAX, bytes(RELAY_PART_BYTES_MAX), LOAN,
 )  # fmt: skip
 """The largest answer of another peer."""

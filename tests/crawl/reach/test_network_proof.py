@@ -1,0 +1,77 @@
+"""Whether a peer's network works at this moment: what proves it, and that many misses cost one test."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
+from kadcrawl.crawl.reach.network_health import NetworkHealth
+from kadcrawl.crawl.reach.network_proof import FAILED_S, NetworkProof
+from tests.support.sites.given_answers import given
+
+KNOWN = [f"http://{number}.example/" for number in range(5)]
+
+
+class Bench:
+    """A network whose hosts are up or down. It is its own fetcher and clock."""
+
+    def __init__(self, known: Sequence[str] = KNOWN) -> None:
+        self.now = 100.0
+        self.up: set[str] = set()
+        self.connected: list[str] = []
+        self.health = NetworkHealth(60.0, known)
+        self.proof = NetworkProof(cast(Any, self), self, self.health, lambda: self.now)
+
+    async def start(self) -> None:
+        """Do nothing."""
+
+    async def works(self) -> bool | None:
+        """Ask whether the network has worked since now."""
+        return await self.proof.works(self.now)
+
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = lambda: True,
+        *,
+        memory_slots: MemorySlots | None = None,
+    ) -> FetchResult:
+        await asyncio.sleep(0)
+        assert not may_send(), "a test sends no request"
+        self.connected.append(url)
+        return given(url, FetchError.NOT_SENT if url in self.up else FetchError.CONNECT)
+
+
+async def test_a_host_that_was_reached_since_is_proof_enough_and_one_before_is_none() -> None:
+    bench = Bench()
+    bench.health.reached("a.example", "http://a.example/", bench.now)
+    assert (True, []) == (await bench.works(), bench.connected)
+    bench.now += 0.1
+    assert not await bench.works()
+
+
+async def test_hosts_that_worked_are_tried_the_latest_first() -> None:
+    bench = Bench()
+    bench.up = {KNOWN[3]}
+    assert (True, [KNOWN[4], KNOWN[3]]) == (await bench.works(), bench.connected)
+
+
+async def test_a_network_that_reaches_none_of_three_hosts_does_not_work() -> None:
+    bench = Bench()
+    bench.up = {KNOWN[0]}
+    assert (False, 3) == (await bench.works(), len(bench.connected))
+
+
+async def test_without_a_host_that_worked_nothing_is_known() -> None:
+    assert await Bench(known=()).works() is None
+
+
+async def test_many_misses_at_once_cost_one_test_and_the_next_comes_later() -> None:
+    bench = Bench()
+    assert {False} == set(await asyncio.gather(*(bench.works() for _ in range(9))))
+    assert 3 == len(bench.connected)
+    bench.now += FAILED_S
+    bench.up = {KNOWN[4]}
+    assert await bench.works()
