@@ -37,7 +37,9 @@ def plain(info: inspect.Type, *, full: bool) -> Any:
             nothing = any(isinstance(one, inspect.NoneType) for one in types)
             some = [one for one in types if not isinstance(one, inspect.NoneType)]
             return None if nothing and not full else plain(some[-1] if full else some[0], full=full)
-        case inspect.ListType(item_type=item, min_length=least):
+        case (
+            inspect.ListType(item_type=item, min_length=least) | inspect.VarTupleType(item_type=item, min_length=least)
+        ):
             return [plain(item, full=full)] * max(least or 0, int(full))
         case inspect.DictType(key_type=key, value_type=value):
             return {plain(key, full=full): plain(value, full=full)} if full else {}
@@ -85,7 +87,10 @@ def wrong(info: inspect.Type, *, full: bool) -> Iterator[tuple[str, Any]]:
                 for what, value in wrong(one, full=full) if not isinstance(one, inspect.NoneType) else ():
                     if not (nothing and value is None):
                         yield what, value
-        case inspect.ListType(item_type=item, max_length=most, min_length=least):
+        case (
+            inspect.ListType(item_type=item, max_length=most, min_length=least)
+            | inspect.VarTupleType(item_type=item, max_length=most, min_length=least)
+        ):
             yield from _of_other_types(list)
             one = plain(item, full=False)
             yield "too many", [one] * ((most or 0) + 1)
