@@ -84,7 +84,7 @@ def made(kind: inspect.Type) -> Any:
             roles = (RoleRule(pattern="/p/[0-9]{1,30}", role="next_link"),)
             records = (RecordRule(pattern="b+", fields=(Field("c", "css:d > e"),)),)
             return Job(seeds=("http://a.example/",), max_pages=3, include=("a{2,30}",), roles=roles, records=records)
-        case inspect.ListType(item_type=item):
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             return [made(item)]
         case inspect.DictType(key_type=key, value_type=value):
             return {made(key): made(value)}

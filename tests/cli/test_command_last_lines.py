@@ -36,10 +36,11 @@ async def test_the_last_lines_of_a_crawl_say_what_failed_and_their_commands_work
     )
     assert re.fullmatch(rf"  3 http_404 \(there is no such page\): {re.escape(site.url())}[123]", rest[1])
     assert len(rest) < 15
-    grep, export = commands(run.out)
+    grep, retry, export = commands(run.out)
     process = await asyncio.create_subprocess_shell(grep, stdout=asyncio.subprocess.PIPE)
     out, _ = await process.communicate()
     assert {site.url(f"/{n}") for n in (1, 2, 3)} == {json.loads(line)["url"] for line in out.splitlines()}
+    assert retry == f"kadcrawl retry --data '{data}'"
     assert export == f"kadcrawl export '{data}' --to sqlite:results.db"
     exported = await kadcrawl("export", str(data), "--to", f"sqlite:{tmp_path}/results.db")
     assert exported.code == 0, exported
@@ -84,5 +85,6 @@ async def test_the_last_lines_of_a_single_peer_say_the_same(tmp_path: Path) -> N
     assert rest[1].startswith(f"  3 http_404 (there is no such page): {site.url()}")
     assert [
         f"grep -h '\"failed\":' {tmp_path}/one/pages.jsonl",
+        f"kadcrawl retry --data {tmp_path}/one",
         f"kadcrawl export {tmp_path}/one --to sqlite:results.db",
     ] == commands(run.out)

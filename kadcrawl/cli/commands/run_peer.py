@@ -26,8 +26,8 @@ from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import SiteReport, report_sites
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import reasons
+from kadcrawl.cli.view.unresolved import still_failed
 from kadcrawl.crawl.disk_guard import Pauses
-from kadcrawl.crawl.output.counters import still_failed
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.link.wire.messages import PeerRow, SeedsStreamed, StreamSeeds

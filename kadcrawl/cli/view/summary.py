@@ -13,7 +13,7 @@ import msgspec
 
 from kadcrawl.cli.view.failed_examples import PAGE_LOG, by_counted_reason
 from kadcrawl.cli.view.result_files import shown_size
-from kadcrawl.crawl.output.counters import still_done, still_failed
+from kadcrawl.cli.view.unresolved import still_done, still_failed
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.settings.job import Job
 

@@ -1,7 +1,6 @@
 """The counters of this peer since its directory was made, behind the status and the summary."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -128,17 +127,3 @@ class Counters:
         for reason, urls in failed.items():
             counters.fail(reason, urls)
         return counters
-
-
-def still_failed(counters: Iterable[PeerCounters]) -> dict[str, int]:
-    """Return the URLs of these peers that are failed now, by reason: without those that an order made pending again."""
-    failed: Counter[str] = Counter()
-    for one in counters:
-        failed.update(one.failed)
-        failed.subtract(one.retried)
-    return {reason: urls for reason, urls in sorted(failed.items()) if urls > 0}
-
-
-def still_done(counters: Iterable[PeerCounters]) -> int:
-    """Return the URLs of these peers that are done now, without those that an order made pending again."""
-    return sum(one.done - sum(one.retried.values()) for one in counters)

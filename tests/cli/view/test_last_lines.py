@@ -21,6 +21,7 @@ NEVER_COUNTED = {
     FetchError.VERIFYING,
     FetchError.PROXY,
     FetchError.UNSURE,
+    FetchError.NO_OPINION,
 }
 OF_THE_CRAWL = (
     "robots",
