@@ -54,6 +54,8 @@ class MeteredConnection(ResponseHandler):
             self._break_off(FetchError.PROTOCOL, f"more framing than content in {self._received} bytes")
         else:
             self._received += len(data)
+            if not data:
+                super().data_received(data)  # After a pause: the parser goes on with what it has.
             while data and not self._answered and self.exception() is None:
                 piece, data = self._head_filter.next(data)
                 if piece:

@@ -20,3 +20,15 @@ async def test_only_the_first_answer_to_a_request_counts_and_the_rest_disconnect
     connection.data_received(ANSWER * 100)
     assert kept == len(connection._buffer)
     assert transport.close.called
+
+
+async def test_a_body_in_one_piece_that_is_larger_than_the_buffer_is_read_to_its_end() -> None:
+    """The parser pauses when the buffer is full, and is told to go on by an empty piece."""
+    body = b"x" * 600_000
+    connection, transport = MeteredConnection(asyncio.get_running_loop(), Limits()), Mock(spec=asyncio.Transport)
+    connection.connection_made(transport)
+    connection.set_response_params(read_until_eof=True, read_bufsize=65_536)
+    connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    _, payload = await connection.read()
+    async with asyncio.timeout(10):
+        assert body == await payload.read()
