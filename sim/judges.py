@@ -414,17 +414,19 @@ def judge(facts: Facts) -> dict[str, list[str]]:
 
 
 def failed(fetches: Iterable[Fetch]) -> list[Fetch]:
-    """Return the last fetch of each page that no site has answered but with the status of a site that is down.
+    """Return the last fetch of each page whose site was down then, unless the page was fetched before.
 
-    A page that was answered, and was asked for again by an owner that did not know so, is no failure to all peers.
+    A page that an owner asks for again, because it does not know of the answer, is no failure to all peers.
     """
     last: dict[str, Fetch] = {}
     answered: set[str] = set()
     for fetch in fetches:
         if fetch.status == DOWN:
             last[fetch.url] = fetch
-        elif fetch.status < 500:
-            answered.add(fetch.url)
+        else:
+            last.pop(fetch.url, None)
+            if fetch.status < 500:
+                answered.add(fetch.url)
     return [fetch for url, fetch in last.items() if url not in answered]
 
 

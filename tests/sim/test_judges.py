@@ -319,6 +319,8 @@ def test_an_order_allows_one_more_fetch_of_a_page_whose_site_is_down_and_of_a_pa
         (23.0, judges.Outage(SITE, 20.0, 24.0), (WHILE_DOWN,), 0),
         (23.0, judges.Outage(OTHER, 20.0, 24.0), (WHILE_DOWN,), 1),
         (23.0, None, (WHILE_DOWN, fetch(24.0, "/page")), 0),
+        (23.0, None, (WHILE_DOWN, fetch(24.0, "/page", status=500)), 0),
+        (23.0, None, (fetch(21.0, "/page", status=500), WHILE_DOWN), 1),
         (23.0, None, (fetch(21.0, "/page"),), 0),
     ],
 )
