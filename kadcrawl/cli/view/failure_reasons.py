@@ -49,7 +49,8 @@ _BY_NAME: Final = {
     "robots": Reason("robots.txt forbids it"),
     "robots_unreachable": Reason("the robots.txt cannot be read, so the site is left alone"),
     "site_refused": Reason(
-        "the site answered too many requests in a row with 429 or 503", "use a larger --delay, or ask the site's owner"
+        "the site answered too many requests in a row with 429 or 503",
+        "run kadcrawl retry --reason site_refused some hours later, or use a larger --delay",
     ),
     "seed_left_scope": Reason("a seed redirects to a URL that is not crawled"),
     "timeout": Reason("the answer was not complete in time", unreached=True),
