@@ -73,6 +73,7 @@ bench-members: $(STAMP) ## Measure the cost of keys and encryption, and a peer u
 bench-moves: $(STAMP) ## Count the cells that a join and a leave examine and move, and measure a restart with a million URLs
 	$(BIN)/python -m scripts.bench_moves
 	$(BIN)/python -m scripts.bench_restart
+	$(BIN)/python -m scripts.bench_seeds
 
 five-peers: $(STAMP) ## Let five real peers of unequal power crawl 1,000 pages: equal, shed, predicted (four minutes)
 	$(BIN)/python -m scripts.five_peers $(ARGS)

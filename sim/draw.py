@@ -57,6 +57,8 @@ AMBUSH_S = (1.0, 4.0)
 ALONE_MOST_S = 0.15
 """The most seconds for which the killed machine has been the only holder of a record. After this time others usually
 have it."""
+STREAMED = 1 / 4
+"""Share of the plans in which the seeds of most sites are streamed."""
 LEAVERS_MIN, LEAVERS_MAX = 4, 8
 OUTAGES = 1 / 3
 """Share of the plans with sites that are down for a time, and with orders to fetch failed URLs again."""
@@ -90,6 +92,7 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     refusing = Random(f"refusing {seed}").choice(REFUSING)
     plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, update_s=update_s, refusing=refusing, leaves=leaves)
     plan = replace(plan, delay_factor=Random(f"factor {seed}").choice(FACTORS) if delay_s <= DELAY_MOST_S else 0.0)
+    plan = replace(plan, streamed=Random(f"streamed {seed}").random() < STREAMED)
     if not block_urls:
         return plan
     plan = replace(plan, balance=balance.choice(BALANCES), block_urls=block_urls)

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import socket
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from email.utils import formatdate
 from functools import lru_cache
@@ -26,9 +26,10 @@ from aiohttp.http_websocket import WebSocketWriter
 from kadcrawl import Leaf, Peer
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
-from kadcrawl.errors import DiskFullError, StartError
+from kadcrawl.errors import DiskFullError, RemoteError, StartError
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer.environment import Environment
+from kadcrawl.peer.swarm.seeds import each, stream_seeds
 from kadcrawl.settings.config import PORT_DEFAULT, Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
@@ -46,6 +47,8 @@ BOOTSTRAPS = 3
 REJOIN_S = 1.0
 """Seconds before a machine whose peer could not join starts it again."""
 RESOLVE_S = 0.005
+STREAM_AFTER_S = 1.0
+"""Seconds after which the first machine streams seeds: some of the others have joined by then."""
 
 
 class Names(Protocol):
@@ -132,14 +135,18 @@ class Machines:
         seed: int = 0,
         directory: Path,
         exit_when_done: bool = False,
+        streamed: Sequence[str] = (),
     ) -> None:
-        """`directory` is where the disks are made: best in memory, e.g. below /dev/shm."""
+        """The first machine streams the seeds `streamed` beside those of the job, before anything is fetched.
+
+        `directory` is where the disks are made: best in memory, e.g. below /dev/shm."""
         self.loop = loop
         self.machines: dict[int, Machine] = {}
         self.errors: list[str] = []
         """Unhandled exceptions and log records of level ERROR. No peer should ever cause either."""
         self._web = web
         self._job = job
+        self._streamed = streamed
         self._limits = limits
         self._work_area = work_area
         self._overlay = overlay
@@ -314,7 +321,7 @@ class Machines:
         async with Peer(config, replace(self._job, seeds=()), world) as peer:
             machine.peer = peer
             if machine.founds:
-                await peer.crawl(self._job.seeds)
+                await self._found(peer)
             else:
                 await peer.join(self._known_of(others))
             if machine.leaves:
@@ -322,6 +329,19 @@ class Machines:
             await peer.wait_stopped()
             await peer.finish()
         return "left" if peer.leaving else "done"
+
+    async def _found(self, peer: Peer) -> None:
+        """Begin the swarm, and stream further seeds into it before it fetches anything."""
+        if not self._streamed:
+            await peer.crawl(self._job.seeds)
+            return
+        await peer.begin(paused=True)
+        await peer.crawl(self._job.seeds)
+        await asyncio.sleep(STREAM_AFTER_S)
+        await stream_seeds(peer.runtime, each(self._streamed), len(self._job.seeds))
+        while peer.paused:
+            with contextlib.suppress(RemoteError):  # A part of the swarm is just coming or going.
+                await peer.state_gossip.order("resume")
 
     async def _run_leaf(self, machine: Machine) -> str:
         """Run a leaf and return how it ended. Raises StartError, StorageError."""

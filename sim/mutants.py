@@ -120,6 +120,17 @@ def done_before_links_are_safe(forward: Any) -> Any:
     return forward_and_forget
 
 
+@mutant("kadcrawl.peer.swarm.state_gossip:fetch_segments")
+def reach_not_fetched(_: Any) -> Any:
+    """A peer that joins, or has missed a wave, does not fetch the reach of streamed seeds."""
+
+    async def fetch_nothing(*_: Any) -> Any:
+        for _segment in list[bytes]():
+            yield []
+
+    return fetch_nothing
+
+
 @mutant("kadcrawl.store.journal:Journal.durable")
 def acknowledged_before_durable(_: Any) -> Any:
     """Records are acknowledged before they are on disk."""

@@ -56,6 +56,8 @@ class Scene:
     web: KnownWeb
     job: Job
     """The job, with its seeds."""
+    streamed: Sequence[str] = ()
+    """Further seeds, streamed by the first machine. The swarm fetches nothing before."""
     limits: Limits
     work_area: int | None = None
     """The work area of each peer (`Config.work_area`)."""

@@ -163,8 +163,8 @@ def scene_of(plan: Plan, size: Size) -> Scene:
     """Return the synthetic web and the job of a plan."""
     web = size.web(plan)
     job = Job(
-        seeds=web.seeds,
-        scope="any",
+        seeds=web.seeds[:1] if plan.streamed else web.seeds,
+        scope="host" if plan.streamed else "any",
         delay_s=plan.delay_s,
         delay_factor=plan.delay_factor,
         delay_most_s=DELAY_MOST_S if plan.delay_factor else Job().delay_most_s,
@@ -175,7 +175,14 @@ def scene_of(plan: Plan, size: Size) -> Scene:
     )
     # The smallest possible work area: the delays of the sites leave a peer of so small a crawl little work at once.
     work_area = plan.block_urls if plan.balance == "level" else None
-    return Scene(web=web, job=job, limits=replace(size.limits, fetches_max=plan.fetches_max), work_area=work_area)
+    streamed = [f"{origin}/" for origin in web.origins] if plan.streamed else ()
+    return Scene(
+        web=web,
+        job=job,
+        streamed=streamed,
+        limits=replace(size.limits, fetches_max=plan.fetches_max),
+        work_area=work_area,
+    )
 
 
 def run_scene(
@@ -239,6 +246,7 @@ class Trial:
             loop,
             scene.web,
             job=scene.job,
+            streamed=scene.streamed,
             limits=scene.limits,
             work_area=scene.work_area,
             seed=plan.seed,

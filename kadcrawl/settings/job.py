@@ -240,7 +240,7 @@ class Job:
             choices = get_args(kind)
             words = " or ".join(choices) if len(choices) == 2 else f"one of {', '.join(choices)}"
             require(getattr(self, name) in choices, f"{name} must be {words}")
-        require(len(self.seeds) <= SEEDS_MAX, f"a job has at most {SEEDS_MAX} seeds; use a page that links to them")
+        require(len(self.seeds) <= SEEDS_MAX, f"a job has at most {SEEDS_MAX} seeds; give more by --seeds FILE")
         chars = sum(map(len, self.seeds))
         require(chars <= SEEDS_CHARS_MAX, f"the seeds of a job have at most {SEEDS_CHARS_MAX} characters, not {chars}")
         require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")

@@ -159,6 +159,30 @@ def restart(kept: KeptFigures) -> str:
     return f"A peer with {figures['urls']:,} known URLs.\n\n{table(head, rows)}\n\n{kept.measured('bench-restart')}"
 
 
+def seeds(kept: KeptFigures) -> str:
+    """Return the table of a million seeds from a pipe."""
+    figures = kept["seeds"]
+    head = ("", "memory", "CPU s per 1,000 seeds")
+    thousands = figures["seeds"] / 1000
+    rows = [
+        (
+            "`kadcrawl add -`, at a tenth and at the end",
+            f"{figures['command_mb_at_a_tenth']:.0f} and {figures['command_mb']:.0f} MB",
+            f"{figures['command_cpu_s'] / thousands:.3f}",
+        ),
+        *(
+            (f"peer {place}, at most", f"{peak_mb:.0f} MB", f"{cpu_s / thousands:.2f}")
+            for place, (peak_mb, cpu_s) in enumerate(zip(figures["peer_mb"], figures["peer_cpu_s"], strict=True), 1)
+        ),
+    ]
+    return (
+        f"{figures['seeds']:,} seeds of as many hosts, from a pipe into {figures['peers']} peers. Each is kept three "
+        f"times: {figures['wall_s']:,.0f} s, {figures['seeds_per_s']:,.0f} seeds/s, "
+        f"{figures['directory_mb']:,.0f} MB of files. The owners have {figures['pending']:,} of them.\n\n"
+        f"{table(head, rows)}\n\n{kept.measured('seeds')}"
+    )
+
+
 def five_peers(kept: KeptFigures) -> str:
     """Return the table of five unequal peers."""
     figures = kept["five-peers"]
@@ -306,6 +330,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "bench-seen": seen,
     "bench-history": history,
     "bench-restart": restart,
+    "seeds": seeds,
     "five-peers": five_peers,
     "papers": papers,
     "campaign": campaign,

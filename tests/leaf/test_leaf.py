@@ -17,11 +17,12 @@ from kadcrawl.keys import Cell
 from kadcrawl.lending import leaf_host
 from kadcrawl.lending.leaf_host import LEAVES_MAX
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import GRANT_URLS_MAX, LOANS_MAX, PeerCounters, WorkGrant, WorkRequest
+from kadcrawl.link.wire.messages import GRANT_URLS_MAX, LOANS_MAX, Command, Ok, PeerCounters, WorkGrant, WorkRequest
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.peer.swarm.seeds import each, stream_seeds
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.support.sites.web import Web, slow, tree
+from tests.support.sites.web import Web, html, slow, tree
 from tests.support.swarm.crash import crash
 from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
 from tests.support.waiting import until
@@ -342,3 +343,17 @@ async def test_what_a_leaf_did_is_counted_when_it_has_left(
             rows = (await peer.census()).rows
     assert PAGES == sum(row.counters.pages for row in rows)
     assert 0 < leaf.counters.pages < PAGES
+
+
+async def test_a_leaf_knows_how_far_streamed_seeds_reach(make_peer: MakePeer, make_leaf: MakeLeaf) -> None:
+    async with Web(3) as site:
+        first, linked = site.url("/", site=1), site.url("/linked", site=2)
+        site.fallback = lambda request: html(linked)
+        peer = await make_peer("a", limits=WEAK, scope="host")
+        await peer.client.ask(peer.contact, Command("pause"), Ok, 5)
+        await stream_seeds(peer.runtime, each([first, site.url("/", site=2)]), 0)
+        leaf = await make_leaf("leaf", peer)
+        await until(lambda: leaf.work.components.scope.is_near(linked))
+        await stream_seeds(peer.runtime, each(["http://later.example/"]), 0)
+        await until(lambda: leaf.work.components.scope.is_near("http://later.example/page"))
+        assert () == leaf.job.seeds == peer.job.seeds

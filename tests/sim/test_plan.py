@@ -62,7 +62,8 @@ def test_jobs_and_webs_are_of_every_kind_and_default_in_older_plans() -> None:
     assert set(REFUSING) == {plan.refusing for plan in plans}
     assert set(FACTORS) == {plan.delay_factor for plan in plans}
     old = Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}')
-    assert (1.0, 2.0, 0) == (old.delay_s, old.own_delay_s, old.trails)
+    assert {False, True} == {plan.streamed for plan in plans}
+    assert (1.0, 2.0, 0, False) == (old.delay_s, old.own_delay_s, old.trails, old.streamed)
     assert (0.0, 0.0) == (old.refusing, old.delay_factor)
 
 

@@ -9,6 +9,7 @@ Tests: tests/peer/swarm/test_seed_streams.py
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Mapping
 
 from kadcrawl.errors import ConfigError
@@ -32,7 +33,9 @@ class SeedStreams:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._heard_at: dict[bytes, float] = {}
-        """Stream -> the loop second of its last message."""
+        """Stream -> the loop second of its last message, or of the last answer."""
+        self._answering: Counter[bytes] = Counter()
+        """Stream -> its messages that are being answered."""
         runtime.count_streams(self.open)
 
     def handlers(self) -> Mapping[type[Message], Handler]:
@@ -41,8 +44,9 @@ class SeedStreams:
 
     def open(self) -> int:
         """Return the number of streams that have not ended."""
-        silent = asyncio.get_running_loop().time() - SILENCE_S
-        for stream in [stream for stream, heard_at in self._heard_at.items() if heard_at <= silent]:
+        silent = self._now() - SILENCE_S
+        quiet = [stream for stream, heard_at in self._heard_at.items() if heard_at <= silent]
+        for stream in [stream for stream in quiet if stream not in self._answering]:
             del self._heard_at[stream]
             log.warning("seeds.abandoned stream=%s", stream.hex()[:8])
         return len(self._heard_at)
@@ -51,15 +55,18 @@ class SeedStreams:
         """Add the seeds of one message, and return the place up to which the input was read before."""
         if message.stream not in self._heard_at and self.open() >= STREAMS_MAX:
             return Refused(f"{STREAMS_MAX} streams of seeds come in here already; wait, or ask another peer")
-        self._note(message)
         seeds = [url for url in dict.fromkeys(message.urls) if is_canonical(url)]
+        self._heard_at[message.stream] = self._now()
         if seeds:
+            self._answering[message.stream] += 1
             try:
                 await add_seeds(self._runtime, seeds, STREAMED_NAMED_MAX)
             except ConfigError as error:
                 self._heard_at.pop(message.stream, None)
                 return Refused(str(error))
-            self._note(message)
+            finally:
+                self._answering -= Counter([message.stream])  # Only what is left stays.
+            self._heard_at[message.stream] = self._now()
         table = self._runtime.resources.store.reach
         if message.input and message.offset > table.place(message.input)[0]:
             table.keep_place(message.input, message.offset, message.lines)
@@ -69,5 +76,6 @@ class SeedStreams:
             log.info("seeds.streamed stream=%s lines=%d", message.stream.hex()[:8], message.lines)
         return SeedsStreamed(*table.place(message.input), refused=len({*message.urls}) - len(seeds))
 
-    def _note(self, message: StreamSeeds) -> None:
-        self._heard_at[message.stream] = asyncio.get_running_loop().time()
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

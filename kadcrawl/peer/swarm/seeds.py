@@ -57,9 +57,10 @@ async def add_seeds(runtime: Runtime, seeds: Sequence[str], named_max: int = SEE
         await runtime.resources.store.journal.durable()
 
 
-async def stream_seeds(runtime: Runtime, seeds: AsyncIterable[str]) -> int:
+async def stream_seeds(runtime: Runtime, seeds: AsyncIterable[str], named_max: int = STREAMED_NAMED_MAX) -> int:
     """Add canonical URLs of any number, read no faster than their owners accept them, and return their number.
 
+    The job names them while it names fewer than `named_max` seeds.
     If they are the first seeds, and the scope depends on them, this peer fetches nothing before all are read. Raises
     ConfigError if this job takes no more seeds, and what reading raises.
     """
@@ -68,7 +69,7 @@ async def stream_seeds(runtime: Runtime, seeds: AsyncIterable[str]) -> int:
 
     async def add(batch: list[str]) -> None:
         try:
-            await add_seeds(runtime, batch, STREAMED_NAMED_MAX)
+            await add_seeds(runtime, batch, named_max)
         finally:
             slots.release()
 

@@ -8,7 +8,7 @@ import pytest
 from kadcrawl import ConfigError, Peer
 from kadcrawl.link.wire.messages import Add, NewReach, Ok, SeedsStreamed, StreamSeeds
 from kadcrawl.peer.swarm import seed_streams, seeds
-from kadcrawl.peer.swarm.seeds import STREAMED_NAMED_MAX
+from kadcrawl.peer.swarm.seeds import STREAMED_NAMED_MAX, each, stream_seeds
 from kadcrawl.settings.job import SEEDS_MAX
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.web import Web, html
@@ -38,11 +38,10 @@ async def paused_swarm(make_peer: MakePeer, names: str, **job: object) -> list[P
 async def test_more_seeds_than_a_job_names_are_all_taken_once(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seeds, "STREAMED_NAMED_MAX", 20)
     monkeypatch.setattr(seeds, "STREAM_URLS_MAX", 150)
     peers = await paused_swarm(make_peer, "abc", scope="host")
     urls = urls_of(700)
-    assert len(urls) == await peers[1].add_seeds([*urls, *urls[:100]]) - 100
+    assert len(urls) + 100 == await stream_seeds(peers[1].runtime, each([*urls, *urls[:100]]), 20)
     assert len(urls) == sum(peer.components.frontier.pending for peer in peers)
     assert 1 == len({peer.runtime.seeds_fingerprint for peer in peers})
     for peer in peers:
@@ -138,6 +137,29 @@ async def test_a_stream_whose_command_is_gone_holds_the_end_up_no_longer(make_pe
         await asyncio.sleep(seed_streams.SILENCE_S - 5)
         assert not peer.ended
         await peer.wait_done()
+
+
+async def test_a_stream_is_not_abandoned_while_it_waits_for_its_answer(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = await make_peer(scope="any")
+    may_answer = asyncio.Event()
+
+    async def slow(*_: object) -> None:
+        await may_answer.wait()
+
+    monkeypatch.setattr(seed_streams, "add_seeds", slow)
+    questions = [
+        asyncio.create_task(peer.client.ask(peer.contact, StreamSeeds(STREAM, [url]), SeedsStreamed, 900))
+        for url in urls_of(2)
+    ]
+    await asyncio.sleep(2 * seed_streams.SILENCE_S)
+    assert 1 == peer.unacknowledged
+    may_answer.set()
+    await asyncio.gather(*questions)
+    assert 1 == peer.unacknowledged
+    await asyncio.sleep(seed_streams.SILENCE_S)
+    assert 0 == peer.unacknowledged
 
 
 async def test_the_place_in_a_file_is_journaled_and_only_grows(make_peer: MakePeer) -> None:
