@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts.docs import cli, environment, exit_codes, limits, log_events, schemas, settings, wire
+from scripts.docs import cli, environment, exit_codes, limits, log_events, odd_servers, schemas, settings, wire
 from scripts.docs.figures import figure_pages
 
 Generator = Callable[[Path], Mapping[str, str]]
@@ -15,6 +15,7 @@ GENERATORS: tuple[Generator, ...] = (
     exit_codes.generate,
     limits.generate,
     log_events.generate,
+    odd_servers.generate,
     schemas.generate,
     settings.generate,
     wire.generate,

@@ -67,7 +67,7 @@ class PartialAnswer:
         )
 
     def _take_fields(self, fields: MultiMapping[str]) -> None:
-        self.content_type = clean(fields.get("Content-Type", ""))
+        self.content_type = clean(fields.getall("Content-Type", [""])[-1])  # As browsers do: the last one counts.
         self.content_encoding = clean(",".join(fields.getall("Content-Encoding", ())))
         self.retry_after = fields.get("Retry-After", "")
 
