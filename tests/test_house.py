@@ -30,6 +30,7 @@ CONVERSATIONS = {
     "cli.view": "progress saved_page",
     "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch",
     "crawl.content": "record_extractor",
+    "crawl.cookies": "log_in",
     "crawl.fetch": "address_guard answer errors fetcher memory_slots metered_connection poison_pages proxy_connector",
     "crawl.links": "forwarder",
     "crawl.output": "page_stream",

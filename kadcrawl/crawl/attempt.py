@@ -21,6 +21,7 @@ from random import Random
 from types import TracebackType
 
 from kadcrawl.crawl.capacity import WorkInProgress
+from kadcrawl.crawl.cookies.log_in import log_in
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
@@ -203,7 +204,15 @@ class Attempt:
         if not is_allowed or parts.poison_pages.is_poison(entry.url):
             return await self._leave_out(rules, KILLED_PEER if is_allowed else "robots")
         # The delay may be new here, e.g. if the rules came from another peer: the site waits from its last request on.
-        if frontier.wait_s(entry.site, parts.clock.now()) or not parts.budget.begin():
+        if frontier.wait_s(entry.site, parts.clock.now()):
+            return AttemptOutcome.PUT_BACK
+        sessions = self._source.sessions
+        if sessions is not None and (login := sessions.login_before(entry.site, entry.url)) is not None:
+            if sessions.is_given_up(entry.site, now):
+                return self._finish_unfetched("login_failed")
+            await log_in(entry.site, login, sessions, frontier, parts.clock, self._send)
+            return AttemptOutcome.PUT_BACK
+        if not parts.budget.begin():
             return AttemptOutcome.PUT_BACK
         self._has_budget = True
         number = self._source.store.rounds(entry.key)
@@ -212,7 +221,8 @@ class Attempt:
         fetched = await self._request(entry.url, fields)
         if fetched is None or fetched.error is FetchError.UNSURE:
             return AttemptOutcome.PUT_BACK
-        if self._wants_its_cookie(fetched):
+        is_lost = sessions is not None and sessions.is_lost(entry.site, entry.url, fetched, parts.clock.now())
+        if self._wants_its_cookie(fetched) or (is_lost and not entry.tries):
             self._due = parts.clock.now()
             return AttemptOutcome.POSTPONED
         more = KEPT_WAITING_TRIES if fetched.error is FetchError.KEPT_WAITING else 0
@@ -246,8 +256,12 @@ class Attempt:
         await self._parts.forwarder.forward_all(links, self._source.store.cell_of(self._entry.key))
         return self._finish_unfetched(why)
 
-    async def _request(self, url: str, fields: Sequence[tuple[str, str]] = ()) -> FetchResult | None:
-        """Make one request in the slot, and tell the clock of the site.
+    async def _send(self, url: str, form: bytes) -> FetchResult | None:
+        """Send a form in the slot."""
+        return await self._request(url, form=form)
+
+    async def _request(self, url: str, fields: Sequence[tuple[str, str]] = (), form: bytes = b"") -> FetchResult | None:
+        """Make one request in the slot, a POST if it has a form, and tell the clock of the site.
 
         Returns None if no request went out, or if another peer is to make the request.
         """
@@ -256,17 +270,18 @@ class Attempt:
         opening = frontier.opening(cell)
         may_start = self._hooks.may_start
         kept = self._source.cookies
-        cookies = kept if kept is not None and kept.keeps(url) and host_of(url) == host_of(entry.url) else None
+        is_own = bool(form) or host_of(url) == host_of(entry.url)
+        cookies = kept if kept is not None and is_own and kept.keeps(url) else None
         if cookies is not None and (value := cookies.header(entry.site, url, parts.clock.now())):
             fields = [*fields, ("Cookie", value)]
-        fetcher = parts.fetcher if cookies is None else parts.direct
-        fetched = await fetcher.fetch(
-            url,
-            fields,
-            may_send=lambda: may_start() and frontier.opening(cell) == opening,
-            memory_slots=self._memory_slots,
-            page=entry.url,
-        )
+
+        def may_send() -> bool:
+            return may_start() and frontier.opening(cell) == opening
+
+        if cookies is None:
+            fetched = await parts.fetcher.fetch(url, fields, may_send, memory_slots=self._memory_slots, page=entry.url)
+        else:
+            fetched = await parts.direct.fetch(url, fields, may_send, memory_slots=self._memory_slots, form=form)
         if fetched.error in UNASKED:
             if fetched.error is FetchError.NO_SOCKET:
                 self._context.wait_for_files(fetched.detail)

@@ -17,11 +17,12 @@ from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource, CrawlStore
 from kadcrawl.crawl.fetch.address_guard import Guard
-from kadcrawl.crawl.fetch.fetcher import Fetcher, Fetching, user_agent
+from kadcrawl.crawl.fetch.fetcher import Fetcher, FormFetching, user_agent
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.refused_addresses import RefusedAddresses
 from kadcrawl.crawl.fetch.request_rules import RequestRules
@@ -218,7 +219,8 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         return Crawler(parts, CrawlSource(source, front, RobotsCache(store, limits), activity), hooks)
 
     cookies = SiteCookies(store.sites, store.cell_of, site_settings)
-    own = CrawlSource(store, frontier, RobotsCache(store, limits), resources.activity, cookies)
+    sessions = Sessions(cookies, site_settings, resources.config.secrets)
+    own = CrawlSource(store, frontier, RobotsCache(store, limits), resources.activity, cookies, sessions)
     crawler = Crawler(replace(parts, fetcher=reach.own), own, callbacks.own_pages)
     return CrawlComponents(
         job=job,
@@ -263,7 +265,7 @@ def _intake_events(wake: Callable[[], None], recrawling: Recrawling | None, roun
 
 def _fetchers(
     job: Job, resources: PeerResources, limits: Limits, site_settings: SiteSettings, refused: RefusedAddresses
-) -> tuple[Fetcher, Fetching, tuple[Fetcher, Fetching], ProxyChecks | None]:
+) -> tuple[Fetcher, FormFetching, tuple[Fetcher, FormFetching], ProxyChecks | None]:
     """Return the direct fetcher, the fetcher of pages, the two of network tests, and the checks of proxies if any."""
     config, clock = resources.config, resources.clock
     guard = Guard(config.allow_networks, lambda address: refused.add(address, clock.now()))

@@ -12,6 +12,7 @@ from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.frontier.frontier import Frontier
@@ -21,7 +22,7 @@ from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.pause_reasons import PauseReason
-from kadcrawl.crawl.reach.relayed_fetcher import PageFetching
+from kadcrawl.crawl.reach.relayed_fetcher import PageFetching, WatchedFetcher
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.scope import Scope
@@ -60,7 +61,7 @@ class CrawlDependencies:
     random: Random
     budget: Budget
     fetcher: PageFetching
-    direct: PageFetching
+    direct: WatchedFetcher
     """Fetches without the help of other peers, which must not see the cookies of a site."""
     extractor: LinkExtractor
     scope: Scope
@@ -91,6 +92,8 @@ class CrawlSource:
     activity: Activity
     cookies: SiteCookies | None = None
     """The cookies of its sites, unless the pages are borrowed."""
+    sessions: Sessions | None = None
+    """The sessions of sites with a login form, together with the cookies."""
 
 
 def _never(cell: Cell) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.request_headers import normal_header
+from kadcrawl.settings.site_login import TAKES, from_table
 from kadcrawl.settings.site_rules import NOTHING, Cookies, Proxies, Robots, SiteRule, normal_match
 from kadcrawl.settings.trust import read_authorities, shown as authorities_shown
 from kadcrawl.settings.units import bytes_of, seconds_of
@@ -47,6 +48,7 @@ SITE_KEYS = {
     "verify": SiteKey("verify", bool, "false"),
     "proxies": SiteKey("proxies", Proxies, "none, in quotes"),
     "cookies": SiteKey("cookies", Cookies, "keep or off, in quotes"),
+    "login": SiteKey("login", dict[str, Any], TAKES),
     "robots": SiteKey("robots", Robots, "obey or ignore, in quotes"),
     "sitemaps": SiteKey("sitemaps", bool | str | tuple[str, ...], "true, false, a URL in quotes, or a list of URLs"),
 }
@@ -74,6 +76,8 @@ def keys_of(rule: SiteRule) -> dict[str, Any]:
         values["sitemaps"] = rule.sitemap_urls
     if not rule.off:
         del values["off"]
+    if rule.login is not None:
+        values["login"] = rule.login.as_table()
     values["ca-file"] = authorities_shown(rule.ca_pem)
     if rule.recrawl_after_s is not None:
         values["recrawl-after"] = shown(rule.recrawl_after_s) if rule.recrawl_after_s else "never"
@@ -105,6 +109,8 @@ def _fields(key: str, value: object) -> dict[str, Any]:
         return {"match": tuple(dict.fromkeys(map(normal_match, hosts)))}
     if isinstance(typed, str) and key in ("delay", "recrawl-after", "max-body", "timeout"):
         return {field: _number(key, typed, takes)}
+    if key == "login":
+        return {field: from_table(typed)}
     if key == "ca-file":
         return {field: read_authorities(Path(typed))}
     if key == "headers":

@@ -17,6 +17,7 @@ from kadcrawl.settings.limits import require
 from kadcrawl.settings.request_headers import check_agent, check_headers
 from kadcrawl.settings.secrets import VARIABLE_PREFIX, check_name
 from kadcrawl.settings.site_auth import auth_header, parse_auth
+from kadcrawl.settings.site_login import SiteLogin
 from kadcrawl.settings.trust import check_authorities
 from kadcrawl.urls import Partition, canonical, is_canonical, site_of
 
@@ -108,6 +109,11 @@ class SiteRule:
 
     Such a site is fetched by its owner alone: its URLs are not lent, so leaves do not fetch them. The cookies move with
     the site, so the swarm needs a key. Not with partition `url`."""
+    login: SiteLogin | None = None
+    """A form that is sent to the site before its first page, and again when the session is over. It needs cookies
+    `keep`.
+
+    The hosts must be named without a star, and the form goes to one of them, by https."""
     robots: Robots | None = None
     """Treatment of robots.txt: `obey`, or `ignore` for your own hosts.
 
@@ -134,7 +140,9 @@ class SiteRule:
             require(self.is_exact, "client_certificate needs each of the hosts in match, without a star")
         require(self.verify is not True, "verify is true for every site: leave it out, or say false")
         require(self.verify is None or self.is_exact, "verify false needs each of the hosts in match, without a star")
-        require(self.http_secrets is None or bool(self.auth), "http_secrets would do nothing, as it is for auth")
+        self._check_login()
+        sends = bool(self.auth) or self.login is not None
+        require(self.http_secrets is None or sends, "http_secrets would do nothing, as it is for auth and login")
         check_headers(self.headers)
         check_agent(self.user_agent or "")
         for name, least, most, unit in _RANGES:
@@ -148,6 +156,19 @@ class SiteRule:
         require(not idle, f"{' and '.join(idle)} would do nothing, as off leaves the site out of the crawl")
         useful = self.off or any(getattr(self, name) not in NOTHING for name in _SETTINGS)
         require(useful, "a rule must say something of its sites, such as delay = 5 or off = true")
+
+    def _check_login(self) -> None:
+        if self.login is None:
+            return
+        url = self.login.url
+        require(self.cookies == "keep", "login needs cookies = 'keep', as the session is in the cookies")
+        require(self.is_exact, "login sends a secret: name each of the hosts in match, without a star")
+        require(
+            site_of(url, "host") in self.match, f"login must go to a host of its rule, not to {site_of(url, 'host')}"
+        )
+        require(
+            url.startswith("https:") or self.http_secrets is True, "login must go to an https URL, or add http-secrets"
+        )
 
     @property
     def is_exact(self) -> bool:
@@ -249,6 +270,8 @@ def check_sites(sites: Sequence[SiteRule], job: JobSettings) -> None:
             f"cookies keep of site {rule.label} cannot go with partition url, where each URL is a site and no peer has "
             "the cookies of a host; use partition host or domain",
         )
+        if rule.login is not None:
+            _check_login_site(rule, rule.login, job.partition)
         own_tls = rule.verify is False or rule.client_certificate
         require(
             not (own_tls and job.by_proxies and rule.proxies is None),
@@ -277,6 +300,7 @@ def robots_ignored(sites: Iterable[SiteRule]) -> tuple[str, ...]:
 def secrets_of(sites: Sequence[SiteRule]) -> tuple[str, ...]:
     """Return the names of the secrets that these rules need on each machine."""
     names = {parse_auth(rule.auth).secret for rule in sites if rule.auth}
+    names |= {secret for rule in sites if rule.login for _, secret in rule.login.secrets}
     return tuple(sorted(names | {rule.client_certificate for rule in sites if rule.client_certificate}))
 
 
@@ -312,6 +336,18 @@ def check_contact(sites: Iterable[SiteRule], contact: str) -> None:
     require(
         bool(contact) or not robots_ignored(sites),
         "robots ignore needs a contact, so that the owner of a host can reach you: give --contact",
+    )
+
+
+def _check_login_site(rule: SiteRule, login: SiteLogin, partition: Partition) -> None:
+    """Raise ConfigError unless the hosts of a rule share the cookies that its login form begins."""
+    kind: Partition = "domain" if partition == "domain" else "host"
+    site = site_of(login.url, kind)
+    others = [match for match in rule.match if site_of(f"http://{match}/", kind) != site]
+    require(
+        not others,
+        f"login of site {rule.label} is at {site}, which shares no cookies with {', '.join(others[:3])}; make another "
+        "rule for those, or use partition domain for hosts of one domain",
     )
 
 

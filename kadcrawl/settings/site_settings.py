@@ -6,6 +6,7 @@ clock has the delay of the host that was asked last, and before the first reques
 """
 
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.site_login import SiteLogin
 from kadcrawl.settings.site_rules import EVERY, SiteRule, recrawl_bounds_s
 from kadcrawl.urls import site_of
 
@@ -125,6 +126,11 @@ class SiteSettings:
     def _keeps(self, authority: str) -> bool:
         rule = self._rule(authority)
         return rule is not None and rule.cookies == "keep"
+
+    def login(self, url: str) -> SiteLogin | None:
+        """Return the login form of the host of a canonical URL, or None without one."""
+        rule = self.rule(url)
+        return None if rule is None else rule.login
 
     def is_direct(self, url: str) -> bool:
         """Return whether the host of a canonical URL is fetched without a proxy."""

@@ -163,6 +163,7 @@ SITE_EXAMPLES = {
     "verify": "false",
     "proxies": '"none"',
     "cookies": '"keep"',
+    "login": "{ url = 'https://example.org/login', fields = { user = 'me' }, secrets = { password = 'wiki' } }",
     "robots": '"obey"',
     "sitemaps": '"https://example.org/sitemaps/news.xml"',
 }

@@ -170,7 +170,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = Fal
         random=random,
         budget=world.budget,
         fetcher=world,
-        direct=world,
+        direct=cast(Any, world),
         extractor=LinkExtractor(LIMITS),
         scope=scope,
         forwarder=forwarder,

@@ -43,6 +43,7 @@ _BY_NAME: Final = {
     "internal_error": Reason("kadcrawl has a fault that this page shows", "peer.log has the details: please report it"),
     "kept_waiting": Reason("the site closed the connection while this machine was busy", "use a smaller --fetches"),
     "killed_peer": Reason("the page crashed two peers, so nobody asks for it any more", "please report it"),
+    "login_failed": Reason("nobody can log in to the site", "check the login of its rule, and the secret"),
     "protocol": Reason("the answer is not valid HTTP"),
     "redirect_limit": Reason("the URL redirects too often"),
     "redirect_loop": Reason("the redirects lead back to where they began"),

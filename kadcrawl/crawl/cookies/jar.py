@@ -50,14 +50,22 @@ class Cookie(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
         return len(self.name) + len(self.value)
 
 
-_Cookies = Annotated[list[Cookie], Meta(max_length=COOKIES_MAX)]
-_DECODER = msgspec.msgpack.Decoder(_Cookies)
+class _Encoded(Struct, array_like=True, forbid_unknown_fields=True):
+    """A jar as it is stored and sent."""
+
+    cookies: Annotated[list[Cookie], Meta(max_length=COOKIES_MAX)] = []
+    is_logged_in: bool = False
+
+
+_DECODER = msgspec.msgpack.Decoder(_Encoded)
 
 
 class Jar:
     """The cookies of one site, the oldest first."""
 
-    def __init__(self, cookies: Iterable[Cookie] = ()) -> None:
+    def __init__(self, cookies: Iterable[Cookie] = (), *, is_logged_in: bool = False) -> None:
+        """With `is_logged_in` the cookies are those of a session that a login form has begun."""
+        self.is_logged_in = is_logged_in
         self._cookies = {cookie.place: cookie for cookie in cookies}
         self._bound()
 
@@ -65,13 +73,18 @@ class Jar:
     def from_bytes(cls, encoded: bytes) -> "Jar":
         """Return the jar of its encoded form. Bytes that are none, as from a lying member, make an empty jar."""
         try:
-            cookies = _DECODER.decode(encoded) if encoded else []
+            found = _DECODER.decode(encoded) if encoded else _Encoded()
         except msgspec.MsgspecError:
             return cls()
-        return cls(cookie for cookie in cookies if _is_plain(cookie.name) and _is_plain(cookie.value))
+        cookies = (cookie for cookie in found.cookies if _is_plain(cookie.name) and _is_plain(cookie.value))
+        return cls(cookies, is_logged_in=found.is_logged_in)
 
     def to_bytes(self) -> bytes:
-        return msgspec.msgpack.encode(list(self._cookies.values()))
+        return msgspec.msgpack.encode(_Encoded(list(self._cookies.values()), self.is_logged_in))
+
+    def with_login(self, *, is_logged_in: bool) -> "Jar":
+        """Return this jar after a session has begun or is over."""
+        return Jar(self._cookies.values(), is_logged_in=is_logged_in)
 
     def __len__(self) -> int:
         return len(self._cookies)

@@ -50,6 +50,19 @@ class SiteCookies:
         headers = tuple(header for header in result.headers if header[0].lower() != b"set-cookie")
         return replace(result, headers=headers), changed
 
+    def is_logged_in(self, site: str) -> bool:
+        """Return whether the cookies of a site are those of a session that a login form has begun."""
+        return Jar.from_bytes(self._sites.cookies(site).jar).is_logged_in
+
+    def set_logged_in(self, site: str, *, is_logged_in: bool) -> bool:
+        """Note that a session has begun or is over. Return False for a session without a cookie, which is none."""
+        jar = Jar.from_bytes(self._sites.cookies(site).jar)
+        if is_logged_in and not len(jar):
+            return False
+        if jar.is_logged_in != is_logged_in:
+            self._keep(site, jar.with_login(is_logged_in=is_logged_in))
+        return True
+
     def _keep(self, site: str, jar: Jar) -> None:
         cell = self._cell_of(Key(site_hash(site)))
         self._sites.set_cookies(

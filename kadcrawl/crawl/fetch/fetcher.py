@@ -39,7 +39,7 @@ from kadcrawl.crawl.fetch.head_filter import as_received
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.metered_connection import MeteredConnection, meter
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
-from kadcrawl.crawl.fetch.request_rules import RequestRule, RequestRules
+from kadcrawl.crawl.fetch.request_rules import RequestRule, RequestRules, Way, request_head
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult, RelayedAnswer, retry_after_s
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.settings.limits import Limits
@@ -94,6 +94,21 @@ class Fetching(Protocol):
     ) -> FetchResult:
         """Return the result of one GET of a canonical URL. `memory_slots` holds the slots of the answer until it is
         read."""
+
+
+class FormFetching(Fetching, Protocol):
+    """The interface of a fetcher that can send forms as well."""
+
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        *,
+        memory_slots: MemorySlots | None = None,
+        form: bytes = b"",
+    ) -> FetchResult:
+        """Return the result of one GET of a canonical URL, or of a POST with `form`."""
 
 
 class Fetcher:
@@ -178,8 +193,9 @@ class Fetcher:
         proxy: Proxy | None = None,
         *,
         memory_slots: MemorySlots | None = None,
+        form: bytes = b"",
     ) -> FetchResult:
-        """Return the result of one GET of a canonical URL. Raises nothing but CancelledError.
+        """Return the result of one GET of a canonical URL, or of a POST with `form`. Raises nothing but CancelledError.
 
         `may_send` is asked once more when the connection is there, which may take long. If it says no, nothing is sent.
         A target that the guard forbids is refused before a proxy hears of it. A large answer keeps its slots until
@@ -190,7 +206,7 @@ class Fetcher:
         if memory_slots is None:
             memory_slots = MemorySlots()
             try:
-                return await self.fetch(url, extra_headers, may_send, proxy, memory_slots=memory_slots)
+                return await self.fetch(url, extra_headers, may_send, proxy, memory_slots=memory_slots, form=form)
             finally:
                 memory_slots.release()
         _may_send.set(may_send)
@@ -209,7 +225,8 @@ class Fetcher:
                 if proxy is not None and not self._guard.permits_host(host_of(url)):
                     raise Broken(FetchError.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
                 target = URL(url, encoded=True)
-                await self._converse(self._session, target, extra_headers, answer, patience, proxy, memory_slots, rule)
+                way = Way(self._session, proxy, form)
+                await self._converse(way, target, extra_headers, answer, patience, memory_slots, rule)
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)
@@ -225,24 +242,24 @@ class Fetcher:
 
     async def _converse(
         self,
-        session: aiohttp.ClientSession,
+        way: Way,
         url: URL,
         extra_headers: Sequence[tuple[str, str]],
         answer: PartialAnswer,
         deadline: ResponseDeadline,
-        proxy: Proxy | None,
         memory_slots: MemorySlots,
         rule: RequestRule,
     ) -> None:
         """Send the request and read the answer into `answer` as far as it comes."""
         loop = asyncio.get_running_loop()
-        answer.request_head = _request_head(url, rule, extra_headers)
-        way = None if proxy is None else proxy.url
-        response = await session.get(
+        answer.request_head = request_head(url, rule, extra_headers)
+        response = await way.session.request(
+            way.method,
             url,
-            headers=[*rule.headers, *rule.secret_headers, *extra_headers],
+            headers=[*rule.headers, *rule.secret_headers, *extra_headers, *way.headers],
+            data=way.form or None,
             allow_redirects=False,
-            proxy=way,
+            proxy=way.proxy_url,
             ssl=rule.tls,
         )
         assert isinstance(response, _Response), "the session makes our responses"
@@ -286,14 +303,12 @@ class Fetcher:
         """Return the result of an answer that another peer has received for this peer."""
         if len(answer.body) > self._limits.large_body_bytes:
             await memory_slots.acquire(self._large)
-        request_head = _request_head(URL(url, encoded=True), self._request_rules.of(url), extra_headers)
-        taken = PartialAnswer(
-            request_head=request_head, chunks=[answer.body], head_at=asyncio.get_running_loop().time()
-        )
+        head = request_head(URL(url, encoded=True), self._request_rules.of(url), extra_headers)
+        taken = PartialAnswer(request_head=head, chunks=[answer.body], head_at=asyncio.get_running_loop().time())
         try:
             taken.take_relayed(answer, self._limits.header_bytes_max)
         except Broken as broken:
-            taken, answer = PartialAnswer(request_head), replace(answer, error=broken.error, detail=str(broken))
+            taken, answer = PartialAnswer(head), replace(answer, error=broken.error, detail=str(broken))
         ended = asyncio.get_running_loop().time()
         result = await self._result(url, taken, answer.error, answer.detail, started_at, started, ended, memory_slots)
         return replace(result, via=answer.via)
@@ -427,10 +442,3 @@ class _Request(aiohttp.ClientRequest):
         if self.proxy is not None and not self.proxy.scheme.startswith("http"):
             self.proxy = None  # aiohttp takes each proxy for one that relays.
         return await super().send(conn)
-
-
-def _request_head(url: URL, rule: RequestRule, extra_headers: Sequence[tuple[str, str]]) -> bytes:
-    """Return the head of the request as it is stored: as it is sent, but for secrets."""
-    extra = "".join([f"{name}: {value}\r\n" for name, value in extra_headers if name != "Cookie"])
-    first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
-    return f"{first}{rule.header_lines}{extra}\r\n".encode()

@@ -6,11 +6,15 @@ A site rule lowers the limits of the machine and never raises them, as the memor
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
+
+import aiohttp
+from yarl import URL
 
 from kadcrawl.crawl.fetch.content_encoding import ACCEPT_ENCODING
 from kadcrawl.crawl.fetch.tls import tls_of
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.proxy_list import Proxy
 from kadcrawl.settings.request_headers import pairs
 from kadcrawl.settings.secrets import Secrets
 from kadcrawl.settings.site_auth import auth_header, parse_auth
@@ -93,3 +97,32 @@ class RequestRules:
             return made
         auth = parse_auth(rule.auth)
         return replace(made, secret_headers=(auth_header(auth, self._secrets[auth.secret]),))
+
+
+class Way(NamedTuple):
+    """How a request is sent: over this session, through this proxy, and as a POST if it has a form."""
+
+    session: aiohttp.ClientSession
+    proxy: Proxy | None
+    form: bytes
+
+    @property
+    def method(self) -> str:
+        return "POST" if self.form else "GET"
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]:
+        """The headers of a form."""
+        return (("Content-Type", "application/x-www-form-urlencoded"),) if self.form else ()
+
+    @property
+    def proxy_url(self) -> str | None:
+        """The URL of the proxy with its credentials, which must not be shown."""
+        return None if self.proxy is None else self.proxy.url
+
+
+def request_head(url: URL, rule: RequestRule, extra_headers: Sequence[tuple[str, str]]) -> bytes:
+    """Return the head of the request as it is stored: as it is sent, but for secrets."""
+    extra = "".join([f"{name}: {value}\r\n" for name, value in extra_headers if name != "Cookie"])
+    first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
+    return f"{first}{rule.header_lines}{extra}\r\n".encode()

@@ -49,18 +49,19 @@ class ThroughProxies:
         may_send: Callable[[], bool] = always,
         *,
         memory_slots: MemorySlots | None = None,
+        form: bytes = b"",
     ) -> FetchResult:
-        """Return the result of one GET of a canonical URL, as `Fetcher.fetch` does, or of no request at all.
+        """Return the result of one request for a canonical URL, as `Fetcher.fetch` does, or of no request at all.
 
         NO_PROXY, VERIFYING, PROXY and UNSURE are this fetcher's own errors. The first two come without waiting for
         anything.
         """
         if self._is_direct(url):
-            return await self._fetcher.fetch(url, extra_headers, may_send, memory_slots=memory_slots)
+            return await self._fetcher.fetch(url, extra_headers, may_send, memory_slots=memory_slots, form=form)
         proxy = self._pool.choose(site_of(url, self._partition), url)
         if proxy is None:
             return _not_asked(url, FetchError.VERIFYING if self._pool.alive else FetchError.NO_PROXY, self._now())
-        fetched = await self._fetcher.fetch(url, extra_headers, may_send, proxy, memory_slots=memory_slots)
+        fetched = await self._fetcher.fetch(url, extra_headers, may_send, proxy, memory_slots=memory_slots, form=form)
         now = self._now()
         match outcome(fetched, proxy):
             case Outcome.CAME:

@@ -9,7 +9,7 @@ from random import Random
 
 import msgspec
 
-from kadcrawl.crawl.fetch.fetcher import Fetcher, Fetching
+from kadcrawl.crawl.fetch.fetcher import Fetcher, FormFetching
 from kadcrawl.crawl.reach.network_health import NetworkHealth
 from kadcrawl.crawl.reach.network_proof import NetworkProof
 from kadcrawl.crawl.reach.opinions import Opinions
@@ -49,7 +49,7 @@ class Reach:
 
 
 def build_reach(
-    fetching: Fetching,
+    fetching: FormFetching,
     fetcher: Fetcher,
     testing: tuple[Fetcher, Fetching],
     swarm: Swarm | None,

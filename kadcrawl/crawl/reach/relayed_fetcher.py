@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Protocol
 
-from kadcrawl.crawl.fetch.fetcher import Fetcher, Fetching, always
+from kadcrawl.crawl.fetch.fetcher import Fetcher, FormFetching, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult, RelayedAnswer
 from kadcrawl.crawl.reach.network_health import NetworkHealth, NetworkState
@@ -57,7 +57,7 @@ class PageFetching(Protocol):
 class WatchedFetcher:
     """A `Fetching` whose results teach the health of this peer's network."""
 
-    def __init__(self, fetching: Fetching, health: NetworkHealth, now: Callable[[], float]) -> None:
+    def __init__(self, fetching: FormFetching, health: NetworkHealth, now: Callable[[], float]) -> None:
         self._fetching = fetching
         self._health = health
         self._now = now
@@ -70,9 +70,10 @@ class WatchedFetcher:
         *,
         memory_slots: MemorySlots | None = None,
         page: str = "",
+        form: bytes = b"",
     ) -> FetchResult:
-        """Return the result of one GET of a canonical URL, as `Fetcher.fetch` does. `page` does not matter here."""
-        result = await self._fetching.fetch(url, extra_headers, may_send=may_send, memory_slots=memory_slots)
+        """Return the result of one request, as `Fetcher.fetch` does. `page` does not matter here."""
+        result = await self._fetching.fetch(url, extra_headers, may_send=may_send, memory_slots=memory_slots, form=form)
         host = site_of(url, "host")
         if result.status is not None:
             self._health.reached(host, url, self._now())

@@ -62,6 +62,7 @@ class Bench:
         may_send: Callable[[], bool] = always,
         *,
         memory_slots: MemorySlots | None = None,
+        form: bytes = b"",
     ) -> FetchResult:
         self.tried.append(0)
         return given(url, self.here)

@@ -1,0 +1,68 @@
+"""The form by which a crawl logs in at a site: its URL, its plain fields, and the secrets of each machine in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.settings.limits import require
+from kadcrawl.settings.secrets import check_name
+from kadcrawl.urls import is_canonical, seed
+
+FIELDS_MAX = 30
+"""Limit on the fields of a form."""
+FIELD_CHARS_MAX = 1_000
+"""Limit on the characters of a field's name and of its value."""
+TAKES = (
+    "a table, as in { url = 'https://example.org/login', fields = { user = 'me' }, secrets = { password = 'wiki' } }"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteLogin:
+    """A form that is sent to a site before its first page. Raises ConfigError for a value out of its limits."""
+
+    url: str
+    """Canonical URL to which the form is sent."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """Names and values of fields that are no secrets."""
+    secrets: tuple[tuple[str, str], ...] = ()
+    """Names of fields, and for each the name of the secret that is its value."""
+
+    def __post_init__(self) -> None:
+        require(is_canonical(self.url), "the url of login must be canonical, as urls.seed makes it")
+        require(bool(self.secrets), "login needs a secret, such as secrets = { password = 'wiki-password' }")
+        every = [*self.fields, *self.secrets]
+        require(len(every) <= FIELDS_MAX, f"login has at most {FIELDS_MAX} fields")
+        require(len({name for name, _ in every}) == len(every), "a field of login is given twice")
+        for name, value in every:
+            require(0 < len(name) <= FIELD_CHARS_MAX, f"a field of login has 1 to {FIELD_CHARS_MAX} characters")
+            require(len(value) <= FIELD_CHARS_MAX, f"a value of login has at most {FIELD_CHARS_MAX} characters")
+        for _, secret in self.secrets:
+            check_name(secret)
+
+    def body(self, secrets: Mapping[str, str]) -> bytes:
+        """Return the form as it is sent, which must not be shown."""
+        fields = [*self.fields, *((name, secrets[secret]) for name, secret in self.secrets)]
+        return urlencode(fields).encode("ascii")
+
+    def as_table(self) -> dict[str, Any]:
+        """Return the table that makes this form. It has the names of secrets, not their values."""
+        return {"url": self.url, "fields": dict(self.fields), "secrets": dict(self.secrets)}
+
+
+def from_table(value: object) -> SiteLogin:
+    """Return the form of a `login` table in a job file. Raises ConfigError for any other value."""
+    if not isinstance(value, dict) or not isinstance(value.get("url"), str):
+        raise ConfigError(f"login must be {TAKES}")
+    if strange := sorted(value.keys() - {"url", "fields", "secrets"}):
+        raise ConfigError(f"login has no key {strange[0]!r:.60}; it has url, fields and secrets")
+    return SiteLogin(url=seed(value["url"]), fields=_pairs("fields", value), secrets=_pairs("secrets", value))
+
+
+def _pairs(key: str, table: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    pairs = table.get(key, {})
+    if not isinstance(pairs, dict) or not all(isinstance(text, str) for text in pairs.values()):
+        raise ConfigError(f"{key} of login must be a table of texts, as in {key} = {{ name = 'value' }}")
+    return tuple(pairs.items())
