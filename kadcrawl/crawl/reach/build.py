@@ -51,7 +51,7 @@ class Reach:
 def build_reach(
     fetching: FormFetching,
     fetcher: Fetcher,
-    testing: tuple[Fetcher, Fetching],
+    testing: tuple[Fetcher, FormFetching],
     swarm: Swarm | None,
     *,
     wait_s: float,
