@@ -3,6 +3,7 @@
 If no peer can be asked, the error tells what is wrong with the directory, and what to do instead.
 """
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,6 +13,7 @@ from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import Message
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.system.file_names import ADDRESS, JOURNAL, PEER_KEY
+from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +84,12 @@ def directories(data: Path) -> list[Path]:
 def peer_directories(data: Path) -> list[Path]:
     """Return the directories of the peers of a crawl, also of those set aside."""
     return sorted(path for path in data.glob("peer-*") if path.is_dir())
+
+
+def goes_on(data: Path) -> str:
+    """Return the command that goes on with the crawl, or with the peer, of a directory."""
+    verb = "crawl" if peer_directories(data) else "start"
+    return f"kadcrawl {verb} --data {printable(shlex.quote(str(data)))}"
 
 
 def address_of(directory: Path) -> tuple[str, int] | None:

@@ -17,12 +17,14 @@ from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.server import Handler, LinkServer
 from kadcrawl.link.wire.messages import (
     Add,
+    AddAgain,
     AssignReplica,
     CellsHeld,
     Command,
     CompareDigests,
     Contact,
     DatedOffer,
+    FetchAgain,
     FindMyCells,
     FindRanges,
     GetEpochFilters,
@@ -113,6 +115,8 @@ RULES: dict[type[Message], Rule] = {
     StreamSeeds: Rule(Stage.JOINED),
     Command: Rule(Stage.JOINED),
     RetryFailed: Rule(Stage.JOINED),
+    AddAgain: Rule(Stage.JOINED),
+    FetchAgain: Rule(Stage.JOINED),
     Rekey: Rule(Stage.LISTENING),
 }
 """The rule for every request that a full peer answers."""

@@ -44,6 +44,7 @@ from kadcrawl.peer.shutdown import drain, leave
 from kadcrawl.peer.status import row_of, state_of
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.commands import Commands, change_key
+from kadcrawl.peer.swarm.fetch_again import AgainFetcher, fetch_again
 from kadcrawl.peer.swarm.retry import retry_failed
 from kadcrawl.peer.swarm.seed_streams import SeedStreams
 from kadcrawl.peer.swarm.seeds import add_seeds, each, stream_seeds
@@ -153,6 +154,15 @@ class Peer(PeerBase):
         """
         wanted = RetryOrder(0, tuple(reasons), site, seed(url) if url else "")
         return await retry_failed(self.runtime, wanted)
+
+    async def fetch_again(self, urls: Sequence[str], *, only_failed: bool = False) -> int:
+        """Have these URLs fetched again, and return how many: those that are done, or with `only_failed` that failed.
+
+        A URL that the crawl has not met is not fetched. Raises ConfigError for text that is no http(s) URL, and if the
+        job does not remember its URLs.
+        """
+        outcomes = await fetch_again(self.runtime, [seed(url) for url in urls], only_failed=only_failed)
+        return outcomes["again"]
 
     def pages(self) -> AsyncIterator[Page]:
         """Yield each page this peer fetches from now on, until the swarm is quiescent.
@@ -317,6 +327,7 @@ class Peer(PeerBase):
         self._handlers.use(runtime)
         for part in (
             OfferedLinks(runtime, self._state_gossip),
+            AgainFetcher(runtime),
             Newcomers(runtime),
             self._state_gossip,
             self._wave_answers,

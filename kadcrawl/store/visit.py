@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from kadcrawl.keys import Key
 
+PERIOD_S = 1.0
+"""Period of a page that is not fetched again by itself. It must be one that a job with a recrawl may have."""
+
 
 class Visit(NamedTuple):
     """The last visit to a page, and the time of the next."""
@@ -41,3 +44,8 @@ class Visit(NamedTuple):
     """
     answer: str = ""
     """The last answer 200 with a body of its own, as a text (last_answer.py), or empty."""
+
+    @classmethod
+    def first(cls, key: Key, site: str, url: str, depth: int) -> "Visit":
+        """Return the description of a page to which no visit is kept."""
+        return cls(key, site, url, depth, None, PERIOD_S, "", "", "", "", 0)

@@ -4,6 +4,7 @@ Tests: tests/cli/test_command_live.py, tests/cli/commands/test_control.py
 """
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -13,13 +14,26 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, INTERRUPTED, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
-from kadcrawl.cli.options import needs_contact
+from kadcrawl.cli.options import is_given, needs_contact
 from kadcrawl.cli.seeds.seed_feeder import FeedFigures
 from kadcrawl.cli.seeds.seed_file import STANDARD_INPUT, SeedFile
-from kadcrawl.cli.targets import Asked, targets
+from kadcrawl.cli.targets import Asked, directories, goes_on, targets
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.errors import ConfigError, RemoteError
-from kadcrawl.link.wire.messages import BATCH_MAX, Add, Answer, Census, Command, GetStatus, Ok, PeerRow, Status, Wave
+from kadcrawl.link.wire.messages import (
+    BATCH_MAX,
+    Add,
+    AddAgain,
+    AddedAgain,
+    Answer,
+    Census,
+    Command,
+    GetStatus,
+    Ok,
+    PeerRow,
+    Status,
+    Wave,
+)
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.urls import seed
 
@@ -59,10 +73,14 @@ def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bo
 
 @cloup.command()
 @cloup.argument("urls", nargs=-1, required=True, metavar="URL|FILE|-...")
+@cloup.option("--again", is_flag=True, help="Fetch the URLs again that are done, whether they failed or not.")
 @PEER
 @told
-def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
+def add(urls: tuple[str, ...], again: bool, peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
     """Add seeds to a running crawl.
+
+    With --again, URLs that are done are fetched again: by the running swarm, or if no peer of --data runs, when the
+    crawl goes on.
 
     A FILE, or standard input for -, has any number of URLs, one a line, perhaps as gzip. Blank lines and lines that
     begin with # are left out. Until it is read to its end, the crawl is not over. Killed in the middle, the same
@@ -70,20 +88,56 @@ def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path
     """
     inputs = [text for text in dict.fromkeys(urls) if _is_input(text)]
     seeds = list(dict.fromkeys(seed(url) for url in urls if not _is_input(url)))
+    if again:
+        return add_again(seeds, inputs, peer, data, key_file)
     asked = _targets(peer, data, key_file)
     for name in inputs:
         feed_files(asked, name)
     if not seeds:
         return DONE
+    _need_contact(asked, seeds)
+    for first in range(0, len(seeds), BATCH_MAX):
+        asked.ask(Add(seeds[first : first + BATCH_MAX]), Ok)
+    click.echo(f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''} added; what was found already is not fetched again")
+    return DONE
+
+
+def _need_contact(asked: Asked, seeds: Sequence[str]) -> None:
+    """Raise ConfigError if the swarm has no contact, and these seeds need one."""
     if needs_contact(seeds) and not asked.ask(GetStatus(), Status).job.contact:
         raise ConfigError(
             "the swarm does not say who it is: start it with --contact URL or e-mail address, "
             "so that a site's owner can reach you"
         )
+
+
+def add_again(
+    seeds: Sequence[str], inputs: Sequence[str], peer: tuple[str, int], data: Path, key_file: Path | None
+) -> int:
+    """Have these URLs fetched again, and say how many. Raises ConfigError, RemoteError."""
+    from kadcrawl.cli.local.retry_at_rest import again_at_rest, rests
+
+    if inputs:
+        raise ConfigError(f"--again takes URLs, and {inputs[0]} is an input of seeds: give the URLs themselves")
+    resting = [] if is_given("peer") else directories(data)
+    if rests(resting):
+        done, pending, unknown = again_at_rest(resting, seeds)
+        click.echo(f"{_urls(done)} to be fetched again by {goes_on(data)}; {pending} of the others are pending already")
+        if unknown:
+            click.echo(f"{_urls(unknown)} not met so far: name them to {goes_on(data)} as seeds")
+        return DONE
+    asked = _targets(peer, data, key_file)
+    _need_contact(asked, seeds)
+    done = pending = 0
     for first in range(0, len(seeds), BATCH_MAX):
-        asked.ask(Add(seeds[first : first + BATCH_MAX]), Ok)
-    click.echo(f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''} added; what was found already is not fetched again")
+        answer = asked.ask(AddAgain(list(seeds[first : first + BATCH_MAX])), AddedAgain)
+        done, pending = done + answer.again, pending + answer.pending
+    click.echo(f"{_urls(done)} to be fetched again; {pending} of the others are new or pending already")
     return DONE
+
+
+def _urls(count: int) -> str:
+    return f"{count} URL" + ("s" if count != 1 else "")
 
 
 def _is_input(text: str) -> bool:

@@ -88,6 +88,7 @@ def crawl(
     known = peers_of(data)
     first = data / f"peer-{min(known, default=1)}"
     seeds, job = make_job(urls, options, first, machine.limits)
+    named = seeds
     if not seeds and seeds_file is not None:
         peers = peers if is_given("peers") else max(1, len(known))
     elif not seeds:
@@ -105,6 +106,7 @@ def crawl(
         respawn=respawn,
         swarm_key=key_to_begin(key, data),
         machine=make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job, options["job_file"]),
+        named_again=named if known and job.history == "exact" else (),
         seeds_file=None if seeds_file is None else SeedFile(seeds_file),
     )
     _check_writable(summary)

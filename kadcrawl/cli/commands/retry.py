@@ -3,7 +3,6 @@
 Tests: tests/cli/commands/test_retry.py
 """
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,10 +12,9 @@ import cloup
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.options import is_given
-from kadcrawl.cli.targets import directories, peer_directories, targets
+from kadcrawl.cli.targets import directories, goes_on, targets
 from kadcrawl.cli.view.failure_reasons import is_reason, reason_names
 from kadcrawl.errors import ConfigError
-from kadcrawl.system.printable import printable
 from kadcrawl.urls import seed
 
 
@@ -52,9 +50,7 @@ def retry(
     resting = [] if is_given("peer") else directories(data)
     if rests(resting):
         urls = retry_at_rest(resting, wanted)
-        goes_on = "crawl" if peer_directories(data) else "start"
-        command = f"kadcrawl {goes_on} --data {printable(shlex.quote(str(data)))}"
-        click.echo(said(urls, f"to be fetched again by {command}"))
+        click.echo(said(urls, f"to be fetched again by {goes_on(data)}"))
         return DONE
     answer = targets(peer, data, key_to_ask(key_file, data)).ask(RetryFailed(wanted), Retried)
     click.echo(said(answer.urls, "to be fetched again"))

@@ -158,6 +158,7 @@ async def _obey(peer: Peer, orders: Orders) -> None:
         try:
             for start in range(0, len(order.seeds), BATCH_MAX):
                 await peer.crawl(order.seeds[start : start + BATCH_MAX])
+            again = await peer.fetch_again(order.named_again, only_failed=True) if order.named_again else 0
             await _settle(peer)
             if order.resume:
                 await peer.state_gossip.order("resume")
@@ -166,7 +167,7 @@ async def _obey(peer: Peer, orders: Orders) -> None:
         except KadcrawlError as error:
             _report(Unable(str(error)))
         else:
-            _report(Going())
+            _report(Going(again))
         orders.carried_out()
 
 

@@ -117,12 +117,16 @@ class Child:
             raise StartError(f"{self.name} ended before it was ready; see {self.directory}/peer.log")
         self.address = report.address
 
-    async def go(self, seeds: Sequence[str], *, resume: bool = True) -> None:
-        """Hand over the seeds and let the swarm fetch, if `resume`. Raises StartError if that cannot be done."""
-        self._say(Go(list(seeds), resume))
+    async def go(self, seeds: Sequence[str], *, resume: bool = True, named_again: Sequence[str] = ()) -> int:
+        """Hand over the seeds and let the swarm fetch, if `resume`. Raises StartError if that cannot be done.
+
+        Returns how many of the seeds in `named_again` failed before and are fetched again.
+        """
+        self._say(Go(list(seeds), resume, list(named_again)))
         while not isinstance(report := await _next(self._answers), Going | Final):
             if report is None:
                 raise StartError(f"{self.name} died at the start (log {self.directory}/peer.log)")
+        return report.again if isinstance(report, Going) else 0
 
     async def wait(self) -> bool:
         """Wait until the process ends, and return whether it ended as asked."""

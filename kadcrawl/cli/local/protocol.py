@@ -40,6 +40,8 @@ class Go(msgspec.Struct):
     seeds: list[str]
     resume: bool = True
     """False if the swarm stays paused, as more seeds are to come."""
+    named_again: list[str] = msgspec.field(default_factory=list)
+    """Those of the seeds that a person has named again: they are fetched again if they failed."""
 
 
 class Ready(msgspec.Struct, tag=True):
@@ -50,6 +52,9 @@ class Ready(msgspec.Struct, tag=True):
 
 class Going(msgspec.Struct, tag=True):
     """The seeds are journaled, and the whole swarm fetches."""
+
+    again: int = 0
+    """Seeds that failed before, and are fetched again."""
 
 
 class Doing(msgspec.Struct, tag=True):

@@ -58,6 +58,8 @@ class CrawlPlan:
     """Start peers that die again, although the others live."""
     machine: MachineSettings = field(default_factory=MachineSettings)
     swarm_key: SwarmKey | None = None
+    named_again: Sequence[str] = ()
+    """Those of the seeds that a person has named again for a crawl that had begun before."""
     seeds_file: SeedFile | None = None
     """Further seeds, read while the swarm runs."""
 
@@ -83,6 +85,7 @@ class LocalSwarm:
             )
         self._going = False
         """The swarm has been told to fetch since it last began."""
+        self._named_again = plan.named_again
         self._holds = plan.seeds_file is not None
         """The swarm stays paused, as its seeds are being read."""
         self._feed_error: KadcrawlError | None = None
@@ -147,7 +150,13 @@ class LocalSwarm:
             plan = self._plan
             limits = limits_with(Limits(fetches_max=plan.machine.fetches), plan.job.shared_limits)
             self._progress.expect(plan.job, Expectation(plan.job, plan.seeds, limits, len(self._children)))
-            await alive[0].go(plan.seeds, resume=not self._holds)
+            named_again, self._named_again = self._named_again, ()
+            again = await alive[0].go(plan.seeds, resume=not self._holds, named_again=named_again)
+            if again:
+                seeds = f"{again} seed" + ("s" if again != 1 else "")
+                self._progress.say(
+                    f"kadcrawl: {seeds} that failed before {'are' if again != 1 else 'is'} fetched again"
+                )
             self._going = True
             for child in self._children:
                 if child.row is not None and child.row.state is PeerState.PAUSED:

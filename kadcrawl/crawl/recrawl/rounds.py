@@ -13,7 +13,6 @@ from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.crawl.output.warc import Original, WarcPlace, digest_of
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.keys import Key
-from kadcrawl.settings.site_rules import RECRAWL_LEAST_S
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.last_answer import LastAnswer
 from kadcrawl.store.store import Store
@@ -116,11 +115,6 @@ class Rounds:
         self._on_due(entry.key)
 
 
-def described(entry: FrontierEntry) -> Visit:
-    """Return the visit of a page before its first answer."""
-    return Visit(entry.key, entry.site, entry.url, entry.depth, None, RECRAWL_LEAST_S, "", "", "", "", 0)
-
-
 def ended_visit(store: Store, entry: FrontierEntry, failed: str | None, start: VisitStart) -> Visit | None:
     """Return the visit to journal for a page that is not due again, or None if nobody asks for the page again.
 
@@ -128,7 +122,7 @@ def ended_visit(store: Store, entry: FrontierEntry, failed: str | None, start: V
     """
     if failed is None and not start.number:
         return None
-    last = store.visits.get(entry.key) or described(entry)
+    last = store.visits.get(entry.key) or Visit.first(entry.key, entry.site, entry.url, entry.depth)
     return _noted(last._replace(depth=min(last.depth, entry.depth), due=None), failed, start)
 
 

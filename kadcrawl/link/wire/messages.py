@@ -152,7 +152,15 @@ from kadcrawl.link.wire.peer_row import (
     RefusingSite as RefusingSite,
 )
 from kadcrawl.link.wire.relay_messages import RelayReply, RelayRequest
-from kadcrawl.link.wire.retry_messages import Retried as Retried, Retry as Retry, RetryFailed as RetryFailed
+from kadcrawl.link.wire.retry_messages import (
+    AddAgain as AddAgain,
+    AddedAgain as AddedAgain,
+    FetchAgain as FetchAgain,
+    FetchedAgain as FetchedAgain,
+    Retried as Retried,
+    Retry as Retry,
+    RetryFailed as RetryFailed,
+)
 from kadcrawl.link.wire.seed_messages import (
     Add as Add,
     GetReach as GetReach,
@@ -337,6 +345,8 @@ Request = (
     | StreamSeeds
     | Command
     | RetryFailed
+    | AddAgain
+    | FetchAgain
     | Rekey
 )
 Reply = (
@@ -366,5 +376,7 @@ Reply = (
     | RelayReply
     | Status
     | Retried
+    | AddedAgain
+    | FetchedAgain
     | Ok
 )

@@ -8,11 +8,24 @@ from collections.abc import Callable, Mapping
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.server import Handler
-from kadcrawl.link.wire.messages import Add, Command, GetStatus, Message, Ok, Refused, Rekey, RetryFailed, Status
+from kadcrawl.link.wire.messages import (
+    Add,
+    AddAgain,
+    AddedAgain,
+    Command,
+    GetStatus,
+    Message,
+    Ok,
+    Refused,
+    Rekey,
+    RetryFailed,
+    Status,
+)
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census
-from kadcrawl.peer.swarm.retry import retry_failed
+from kadcrawl.peer.swarm.fetch_again import fetch_again
+from kadcrawl.peer.swarm.retry import refuse_forgetful, retry_failed
 from kadcrawl.peer.swarm.seeds import add_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.urls import seed
@@ -33,6 +46,7 @@ class Commands:
             GetStatus: self._status,
             Add: self._add,
             RetryFailed: self._retry,
+            AddAgain: self._add_again,
             Command: self._command,
             Rekey: self._rekey,
         }
@@ -53,6 +67,17 @@ class Commands:
             return await retry_failed(self._runtime, message.order)
         except ConfigError as error:
             return Refused(str(error))
+
+    async def _add_again(self, add: AddAgain) -> Message:
+        try:
+            refuse_forgetful(self._runtime.job)
+            seeds = [seed(url) for url in add.urls]
+            # In this order, as a new seed may be fetched at once, and must not be fetched again.
+            outcomes = await fetch_again(self._runtime, seeds)
+            await add_seeds(self._runtime, seeds)
+        except ConfigError as error:
+            return Refused(str(error))
+        return AddedAgain(outcomes["again"], outcomes.total() - outcomes["again"])
 
     async def _command(self, command: Command) -> Ok:
         if command.verb == "leave":

@@ -32,6 +32,8 @@ class RetryOrders:
     def __init__(self) -> None:
         self._stamps: dict[RetryOrder, int] = {}
         """An order without its stamp -> its latest stamp."""
+        self._given = 0
+        """The latest stamp that was given here."""
 
     def __len__(self) -> int:
         return len(self._stamps)
@@ -47,7 +49,7 @@ class RetryOrders:
 
     def order(self, wanted: RetryOrder, now: float) -> RetryOrder:
         """Return this order with a stamp, at this second, that is later than all orders known here."""
-        stamp = min(max(self.latest + 1, _milliseconds(now)), COUNT_MAX)
+        self._given = stamp = min(max(self.latest + 1, self._given + 1, _milliseconds(now)), COUNT_MAX)
         return msgspec.structs.replace(wanted, stamp=stamp, reasons=tuple(sorted({*wanted.reasons})))
 
     def hear(self, orders: Iterable[RetryOrder], now: float) -> bool:
