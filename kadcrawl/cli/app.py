@@ -20,6 +20,7 @@ from kadcrawl.cli.commands.retry import retry
 from kadcrawl.cli.commands.start import start
 from kadcrawl.cli.commands.summary import summary
 from kadcrawl.cli.commands.train import train
+from kadcrawl.cli.environment import name_variables
 from kadcrawl.cli.keys import keygen
 from kadcrawl.version import VERSION
 
@@ -45,6 +46,9 @@ def main() -> None:
         kadcrawl check kadcrawl.toml https://example.org/login
         kadcrawl crawl --job kadcrawl.toml
 
+    Each option can also be an environment variable, such as KADCRAWL_MAX_PAGES for --max-pages. The command line wins
+    over the environment, and the environment over a job file.
+
     A swarm keeps to one request per second and site unless told otherwise, obeys robots.txt, and knows by itself when
     the crawl is done.
     """
@@ -55,3 +59,4 @@ main.section("Look and steer", status, summary, add, retry, pause, resume, leave
 main.section("Before and after a crawl", check, doctor, export, train)
 main.section("Keys", keygen, rekey)
 main.section("Shell", completion)
+name_variables(main)

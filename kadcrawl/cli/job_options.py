@@ -12,7 +12,7 @@ import click
 from cloup import option, option_group
 
 from kadcrawl.cli.options import Command
-from kadcrawl.cli.types import Duration, OrNone
+from kadcrawl.cli.types import Duration, Line, OrNone
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.job import REFUSALS_MAX, URL_PARTS_MAX, Job
 from kadcrawl.settings.request_headers import normal_header
@@ -61,8 +61,9 @@ JOB = option_group(
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="A TOML file holds options of the job by their names, such as max-pages = 500, and seeds. kadcrawl check "
-        "--help shows one. Options on the command line and KADCRAWL_CONTACT win over the file. URLs of both are "
-        "crawled. Roles and records of pages, and rules for single sites, can only stand in a file.",
+        "--help shows one. Options, and their environment variables, win over the file, and the word none unsets what "
+        "the file or an earlier run has set. URLs of both are crawled. Roles and records of pages, and rules for "
+        "single sites, can only stand in a file.",
     ),
     option(
         "--contact",
@@ -74,6 +75,7 @@ JOB = option_group(
         "--headers",
         "--header",
         "headers",
+        type=Line(),
         multiple=True,
         callback=_headers,
         metavar="'NAME: VALUE'",

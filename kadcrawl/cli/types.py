@@ -51,6 +51,12 @@ class Limit(click.ParamType[tuple[str, float | None]]):
             self.fail(str(error), param, ctx)
 
 
+class Line(click.types.StringParamType):
+    """A text that may have spaces: of an option that can be repeated, the environment has one on each line."""
+
+    envvar_list_splitter = "\n"
+
+
 class OrNone(click.ParamType[Any]):
     """A value of another type, or `none`, which unsets the setting."""
 

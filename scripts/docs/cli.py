@@ -29,7 +29,8 @@ def generate(root: Path) -> dict[str, str]:
             "Commands",
             "the commands in `kadcrawl/cli`",
             "Every command of `kadcrawl`, with its options, their defaults, and its exit codes. `kadcrawl COMMAND "
-            "--help` prints the same texts.",
+            "--help` prints the same texts. Each option can also be [an environment variable]"
+            "(environment.md#of-options).",
             _overview(context),
             _notations(),
             "## kadcrawl",
@@ -63,8 +64,9 @@ def _notations() -> str:
             "",
             "- `HOST:PORT` is a name or an IP address, and a port. An IPv6 address stands in brackets: `[::1]:4160`. "
             "The host alone means port 4160, and `:PORT` alone means this machine.",
-            "- `TIME` is a number of seconds, or a number with one of the units `s`, `m`, `h`, `d` and `w`: `90s`, "
-            "`15m`, `12h`, `7d`, `2w`.",
+            "- `TIME` is a number of seconds, or a number with one of the units `ms`, `s`, `min`, `h`, `d` and `w`: "
+            "`90s`, `15 min`, `12h`, `7 days`, `2w`.",
+            "- `NAME=VALUE` sets a [limit](limits.md#limits-of-a-peer), with its unit: `body_bytes_max=10MB`.",
             "- `SINK` is a destination of results: see [results and sinks](../how-to/results-and-sinks.md).",
             "- An option marked *repeatable* may be given several times.",
         ]
@@ -112,8 +114,8 @@ def _row(option: click.Option) -> list[str]:
         names += f", {', '.join(code(name) for name in option.secondary_opts)}"
     said = {found["kind"]: found["text"] for found in _SUFFIX.finditer(option.help or "")}
     meaning = prose(_SUFFIX.sub("", option.help or "").removesuffix(" Repeatable."))
-    variables = _VARIABLES.findall(f"{option.envvar or ''} {said.get('default', '')}")
-    if option.envvar:
+    variables = _VARIABLES.findall(said.get("default", ""))
+    if "env" in said:
         after = said.get("env", "").partition(", ")[2]
         meaning += f" Environment variable: {_variable(str(option.envvar))}{f', {prose(after)}' if after else ''}."
     default = prose(said["default"]) if "default" in said else _default(option)

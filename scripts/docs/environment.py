@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
+from kadcrawl.cli.app import main
+from kadcrawl.cli.environment import variable_of
 from scripts.docs.markdown import code, page, prose, table
 
 PAGE = "docs/reference/environment.md"
@@ -104,11 +108,20 @@ def generate(root: Path) -> dict[str, str]:
         PAGE: page(
             "Environment variables",
             "`scripts/docs/environment.py`",
-            "`kadcrawl` reads few variables. An option on the command line wins over its variable. Proxies are not "
+            "Each option of `kadcrawl` has a variable, and a few more variables have no option. Proxies are not "
             "read from the environment: `http_proxy` and its kin have no effect. A hook does not see variables that "
             "begin with `KADCRAWL_`.",
             "## Of the command",
             _table(OF_COMMAND),
+            "## Of options",
+            "The value of a setting comes from the first of these that has it: the command line, the environment, the "
+            "[job file](job-file.md), the earlier run of the directory, the default. A variable has the form of its "
+            "option. An empty variable counts as none.",
+            "- A flag takes `1` or `0`: `KADCRAWL_SITEMAPS=1` is `--sitemaps`, and `KADCRAWL_SITEMAPS=0` is "
+            "`--no-sitemaps`.\n"
+            "- An option that can be repeated takes values with spaces between. `KADCRAWL_HEADERS` has one a line.\n"
+            "- A variable whose option a command does not have means nothing to that command.",
+            table(["variable", "option", "commands"], _option_rows()),
             "## Of libraries",
             "Libraries that the command uses read these variables.",
             _table(OF_LIBRARIES),
@@ -121,11 +134,26 @@ def generate(root: Path) -> dict[str, str]:
     }
 
 
-def _table(variables: tuple[Variable, ...]) -> str:
-    rows = [
-        [f'<a id="{each.name.lower().strip("_*")}"></a>{code(each.name)}', prose(each.value), prose(each.meaning)]
-        for each in variables
+def _option_rows() -> list[list[str]]:
+    """Return a row for each variable of an option, with the commands that read it."""
+    commands: dict[tuple[str, str], list[str]] = {}
+    for name, command in main.commands.items():
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                commands.setdefault((variable_of(option), option.opts[0]), []).append(name)
+    special = {each.name for each in OF_COMMAND}
+    return [
+        [code(variable) if variable in special else _anchored(variable), code(flag), ", ".join(names)]
+        for (variable, flag), names in sorted(commands.items())
     ]
+
+
+def _anchored(variable: str) -> str:
+    return f'<a id="{variable.lower().strip("_*")}"></a>{code(variable)}'
+
+
+def _table(variables: tuple[Variable, ...]) -> str:
+    rows = [[_anchored(each.name), prose(each.value), prose(each.meaning)] for each in variables]
     return table(["variable", "value", "effect"], rows)
 
 
