@@ -109,7 +109,9 @@ class PeerBase:
     def warning(self) -> str | None:
         """Return a sentence that the person at this peer should read now, or None."""
         components = self._built()
-        return components.refused.take() if components is not None else None
+        if components is None:
+            return None
+        return components.refused.take() or components.reach.health.take_warning()
 
     # --- resources -------------------------------------------------------------------------------------------------
 

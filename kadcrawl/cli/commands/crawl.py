@@ -31,6 +31,7 @@ from kadcrawl.cli.view.summary import (
     figures_line,
     limits_met,
     unfinished_summary,
+    unreachable_sentence,
 )
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import roughly
@@ -117,6 +118,8 @@ def crawl(
     if summary is not None:
         summary.write_text(json.dumps(result.as_json(), indent=2) + "\n")
     unfinished = swarm.interrupted or swarm.stopped
+    if swarm.reached_nothing:
+        click.echo(unreachable_sentence(plan.job.network_wait_s))
     _say_result(result, plan, options["job_file"], interrupted=unfinished)
     if swarm.stopped and not swarm.interrupted:
         click.echo("kadcrawl: the crawl was stopped before its end; the same command goes on", err=True)

@@ -93,6 +93,8 @@ class LocalSwarm:
         self._waiting: dict[asyncio.Task[bool], Child] = {}
         """Tasks that see processes to their ends."""
         self._stopping = asyncio.Event()
+        self.reached_nothing = False
+        """The peers paused for a while, because none of them reached any site."""
         self._set_aside: list[Path] = []
         """Damaged directories, each replaced by an empty directory."""
 
@@ -327,6 +329,7 @@ class LocalSwarm:
                 child.warning = None
                 state = child.row.state if child.row is not None else None
                 before = shown.get(child.name)
+                self.reached_nothing = self.reached_nothing or state is PeerState.NO_NETWORK
                 if state is not None and state != before and state in MACHINE_PAUSES:
                     self._progress.say(f"{child.name} {state_text(state)}")
                 elif state not in (before, PeerState.DIED) and before in MACHINE_PAUSES:

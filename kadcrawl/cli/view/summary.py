@@ -15,6 +15,7 @@ from kadcrawl.cli.view.failed_examples import PAGE_LOG, by_counted_reason
 from kadcrawl.cli.view.result_files import shown_size
 from kadcrawl.cli.view.unresolved import still_done, still_failed
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
 
 LINES_COMPARED_MAX = 1_000_000
@@ -144,6 +145,12 @@ def figures_line(summary: Summary) -> str:
 def reasons(failed: Mapping[str, int]) -> str:
     """Return the reasons of failed URLs with their counts, or an empty text."""
     return ", ".join(f"{reason} {count}" for reason, count in sorted(failed.items()))
+
+
+def unreachable_sentence(network_wait_s: float) -> str:
+    """Return the sentence about a crawl whose peers reached no site for a while."""
+    waited = f"; after {shown(network_wait_s)} (--network-wait) URLs fail" if network_wait_s else ""
+    return f"network unreachable: for a while no peer reached any site{waited}; kadcrawl retry has failed URLs fetched"
 
 
 def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:

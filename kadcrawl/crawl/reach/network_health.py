@@ -63,6 +63,7 @@ class NetworkHealth:
         """The known hosts were tested in this doubt, and missed."""
         self.reached_at = -inf
         """Second at which a host was last reached."""
+        self._warning: str | None = None
         self._since = 0.0
         """Second at which the network became unreachable."""
         self._test_at = 0.0
@@ -158,6 +159,11 @@ class NetworkHealth:
         """Return the seconds until the pause of an unreachable network ends, or None without a pause."""
         return max(0.0, self._since + self._wait_s - now) if self.state is NetworkState.UNREACHABLE else None
 
+    def take_warning(self) -> str | None:
+        """Return the next warning for a person, or None."""
+        warning, self._warning = self._warning, None
+        return warning
+
     def give_up(self, now: float) -> None:
         """End the pause of an unreachable network: failures count as those of the sites from now on."""
         self._become(NetworkState.GIVEN_UP, now)
@@ -181,6 +187,11 @@ class NetworkHealth:
             log.warning("network.unreachable hosts=%d seconds=%.0f", self._misses, self._wait_s)
         elif state is NetworkState.FAILING:
             log.warning("network.failing hosts=%d reached_by_others=%d", self._misses, len(self._by_others))
+            url = next(reversed(self._by_others.values()), "URL")
+            self._warning = (
+                "this peer does not reach sites that other peers reach, which fetch for it from now on; kadcrawl "
+                f"doctor {url} says what is wrong"
+            )
         else:
             log.warning("network.given_up hosts=%d", self._misses)
 

@@ -15,10 +15,14 @@ BOTH_MISSED_S = 300.0
 """Seconds for which a host that other peers missed as well needs no further opinion."""
 UNHEARD_MAX_S = 60.0
 """Seconds for which a URL waits for the first opinion. Then this peer counts as the only peer that can try."""
+HELPERS_MAX = 1_000
+"""Peers remembered that are not to be asked for a while."""
 HOSTS_MAX = 10_000
 """Hosts remembered."""
 HELPER_REST_S = 10.0
-"""Seconds for which a peer that could not help is not asked again."""
+"""Seconds for which a peer that was silent, or whose network fails, is not asked again."""
+BUSY_REST_S = 1.0
+"""Seconds for which a peer without room is not asked again."""
 
 
 @dataclass(slots=True)
@@ -78,10 +82,11 @@ class Opinions:
 
     # --- helpers -------------------------------------------------------------------------------------------------
 
-    def cannot_help(self, helper: bytes, now: float) -> None:
-        """Note a peer that was silent, is too busy, or has a bad network itself."""
-        self._resting = {peer: until for peer, until in self._resting.items() if until > now}
-        self._resting[helper] = now + HELPER_REST_S
+    def cannot_help(self, helper: bytes, until: float) -> None:
+        """Note a peer that is not to be asked before this second."""
+        while len(self._resting) >= HELPERS_MAX and helper not in self._resting:
+            del self._resting[next(iter(self._resting))]
+        self._resting[helper] = until
 
     def can_help(self, helper: bytes, now: float) -> bool:
         """Return whether a peer may be asked."""

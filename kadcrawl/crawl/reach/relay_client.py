@@ -6,8 +6,10 @@ made the request, so its silence is told apart from a refusal, which made none.
 Tests: tests/crawl/reach/test_relay_host.py
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError, RelayedAnswer
 from kadcrawl.errors import RemoteError
@@ -24,7 +26,7 @@ from kadcrawl.link.wire.relay_messages import (
 from kadcrawl.settings.limits import Limits
 
 QUESTIONS_MAX = 16
-"""Questions to one peer at a time."""
+"""Questions to one peer at a time. Others wait for their turn."""
 PART_DEADLINE_S = 10.0
 ANSWER_S = 10.0
 """Seconds for the way of a question and of its answer, beside the request itself."""
@@ -51,8 +53,27 @@ class RelayClient:
         self._client = client
         self._me = me
         self._deadline_s = limits.connect_timeout_s + limits.fetch_timeout_s + ANSWER_S
-        self._under_way: Counter[bytes] = Counter()
-        """ID of a peer -> questions to it that are not answered."""
+        self._places: dict[bytes, asyncio.Semaphore] = {}
+        """ID of a peer -> places for questions to it, while any is taken or waited for."""
+        self._users: Counter[bytes] = Counter()
+        """ID of a peer -> callers that have such a place, or wait for one."""
+
+    @asynccontextmanager
+    async def place(self, helper: Contact) -> AsyncIterator[None]:
+        """Wait until one more question may be asked of a peer, and keep the place while the context is open."""
+        places = self._places.setdefault(helper.id, asyncio.Semaphore(QUESTIONS_MAX))
+        self._users[helper.id] += 1
+        try:
+            async with places:
+                yield
+        finally:
+            self._users[helper.id] -= 1
+            if not self._users[helper.id]:
+                del self._users[helper.id], self._places[helper.id]
+
+    def users(self, helper: Contact) -> int:
+        """Return how many callers have a place for a question to a peer, or wait for one."""
+        return self._users[helper.id]
 
     async def fetch(
         self, helper: Contact, page: str, url: str, fields: Sequence[tuple[str, str]], body_bytes_max: int
@@ -78,17 +99,10 @@ class RelayClient:
         return not answer.error
 
     async def _ask(self, helper: Contact, question: FetchForPeer) -> FetchedForPeer:
-        if self._under_way[helper.id] >= QUESTIONS_MAX:
-            raise Unanswered("it has as many questions as it may have", may_have_asked=False)
-        self._under_way[helper.id] += 1
         try:
             answer = await self._client.ask(helper, question, FetchedForPeer, self._deadline_s)
         except RemoteError as error:
             raise Unanswered(error.why, may_have_asked=not question.connect_only) from None
-        finally:
-            self._under_way[helper.id] -= 1
-            if not self._under_way[helper.id]:
-                del self._under_way[helper.id]
         if answer.unable:
             raise Unanswered(answer.unable, may_have_asked=False, unable=answer.unable)
         return answer

@@ -75,6 +75,11 @@ class RelayHost:
         self._waiting: dict[bytes, tuple[bytes, float, bytes]] = {}
         """Ticket -> (ID of the owner, loop second until which the body waits, body)."""
 
+    @property
+    def under_way(self) -> int:
+        """Requests for other peers that are under way."""
+        return self._under_way.total()
+
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handlers of the messages about requests for other peers."""
         return {FetchForPeer: self.fetch, GetFetchedPart: self.part}
@@ -133,7 +138,7 @@ class RelayHost:
             return "network"
         if self._pause_reasons - {PauseReason.COMMAND, PauseReason.SEEDING}:
             return "network" if PauseReason.PROXIES in self._pause_reasons else "busy"
-        if self._under_way.total() >= REQUESTS_MAX or self._under_way[question.owner.id] >= REQUESTS_PER_PEER_MAX:
+        if self.under_way >= REQUESTS_MAX or self._under_way[question.owner.id] >= REQUESTS_PER_PEER_MAX:
             return "busy"
         return ""
 

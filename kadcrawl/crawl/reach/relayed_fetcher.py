@@ -18,7 +18,7 @@ from kadcrawl.crawl.fetch.fetcher import Fetcher, FormFetching, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult, RelayedAnswer
 from kadcrawl.crawl.reach.network_health import NetworkHealth, NetworkState
-from kadcrawl.crawl.reach.opinions import Opinions
+from kadcrawl.crawl.reach.opinions import BUSY_REST_S, HELPER_REST_S, Opinions
 from kadcrawl.crawl.reach.relay_client import RelayClient, Unanswered
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
@@ -165,14 +165,16 @@ class RelayedFetcher:
             if is_final:
                 break
             asked += 1
-            if not request.may_send():
-                return replace(failed or _nothing(request.url, started_at), error=FetchError.NOT_SENT)
             try:
-                answer = await self._relay.fetch(
-                    helper, request.page, request.url, request.fields, self._limits.body_bytes_max
-                )
+                async with self._relay.place(helper):
+                    if not request.may_send():
+                        return replace(failed or _nothing(request.url, started_at), error=FetchError.NOT_SENT)
+                    answer = await self._relay.fetch(
+                        helper, request.page, request.url, request.fields, self._limits.body_bytes_max
+                    )
             except Unanswered as unanswered:
-                self._opinions.cannot_help(helper.id, self._now())
+                rest_s = BUSY_REST_S if unanswered.unable == "busy" else HELPER_REST_S
+                self._opinions.cannot_help(helper.id, self._now() + rest_s)
                 without_network += unanswered.unable == "network"
                 if unanswered.may_have_asked:  # The clock of the site runs, and another peer makes the next request.
                     return replace(failed or _nothing(request.url, started_at), error=FetchError.UNSURE)
@@ -231,14 +233,14 @@ class RelayedFetcher:
         return replace(result, tried_by=len(missed) + (failed is not None), doubtful=doubtful)
 
     def _ordered(self, host: str) -> list[Contact]:
-        """Return the peers to ask: first the peer that last reached the host, then the others by chance."""
+        """Return the peers to ask: first the peer that last reached the host, then those that are asked least."""
         now = self._now()
         helpers = sorted(
             (peer for peer in self._helpers.live() if self._opinions.can_help(peer.id, now)), key=lambda peer: peer.id
         )
         self._random.shuffle(helpers)
         proven = self._opinions.helper_of(host, now)
-        return sorted(helpers, key=lambda peer: peer.id != proven)
+        return sorted(helpers, key=lambda peer: (peer.id != proven, self._relay.users(peer)))
 
 
 @dataclass(frozen=True, slots=True)

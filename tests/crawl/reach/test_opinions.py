@@ -36,7 +36,7 @@ def test_a_url_waits_for_its_first_opinion_no_longer_than_the_bound() -> None:
 
 def test_a_peer_that_could_not_help_is_asked_again_after_a_while() -> None:
     opinions = Opinions()
-    opinions.cannot_help(HELPER, 0.0)
+    opinions.cannot_help(HELPER, HELPER_REST_S)
     assert not opinions.can_help(HELPER, HELPER_REST_S - 1)
     assert opinions.can_help(HELPER, HELPER_REST_S)
 

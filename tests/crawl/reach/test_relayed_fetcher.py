@@ -1,6 +1,7 @@
 """What a peer cannot connect to: when other peers try, how many of them, and when a failure is final."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, cast
 
@@ -89,6 +90,13 @@ class Relay:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
+
+    @asynccontextmanager
+    async def place(self, helper: Contact) -> AsyncIterator[None]:
+        yield
+
+    def users(self, helper: Contact) -> int:
+        return 0
 
     async def fetch(self, helper: Contact, page: str, url: str, *_: object) -> RelayedAnswer:
         self.bench.tried.append(helper.id[0])
