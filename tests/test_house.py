@@ -31,7 +31,9 @@ CONVERSATIONS = {
     "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch",
     "crawl.content": "record_extractor",
     "crawl.cookies": "log_in",
-    "crawl.fetch": "address_guard answer errors fetcher memory_slots metered_connection poison_pages proxy_connector",
+    "crawl.fetch": (
+        "address_guard answer errors fetcher memory_slots metered_connection poison_pages proxy_connector request_rules"
+    ),
     "crawl.links": "forwarder",
     "crawl.output": "page_stream",
     "crawl.proxies": "fetcher health_checks",

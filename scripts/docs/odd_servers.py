@@ -14,7 +14,7 @@ from scripts.odd_servers.behaviors import Behavior, Topic
 from scripts.odd_servers.table import BEHAVIORS, TOPICS
 
 PAGE: Final = "docs/explanation/odd-servers.md"
-KEPT: Final = "docs/figures/odd-servers.json"
+KEPT: Final = "docs/explanation/odd-servers.json"
 
 
 class _Outcomes(msgspec.Struct):

@@ -17,7 +17,7 @@ from scripts.odd_servers.server import OddServers
 from scripts.odd_servers.table import BEHAVIORS
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = Path("docs/figures/odd-servers.json")
+KEPT = Path("docs/explanation/odd-servers.json")
 """The file with the outcomes, which the page is made of."""
 
 

@@ -12,7 +12,6 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Peer, RemoteError
-from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.keys import ID_BITS, Cell, Key, cell_of
 from kadcrawl.link.client import LinkClient
@@ -319,7 +318,7 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
         fetch, frontier = peer.components.fetcher.fetch, peer.components.frontier
 
         async def watched(
-            url: str, headers: Any = (), *, may_send: Callable[[], bool], memory_slots: MemorySlots
+            url: str, headers: Any = (), may_send: Callable[[], bool] = lambda: True, **others: Any
         ) -> FetchResult:
             def asked() -> bool:
                 may = may_send()
@@ -329,7 +328,7 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
                     sent.append((peer, opening))
                 return may
 
-            return await fetch(url, headers, asked, memory_slots=memory_slots)
+            return await fetch(url, headers, asked, **others)
 
         monkeypatch.setattr(peer.components.fetcher, "fetch", watched)
 

@@ -1,6 +1,8 @@
 """Sends the login form of a site in the slot of one of its entries, while no other request goes to the site.
 
-Neither the request nor its answer goes into a file. Tests: tests/peer/test_site_login.py
+Neither the request nor its answer goes into a file.
+
+Tests: tests/peer/test_site_login.py
 """
 
 import logging

@@ -176,8 +176,11 @@ class RelayedFetcher:
                 rest_s = BUSY_REST_S if unanswered.unable == "busy" else HELPER_REST_S
                 self._opinions.cannot_help(helper.id, self._now() + rest_s)
                 without_network += unanswered.unable == "network"
-                if unanswered.may_have_asked:  # The clock of the site runs, and another peer makes the next request.
-                    return replace(failed or _nothing(request.url, started_at), error=FetchError.UNSURE)
+                if unanswered.may_have_asked:
+                    # The site may have had the other peer's request until now, so its clock runs from now on.
+                    unsure = failed or _nothing(request.url, started_at)
+                    now = asyncio.get_running_loop().time()
+                    return replace(unsure, error=FetchError.UNSURE, first_byte_at=now)
                 continue
             if answer.status is None and answer.error in BY_PEER:
                 missed.append(answer)

@@ -28,6 +28,7 @@ AGAIN_DEADLINE_S = 15.0
 AGAIN_RETRY_S = 0.3
 """First wait before an owner is asked again. It doubles, up to `AGAIN_RETRY_MOST_S`."""
 AGAIN_RETRY_MOST_S = 5.0
+"""Longest wait before an owner is asked again."""
 
 
 async def fetch_again(runtime: Runtime, urls: Sequence[str], *, only_failed: bool = False) -> Counter[str]:

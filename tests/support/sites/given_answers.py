@@ -50,6 +50,7 @@ class GivenAnswers:
         may_send: Callable[[], bool] = lambda: True,
         *,
         memory_slots: MemorySlots | None = None,
+        form: bytes = b"",
     ) -> FetchResult:
         await self.open.wait()
         if self.error is None and not may_send():
