@@ -73,6 +73,17 @@ async def test_a_finished_crawl_answers_from_its_directory(tmp_path: Path, peers
     assert "  3 http_404 (there is no such page): http://" in said.out
 
 
+@pytest.mark.parametrize(("history", "names_retry"), [("exact", True), ("bloom", False)])
+async def test_the_summary_names_a_retry_only_where_the_crawl_can_retry(
+    tmp_path: Path, history: str, names_retry: bool
+) -> None:
+    async with Web() as site:
+        serve(site)
+        assert (await kadcrawl(*crawl(tmp_path, site.url("/")), "--history", history)).code == 0
+    said = await kadcrawl("summary", "--data", str(tmp_path))
+    assert names_retry == ("kadcrawl retry --data" in said.out)
+
+
 async def killed(data: Path, *urls: str) -> None:
     """Crawl some pages with two peers, and kill all processes."""
     process = await start(*crawl(data, *urls, peers=2))
