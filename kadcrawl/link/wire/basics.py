@@ -118,6 +118,15 @@ class PeerCounters(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     """Failed URLs that an order has made pending again, by reason. They are among `failed` and `done`, of any peer."""
 
 
+class ReasonCount(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A reason of failures, and how many URLs failed for it."""
+
+    reason: Reason
+    """As in the page line."""
+    urls: Count
+    """URLs that failed for it."""
+
+
 class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The remaining work of a part of the swarm. Tallies of disjoint parts add up (overlay/waves/quiescence.py)."""
 
@@ -133,7 +142,10 @@ class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Subtrees without an answer."""
     due_s: LongSeconds | None = None
     """Seconds until the first page is due again, or None if no page is."""
-    retried: Reasons = {}
-    """Answers to Retry: URLs that became pending by the order, by the reason of their failure."""
+    retried: Annotated[tuple[ReasonCount, ...], Meta(max_length=REASONS_MAX)] = ()
+    """Answers to Retry: URLs that became pending by the order, by the reason of their failure.
+
+    No map: every answer to a wave would be packed once more, to see whether a key stands twice (codec.py).
+    """
     retrying: Count = 0
     """Answers to Retry: cells that are still to be looked through."""

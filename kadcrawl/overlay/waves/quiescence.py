@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from kadcrawl.link.wire.basics import REASONS_MAX
+from kadcrawl.link.wire.basics import REASONS_MAX, ReasonCount
 from kadcrawl.link.wire.messages import COUNT_MAX, Tally
 
 NO_VIEW = bytes(16)
@@ -37,13 +37,14 @@ def add_up(tallies: Iterable[Tally]) -> Tally:
         missing += tally.missing
         view ^= int.from_bytes(tally.view, "big")
         retrying += tally.retrying
-        retried.update(tally.retried)
+        for one in tally.retried:
+            retried[one.reason] += one.urls
         if tally.due_s is not None:
             due_s = tally.due_s if due_s is None else min(due_s, tally.due_s)
     members, pending, unacknowledged, missing, retrying = (
         min(count, COUNT_MAX) for count in (members, pending, unacknowledged, missing, retrying)
     )
-    by_reason = {reason: min(urls, COUNT_MAX) for reason, urls in retried.most_common(REASONS_MAX)}
+    by_reason = tuple(ReasonCount(reason, min(urls, COUNT_MAX)) for reason, urls in retried.most_common(REASONS_MAX))
     return Tally(members, view.to_bytes(16, "big"), pending, unacknowledged, missing, due_s, by_reason, retrying)
 
 

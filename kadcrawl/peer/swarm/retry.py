@@ -10,7 +10,6 @@ import asyncio
 import logging
 
 from kadcrawl.errors import ConfigError, RemoteError
-from kadcrawl.link.wire.basics import REASONS_MAX
 from kadcrawl.link.wire.messages import Answer
 from kadcrawl.link.wire.retry_messages import Retried, Retry, RetryOrder
 from kadcrawl.peer.runtime import Runtime
@@ -35,7 +34,7 @@ async def retry_failed(runtime: Runtime, wanted: RetryOrder) -> Retried:
             answer = await runtime.waves.ask_all(question)
         answer = await _counted(runtime, question, answer)
         await runtime.resources.store.journal.durable()
-    urls = dict(list(answer.tally.retried.items())[:REASONS_MAX])
+    urls = {one.reason: one.urls for one in answer.tally.retried}
     log.info("retry.ordered stamp=%d urls=%d", question.order.stamp, sum(urls.values()))
     return Retried(urls, answer.tally.retrying, answer.tally.missing)
 

@@ -6,12 +6,15 @@ Tests: tests/peer/test_swarm.py, tests/peer/swarm/test_state_gossip.py
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import starmap
 
 import msgpack
 import msgspec
 
 from kadcrawl.link.server import Handler
+from kadcrawl.link.wire.basics import REASONS_MAX, ReasonCount
 from kadcrawl.link.wire.messages import (
     Answer,
     Census,
@@ -76,7 +79,8 @@ class WaveAnswers:
         if isinstance(question, Retry):
             retrying = runtime.parts.retrying
             cells_left = retrying.left + runtime.cells.unsettled
-            retried = dict(retrying.retried(question.order.stamp))
+            counts = Counter(retrying.retried(question.order.stamp)).most_common(REASONS_MAX)
+            retried = tuple(starmap(ReasonCount, counts))
             return msgspec.structs.replace(tally, retried=retried, retrying=cells_left), []
         if not isinstance(question, Census):
             return tally, []

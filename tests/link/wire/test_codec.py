@@ -44,9 +44,9 @@ KINDS = (Datagram, Request, Reply)
 MEGA = 1024 * 1024
 TIMES = 24
 """The most that a byte of nearly any message becomes: a site's clock of 5 bytes is an object with two floats."""
-TIMES_REASONS = 72
+TIMES_REASONS = 48
 """The same of an answer whose rows have as many reasons as they may, of two letters each. Names seen lately are shared,
-which leaves 18 to 31; a collection of garbage may forget them at any time, and then 56 were seen."""
+which leaves 18 to 31; a collection of garbage may forget them at any time."""
 BESIDE = 64 * 1024
 JOB_BESIDE = 3 * MEGA
 """The bytes that the lists of one job may cost besides, each with 10,000 texts of two letters."""

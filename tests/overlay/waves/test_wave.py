@@ -83,8 +83,8 @@ async def test_a_wave_reaches_every_peer_exactly_once(peers: int, seed: int) -> 
 
 async def test_any_peer_may_start_one_and_all_get_the_same_tally() -> None:
     swarm = WaveSwarm(20, 3)
-    first, *others = [(await waves.ask_all(Survey())).tally for waves in swarm.waves.values()]
-    assert [first] * 19 == others
+    tallies = {(await waves.ask_all(Survey())).tally for waves in swarm.waves.values()}
+    assert len(tallies) == 1
 
 
 async def test_a_dead_contact_costs_nothing_while_its_bucket_has_another() -> None:
