@@ -11,9 +11,8 @@ With `Job.twins` the links of a page with nearly the text of an earlier page are
 unless somebody asked for this page: a seed, the target of a seed's redirect, or a page that by its role leads on.
 
 Session IDs and named parameters are taken out of links here, where URLs enter the crawl, so that no later step sees
-them. Links that a limit
-keeps out are counted here, as no other step meets them. A bug in reading a page costs that page's links, never the
-crawl. Long work is done in turns (system/cooperative.py). No await, no clock.
+them. Links that a limit keeps out are counted here, as no other step meets them. A bug in reading a page costs that
+page's links, never the crawl. Long work is done in turns (system/cooperative.py). No await, no clock.
 """
 
 import logging

@@ -110,16 +110,34 @@ def inner_bytes_max(coded_bytes: int) -> int:
     return INNER_TIMES_MAX * coded_bytes + INNER_BYTES
 
 
-def _gunzip(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
-    members: list[bytes] = []
+def _joined(
+    body: bytes,
+    bytes_max: int,
+    begin: re.Pattern[bytes],
+    read: Callable[[bytes, int, int], CooperativeWork[tuple[bytes, int]]],
+    members: str,
+) -> CooperativeWork[bytes]:
+    """Return the contents of all members that follow each other in a body. `begin` matches the begin of a member."""
+    contents: list[bytes] = []
     at = 0
-    while not members or body.startswith(GZIP_MAGIC, at):
-        if len(members) == MEMBERS_MAX:
-            raise BadEncodingError(f"more than {MEMBERS_MAX} gzip members")
-        content, at = yield from _inflate(body, at, bytes_max, zlib.MAX_WBITS + 16)
-        members.append(content)
+    while not contents or begin.match(body, at):
+        if len(contents) == MEMBERS_MAX:
+            raise BadEncodingError(f"more than {MEMBERS_MAX} {members}")
+        content, at = yield from read(body, at, bytes_max)
+        contents.append(content)
         bytes_max -= len(content)
-    return members[0] if len(members) == 1 else b"".join(members)
+    return contents[0] if len(contents) == 1 else b"".join(contents)
+
+
+_GZIP_MEMBER: Final = re.compile(re.escape(GZIP_MAGIC))
+
+
+def _gunzip(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
+    return _joined(body, bytes_max, _GZIP_MEMBER, _gzip_member, "gzip members")
+
+
+def _gzip_member(body: bytes, at: int, bytes_max: int) -> CooperativeWork[tuple[bytes, int]]:
+    return _inflate(body, at, bytes_max, zlib.MAX_WBITS + 16)
 
 
 def _undeflate(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
@@ -187,15 +205,7 @@ _ZSTD_FRAME: Final = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")
 
 
 def _unzstd(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
-    frames: list[bytes] = []
-    at = 0
-    while not frames or _ZSTD_FRAME.match(body, at):
-        if len(frames) == MEMBERS_MAX:
-            raise BadEncodingError(f"more than {MEMBERS_MAX} frames of zstd")
-        content, at = yield from _zstd_frame(body, at, bytes_max)
-        frames.append(content)
-        bytes_max -= len(content)
-    return frames[0] if len(frames) == 1 else b"".join(frames)
+    return _joined(body, bytes_max, _ZSTD_FRAME, _zstd_frame, "frames of zstd")
 
 
 def _zstd_frame(body: bytes, at: int, bytes_max: int) -> CooperativeWork[tuple[bytes, int]]:

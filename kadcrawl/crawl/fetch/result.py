@@ -247,6 +247,29 @@ class FetchResult:
         )
 
 
+def not_asked(url: str, error: FetchError, started_at: float, first_byte_at: float) -> FetchResult:
+    """Return the result of no request. `started_at` is a second of the world's clock, `first_byte_at` of the loop."""
+    return FetchResult(
+        url=url,
+        status=None,
+        error=error,
+        detail="",
+        request_head=b"",
+        http_version="",
+        reason="",
+        headers=(),
+        body=b"",
+        content=b"",
+        content_type="",
+        mime="",
+        retry_after_s=None,
+        address="",
+        started_at=datetime.fromtimestamp(started_at, UTC),
+        seconds=0.0,
+        first_byte_at=first_byte_at,
+    )
+
+
 def retry_after_s(value: str, now: datetime, most_s: float) -> float | None:
     """Return the seconds of a Retry-After value (RFC 9110 10.2.3), at most `most_s`, or None if it is malformed."""
     if not value:

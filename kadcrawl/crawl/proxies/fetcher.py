@@ -9,11 +9,10 @@ has its turn at its site's clock.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from kadcrawl.crawl.fetch.fetcher import Fetcher, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
-from kadcrawl.crawl.fetch.result import FetchError, FetchResult
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult, not_asked
 from kadcrawl.crawl.proxies.pool import Outcome, Proxies, outcome
 from kadcrawl.urls import Partition, site_of
 
@@ -60,7 +59,8 @@ class ThroughProxies:
             return await self._fetcher.fetch(url, extra_headers, may_send, memory_slots=memory_slots, form=form)
         proxy = self._pool.choose(site_of(url, self._partition), url)
         if proxy is None:
-            return _not_asked(url, FetchError.VERIFYING if self._pool.alive else FetchError.NO_PROXY, self._now())
+            error = FetchError.VERIFYING if self._pool.alive else FetchError.NO_PROXY
+            return not_asked(url, error, self._now(), asyncio.get_running_loop().time())
         fetched = await self._fetcher.fetch(url, extra_headers, may_send, proxy, memory_slots=memory_slots, form=form)
         now = self._now()
         match outcome(fetched, proxy):
@@ -76,25 +76,3 @@ class ThroughProxies:
 
 def _without_answer(result: FetchResult, error: FetchError) -> FetchResult:
     return replace(result, status=None, error=error, headers=(), body=b"", content=b"", retry_after_s=None)
-
-
-def _not_asked(url: str, error: FetchError, now: float) -> FetchResult:
-    return FetchResult(
-        url=url,
-        status=None,
-        error=error,
-        detail="",
-        request_head=b"",
-        http_version="",
-        reason="",
-        headers=(),
-        body=b"",
-        content=b"",
-        content_type="",
-        mime="",
-        retry_after_s=None,
-        address="",
-        started_at=datetime.fromtimestamp(now, UTC),
-        seconds=0.0,
-        first_byte_at=asyncio.get_running_loop().time(),
-    )

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from kadcrawl.crawl.fetch.fetcher import Fetcher, FormFetching, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
-from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult, RelayedAnswer
+from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult, RelayedAnswer, not_asked
 from kadcrawl.crawl.reach.network_health import NetworkHealth, NetworkState
 from kadcrawl.crawl.reach.opinions import BUSY_REST_S, HELPER_REST_S, Opinions
 from kadcrawl.crawl.reach.relay_client import RelayClient, Unanswered
@@ -268,23 +268,5 @@ def _may_be_our_fault(result: FetchResult) -> bool:
 
 
 def _nothing(url: str, now: float) -> FetchResult:
-    """Return the result of no request."""
-    return FetchResult(
-        url=url,
-        status=None,
-        error=FetchError.NO_OPINION,
-        detail="",
-        request_head=b"",
-        http_version="",
-        reason="",
-        headers=(),
-        body=b"",
-        content=b"",
-        content_type="",
-        mime="",
-        retry_after_s=None,
-        address="",
-        started_at=datetime.fromtimestamp(now, UTC),
-        seconds=0.0,
-        first_byte_at=asyncio.get_running_loop().time(),
-    )
+    """Return the result of no request, as no other peer had time."""
+    return not_asked(url, FetchError.NO_OPINION, now, asyncio.get_running_loop().time())

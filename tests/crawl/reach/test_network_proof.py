@@ -1,47 +1,28 @@
 """Whether a peer's network works at this moment: what proves it, and that many misses cost one test."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
-from kadcrawl.crawl.fetch.memory_slots import MemorySlots
-from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.reach.network_health import NetworkHealth
 from kadcrawl.crawl.reach.network_proof import FAILED_S, NetworkProof
-from tests.support.sites.given_answers import given
+from tests.support.sites.given_answers import Connector
 
 KNOWN = [f"http://{number}.example/" for number in range(5)]
 
 
-class Bench:
+class Bench(Connector):
     """A network whose hosts are up or down. It is its own fetcher and clock."""
 
     def __init__(self, known: Sequence[str] = KNOWN) -> None:
+        super().__init__()
         self.now = 100.0
-        self.up: set[str] = set()
-        self.connected: list[str] = []
         self.health = NetworkHealth(60.0, known)
         self.proof = NetworkProof(cast(Any, self), self, self.health, lambda: self.now)
-
-    async def start(self) -> None:
-        """Do nothing."""
 
     async def works(self) -> bool | None:
         """Ask whether the network has worked since now."""
         return await self.proof.works(self.now)
-
-    async def fetch(
-        self,
-        url: str,
-        extra_headers: Sequence[tuple[str, str]] = (),
-        may_send: Callable[[], bool] = lambda: True,
-        *,
-        memory_slots: MemorySlots | None = None,
-    ) -> FetchResult:
-        await asyncio.sleep(0)
-        assert not may_send(), "a test sends no request"
-        self.connected.append(url)
-        return given(url, FetchError.NOT_SENT if url in self.up else FetchError.CONNECT)
 
 
 async def test_a_host_that_was_reached_since_is_proof_enough_and_one_before_is_none() -> None:

@@ -1,14 +1,12 @@
 """The tests of a peer's own network: what they connect to, and when the crawl pauses and goes on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
 
-from kadcrawl.crawl.fetch.memory_slots import MemorySlots
-from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.reach import self_test
 from kadcrawl.crawl.reach.network_health import HOSTS_MISSED, NetworkHealth, NetworkState
@@ -18,21 +16,20 @@ from kadcrawl.crawl.reach.relay_client import Unanswered
 from kadcrawl.crawl.reach.relayed_fetcher import Helpers
 from kadcrawl.crawl.reach.self_test import SelfTest
 from kadcrawl.link.wire.messages import Contact
-from tests.support.sites.given_answers import given
+from tests.support.sites.given_answers import Connector
 from tests.support.waiting import until
 
 PEER = Contact(bytes([1]) * 20, "192.0.2.1", 4160)
 
 
-class Bench:
+class Bench(Connector):
     """A test of a network whose answers are given. It is its own fetcher, relay and crawler."""
 
     def __init__(self, wait_s: float = 1000.0, known: Sequence[str] = ()) -> None:
+        super().__init__()
         self.now = 0.0
-        self.up: set[str] = set()
         self.up_there: set[str] | None = set()
         """URLs that the other peer reaches. None: the other peer does not try."""
-        self.connected: list[str] = []
         self.kept: list[str] = []
         self.pause_reasons: set[PauseReason] = set()
         self.wakes = 0
@@ -52,21 +49,6 @@ class Bench:
 
     def wake(self) -> None:
         self.wakes += 1
-
-    async def fetch(
-        self,
-        url: str,
-        extra_headers: Sequence[tuple[str, str]] = (),
-        may_send: Callable[[], bool] = lambda: True,
-        *,
-        memory_slots: MemorySlots | None = None,
-    ) -> FetchResult:
-        self.connected.append(url)
-        assert not may_send(), "a test sends no request"
-        return given(url, FetchError.NOT_SENT if url in self.up else FetchError.CONNECT)
-
-    async def start(self) -> None:
-        """Do nothing."""
 
     async def reaches(self, helper: Contact, page: str, url: str) -> bool:
         if self.up_there is None:

@@ -57,3 +57,29 @@ class GivenAnswers:
             return given(url, FetchError.NOT_SENT)
         self.asked.append((url, list(extra_headers)))
         return given(url, self.error, self.body)
+
+
+class Connector:
+    """A `Fetching` that only connects, to hosts that are up or down. No request may go out."""
+
+    def __init__(self) -> None:
+        self.up: set[str] = set()
+        """URLs whose hosts are up."""
+        self.connected: list[str] = []
+        """The URLs of all tries."""
+
+    async def start(self) -> None:
+        """Do nothing."""
+
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = lambda: True,
+        *,
+        memory_slots: MemorySlots | None = None,
+    ) -> FetchResult:
+        await asyncio.sleep(0)
+        assert not may_send(), "a test sends no request"
+        self.connected.append(url)
+        return given(url, FetchError.NOT_SENT if url in self.up else FetchError.CONNECT)
