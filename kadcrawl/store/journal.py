@@ -32,7 +32,6 @@ from kadcrawl.store.schema import (
     SCHEMA,
     SCHEMA_VERSION,
     SEED_REACH,
-    TRAIL,
 )
 from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.min_interval import MinInterval
@@ -287,8 +286,6 @@ class Journal:
         db.execute("PRAGMA cache_size=-32768")
         if version == 0:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
-        elif not db.execute("SELECT 1 FROM pragma_table_info('frontier') WHERE name='trail'").fetchone():
-            db.execute(f"ALTER TABLE frontier ADD COLUMN {TRAIL}")
         db.execute(RECORD_OUTBOX)
         db.executescript(BACK_OFF)
         db.executescript(COOKIES)

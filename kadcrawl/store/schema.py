@@ -36,16 +36,12 @@ def round_of(state: int) -> int:
 
 SCHEMA_VERSION = 3
 
-TRAIL = "trail BLOB NOT NULL DEFAULT x''"
-"""The column of `frontier` for the trail of redirects. Directories of release 0.1.0 get it when they are opened."""
-
 SCHEMA = f"""
 CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
 CREATE TABLE history(key BLOB PRIMARY KEY, state INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE frontier(
     seq INTEGER PRIMARY KEY, key BLOB NOT NULL, site TEXT NOT NULL, url TEXT NOT NULL,
-    depth INTEGER NOT NULL, hops INTEGER NOT NULL, tries INTEGER NOT NULL, due REAL NOT NULL,
-    {TRAIL});
+    depth INTEGER NOT NULL, hops INTEGER NOT NULL, tries INTEGER NOT NULL, due REAL NOT NULL);
 CREATE INDEX frontier_by_site ON frontier(site, depth, seq);
 CREATE UNIQUE INDEX frontier_by_key ON frontier(key);
 CREATE TABLE visit(
@@ -83,6 +79,7 @@ CREATE INDEX IF NOT EXISTS cookies_by_cell ON cookies(cell);
 """
 """The statements that make the table of the cookies of sites, for directories of all releases."""
 ADDED_COLUMNS = (
+    ("frontier", "trail", "BLOB NOT NULL DEFAULT x''"),
     ("visit", "failed", "TEXT NOT NULL DEFAULT ''"),
     ("visit", "retry_order", "INTEGER NOT NULL DEFAULT 0"),
     ("visit", "answer", "TEXT NOT NULL DEFAULT ''"),
