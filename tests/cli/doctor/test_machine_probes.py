@@ -111,7 +111,9 @@ def test_the_modules_of_a_peer_load_all_required_libraries() -> None:
     found = requirements()
     assert found is not None
     needed = {
-        one.name for one in map(Requirement, found[0]) if one.marker is None or one.marker.evaluate({"extra": ""})
+        canonicalize_name(one.name)
+        for one in map(Requirement, found[0])
+        if one.marker is None or one.marker.evaluate({"extra": ""})
     }
     modules = importlib.metadata.packages_distributions()
     loaded = {package for module in done.stdout.split() for package in map(canonicalize_name, modules.get(module, ()))}
