@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from .draw_treatments import draw_treatments
 from .plan import DELAY_MOST_S, EXPOSED_MAX, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
 
 FAULTS_FROM_S = 2.0
@@ -78,19 +79,29 @@ NO_WEB_S = (3.0, 20.0)
 
 def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     """Return the plan of a seed. Without `faults` the plan has no events."""
+    plan = _with_loads(seed, _drawn(seed, peers, faults=faults))
+    return replace(plan, treatments=draw_treatments(seed, plan.own_delay_s, plan.delay_factor))
+
+
+def _drawn(seed: int, peers: int, *, faults: bool) -> Plan:
     random = Random(f"web {seed}")
     [(delay_s, own_delay_s)] = random.choices(DELAYS_S, DELAY_WEIGHTS)
     [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
     events = tuple(_Drawing(seed, peers).events()) if faults else ()
     if faults:
         events = tuple(sorted([*events, *_retries(seed, peers, events), *_no_web(seed, peers)], key=_at))
-    balance = Random(f"balance {seed}")
-    block_urls, update_s = balance.choice(BLOCKS), balance.uniform(*UPDATES_S)
     leaves = Random(f"leaves {seed}").choice(LEAVES)
     refusing = Random(f"refusing {seed}").choice(REFUSING)
-    plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, update_s=update_s, refusing=refusing, leaves=leaves)
+    plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, refusing=refusing, leaves=leaves)
     plan = replace(plan, delay_factor=Random(f"factor {seed}").choice(FACTORS) if delay_s <= DELAY_MOST_S else 0.0)
-    plan = replace(plan, streamed=Random(f"streamed {seed}").random() < STREAMED)
+    return replace(plan, streamed=Random(f"streamed {seed}").random() < STREAMED)
+
+
+def _with_loads(seed: int, plan: Plan) -> Plan:
+    """Return the plan with what its peers lend each other."""
+    balance = Random(f"balance {seed}")
+    block_urls, update_s = balance.choice(BLOCKS), balance.uniform(*UPDATES_S)
+    plan = replace(plan, update_s=update_s)
     if not block_urls:
         return plan
     plan = replace(plan, balance=balance.choice(BALANCES), block_urls=block_urls)
@@ -98,7 +109,8 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
         return plan
     if balance.random() < HURRIED:
         delay_s, own_delay_s = DELAYS_S[0]
-    return replace(plan, fetches_max=balance.choice(FETCHES), delay_s=delay_s, own_delay_s=own_delay_s)
+        plan = replace(plan, delay_s=delay_s, own_delay_s=own_delay_s)
+    return replace(plan, fetches_max=balance.choice(FETCHES))
 
 
 def _retries(seed: int, peers: int, faults: Sequence[Event]) -> list[Event]:

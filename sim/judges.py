@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
+from .site_treatment import USUAL_TREATMENT, SiteTreatment
+
 COPIES = 3
 """Peers that hold each record."""
 REPAIR_MOST_S = 30.0
@@ -44,6 +46,8 @@ class Fetch(NamedTuple):
     """The lender, if the machine borrowed the page."""
     retry_after_s: float = 0.0
     """Seconds of the Retry-After in the answer, or 0."""
+    rule: str = ""
+    """The value of the request's header `RULE_HEADER`."""
 
     @property
     def path(self) -> str:
@@ -102,9 +106,11 @@ class Facts:
     truth: Mapping[str, ExpectedPage] = field(default_factory=dict)
     """Each reachable URL that robots.txt allows, with its expected result."""
     disallowed: Collection[str] = ()
-    """URLs that are linked and that robots.txt forbids."""
+    """URLs that are linked and that robots.txt, or a rule of the job, forbids."""
     delays: Mapping[str, float] = field(default_factory=dict)
-    """Site -> seconds between two of its requests, as its robots.txt asks."""
+    """Site -> seconds between two of its requests, as its rule or its robots.txt asks."""
+    treatments: Mapping[str, SiteTreatment] = field(default_factory=dict)
+    """Site -> the rule of the job for it."""
     delay_s: float = 0.0
     """The job's delay, which holds for a site until its robots.txt has been read."""
     delay_factor: float = 0.0
@@ -162,6 +168,15 @@ class Facts:
     not_retried: Sequence[str] = ()
     """Observations of URLs that an order did not have fetched again, when the swarm was at rest."""
     errors: Sequence[str] = ()
+
+    def treatment(self, site: str) -> SiteTreatment:
+        """Return the rule of the job for a site."""
+        return self.treatments.get(site, USUAL_TREATMENT)
+
+    def first_delay_s(self, site: str) -> float:
+        """Return the seconds between two requests to a site until its robots.txt has been read."""
+        own_s = self.treatment(site).delay_s
+        return self.delay_s if own_s is None else own_s
 
 
 def nothing_lost(facts: Facts) -> list[str]:
@@ -303,7 +318,10 @@ def within_connections(facts: Facts) -> list[str]:
 
 
 def robots_obeyed(facts: Facts) -> list[str]:
-    """A site's first request is for its robots.txt, and URLs that robots.txt forbids are never requested."""
+    """A site's first request is for its robots.txt, and URLs that robots.txt forbids are never requested.
+
+    The robots.txt of a site need not be asked for if a rule of the job ignores it.
+    """
     forbidden = frozenset(facts.disallowed)
     known: set[str] = set()
     found = []
@@ -312,9 +330,27 @@ def robots_obeyed(facts: Facts) -> list[str]:
             known.add(fetch.site)
         elif fetch.url in forbidden:
             found.append(f"{fetch.url} is forbidden and was asked for by {fetch.machine}")
-        elif fetch.site not in known:
+        elif fetch.site not in known and not facts.treatment(fetch.site).ignores_robots:
             found.append(f"{fetch.url} was asked for by {fetch.machine} before robots.txt")
     return found
+
+
+def off_sites_left_alone(facts: Facts) -> list[str]:
+    """A site that a rule of the job turns off is never asked for anything, by any machine."""
+    return [
+        f"{fetch.url} was asked for by {fetch.machine}, and its site is off"
+        for fetch in facts.fetches
+        if facts.treatment(fetch.site).off
+    ]
+
+
+def headers_of_the_site(facts: Facts) -> list[str]:
+    """Each request has the headers that the rule for its site says, and none of another rule."""
+    return [
+        f"{fetch.url} was asked for by {fetch.machine} as {fetch.rule!r} and not as {said!r}"
+        for fetch in facts.fetches
+        if fetch.rule != (said := facts.treatment(fetch.site).header)
+    ]
 
 
 def one_owner_when_quiet(facts: Facts) -> list[str]:
@@ -395,6 +431,8 @@ JUDGES: tuple[Judge, ...] = (
     adapts,
     within_connections,
     robots_obeyed,
+    off_sites_left_alone,
+    headers_of_the_site,
     one_owner_when_quiet,
     three_copies,
     lent_to_one,
@@ -512,7 +550,8 @@ def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:
     for fetch in facts.fetches:
         if fetch.path != ROBOTS_PATH and fetch.site in answered:
             heard.add(fetch.site)
-        delay_s = facts.delays.get(fetch.site, facts.delay_s) if fetch.site in heard else facts.delay_s
+        first_s = facts.first_delay_s(fetch.site)
+        delay_s = facts.delays.get(fetch.site, first_s) if fetch.site in heard else first_s
         close = [one for one in recent[fetch.site] if fetch.at_s - one.at_s < delay_s - SLACK_S]
         recent[fetch.site] = [*close, fetch]
         if fetch.path == ROBOTS_PATH and fetch.status == 200:
@@ -533,7 +572,7 @@ def _crowds(facts: Facts) -> Iterator[tuple[str, bool]]:
             continue
         others = [(until_s, one) for until_s, one in under_way[fetch.site] if until_s > fetch.at_s]
         under_way[fetch.site] = [*others, (over_s, fetch)]
-        if len(others) >= facts.connections_max:
+        if len(others) >= (facts.treatment(fetch.site).connections or facts.connections_max):
             askers = sorted(one.machine for _, one in others)
             sentence = (
                 f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, while {len(others)} requests "

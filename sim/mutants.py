@@ -51,6 +51,11 @@ QUICK = (
     "robots_ignored",
     "crawl_delay_ignored",
     "refusals_ignored",
+    "off_sites_crawled",
+    "general_rule_wins",
+    "rule_delay_ignored",
+    "rule_headers_forgotten",
+    "ignored_robots_obeyed",
     "released_and_still_crawled",
     "second_closest_owner",
     "backup_skipped",
@@ -253,6 +258,51 @@ def refusals_not_kept(_: Any) -> Any:
 def refusal_of_borrower_not_heeded(_: Any) -> Any:
     """An owner does not count the refusals that its borrowers report, and its other borrowers go on."""
     return lambda self, loan, report: None
+
+
+# --- rules for single sites ------------------------------------------------------------------------------------------
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings.is_off")
+def off_sites_crawled(_: Any) -> Any:
+    """A site that a rule turns off is crawled all the same."""
+    return lambda self, url: False
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings._rule")
+def general_rule_wins(rule: Any) -> Any:
+    """The rule for every host beats the rule for a single host."""
+    return lambda self, authority: self._every or rule(self, authority)
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings.delay_s")
+def rule_delay_ignored(_: Any) -> Any:
+    """A site is asked at the job's delay, although a rule says another delay."""
+    return lambda self, site: self._job.delay_s
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings.connections")
+def rule_connections_ignored(_: Any) -> Any:
+    """A site gets as many requests at a time as any other, although a rule says fewer."""
+    return lambda self, site: None
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings.retries")
+def rule_retries_ignored(_: Any) -> Any:
+    """A page that keeps failing is tried as often as the job says, although a rule says less."""
+    return lambda self, url: self._job.retries
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings.headers")
+def rule_headers_forgotten(_: Any) -> Any:
+    """The requests to a site lack the headers of its rule."""
+    return lambda self, rule: self._job.headers
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings.ignores_robots")
+def ignored_robots_obeyed(_: Any) -> Any:
+    """The robots.txt of a site counts, although a rule ignores it."""
+    return lambda self, url: False
 
 
 # --- owners -----------------------------------------------------------------------------------------------------------

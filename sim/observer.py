@@ -14,7 +14,6 @@ from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.peer import Peer
-from kadcrawl.settings.job import Job
 from kadcrawl.store.schema import is_pending
 from kadcrawl.urls import site_of
 
@@ -26,7 +25,7 @@ from .lending import SeenLoans
 from .machines import Machine, Machines
 from .plan import RECOVERY_S, Event, Kind
 from .retries import SeenRetries
-from .scene import KnownWeb
+from .scene import Scene
 from .trails import SeenTrails
 from .web_server import WebServer
 
@@ -53,9 +52,8 @@ class Observer:
     def __init__(
         self,
         machines: Machines,
-        web: KnownWeb,
+        scene: Scene,
         server: WebServer,
-        job: Job,
         connections_max: int,
         first_fault_at: float = inf,
         back_off_s: tuple[float, float] = (0.0, 0.0),
@@ -65,6 +63,8 @@ class Observer:
         No fault happens before the instant `first_fault_at`, in virtual seconds. `back_off_s` are the first and the
         longest wait of a site that refuses requests.
         """
+        job, web = scene.job, scene.web
+        self._treatments = scene.treatments
         self._back_off_s = back_off_s
         self._stops: list[tuple[float, int]] = []
         self._first_fault_at = first_fault_at
@@ -237,6 +237,7 @@ class Observer:
             overs=[min(over_s, self._out_of_reach.get(place, inf)) for place, over_s in enumerate(self._overs)],
             cut=frozenset(self._server.cut),
             connections_max=self._connections_max,
+            treatments=self._treatments,
             delay_factor=self._job.delay_factor,
             delay_most_s=self._job.delay_most_s,
             back_off_s=self._back_off_s[0],
@@ -483,7 +484,7 @@ class Observer:
             if lender is not None and request.time - self._killed_at.get(lender, -inf) < ORPHANED_S:
                 self._out_of_reach[len(self._fetches)] = request.time
             seen = (request.time, site + request.path, site, request.status, asker, lender, request.retry_after_s)
-            self._fetches.append(Fetch(*seen))
+            self._fetches.append(Fetch(*seen, request.rule))
 
     def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:
         return copies(records, self._holders(standing), self._job.cell_bits)

@@ -17,6 +17,8 @@ import msgspec
 from kadcrawl.settings.job import History, Job
 from kadcrawl.settings.limits import Limits
 
+from .site_treatment import SiteTreatment
+
 Disk = Literal["same", "old", "none"]
 """The disk that a machine starts with: as the power cut left it, as it was at a snapshot, or empty."""
 
@@ -160,6 +162,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job's: factor of an adaptive delay, of at most `DELAY_MOST_S`."""
     streamed: bool = False
     """The scope is the hosts of the seeds. The job names the first of them, and the homes of all sites are streamed."""
+    treatments: tuple[SiteTreatment, ...] = ()
+    """The job's rules for single sites."""
     leaves: int = 0
     """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
 

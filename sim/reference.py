@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.urls import origin_of
 
+from .job_rules import treatment
 from .judge import Expected
 from .judges import ROBOTS_PATH
 from .loop import SimLoop, world
@@ -25,8 +27,8 @@ from .web_server import WebServer
 REQUESTS_MAX: Final = 20_000
 """More are no test any more, or a web without end."""
 LOOK_S: Final = 1.0
-ROBOTS: Final = "robots"
-"""The failure in the page line of a URL that robots.txt forbids."""
+UNASKED: Final = ("robots", "site_off")
+"""The failures in the page lines of URLs that robots.txt or a rule of the job forbids."""
 
 
 class ReferredWeb:
@@ -34,24 +36,33 @@ class ReferredWeb:
 
     trails: Sequence[Sequence[str]] = ()
 
-    def __init__(self, web: ServedWeb, truth: Mapping[str, Expected], disallowed: Sequence[str]) -> None:
+    def __init__(
+        self,
+        web: ServedWeb,
+        truth: Mapping[str, Expected],
+        disallowed: Sequence[str],
+        settings: SiteSettings,
+    ) -> None:
         self._truth = truth
         self._disallowed = frozenset(disallowed)
         self.address = web.address
         self.answer = web.answer
         self.origins = list(dict.fromkeys(map(origin_of, [*truth, *disallowed])))
+        self.treatments = {origin: treatment(settings, origin) for origin in self.origins}
+        """The rule of the job for each site."""
 
     def truth(self, retries: int) -> Mapping[str, Expected]:
         """Return the fetches of the reference crawl. Its retries were those of the job."""
         return self._truth
 
     def disallowed(self) -> frozenset[str]:
-        """Return the URLs that the reference crawl did not fetch because of robots.txt."""
+        """Return the URLs that the reference crawl did not fetch because of robots.txt or a rule of the job."""
         return self._disallowed
 
     def delays(self, delay_s: float) -> dict[str, float]:
-        """Return the job's delay for each origin, also for sites that ask for a longer delay."""
-        return dict.fromkeys(self.origins, delay_s)
+        """Return the delay of the job or its rule for each origin, also for sites that ask for a longer delay."""
+        own_s = {origin: one.delay_s for origin, one in self.treatments.items() if one.delay_s is not None}
+        return dict.fromkeys(self.origins, delay_s) | own_s
 
 
 def refer(web: ServedWeb, ip: str, job: Job, limits: Limits, seed: int) -> ReferredWeb:
@@ -72,7 +83,7 @@ def refer(web: ServedWeb, ip: str, job: Job, limits: Limits, seed: int) -> Refer
     if not truth:
         said = "; ".join(f"{line['url']}: {line.get('failed')}" for line in lines[:3])
         raise ValueError(f"one peer alone fetched nothing ({said}); give the pages of the job's seeds")
-    return ReferredWeb(web, truth, [line["url"] for line in lines if line.get("failed") == ROBOTS])
+    return ReferredWeb(web, truth, [line["url"] for line in lines if line.get("failed") in UNASKED], SiteSettings(job))
 
 
 def _crawled(

@@ -1,13 +1,14 @@
 """The scene of a trial: the web, its expected result, the job, and the peers' limits."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 
 from .judge import Expected
+from .site_treatment import SiteTreatment
 from .synthetic_web import SyntheticResponse
 
 
@@ -58,6 +59,8 @@ class Scene:
     """The job, with its seeds."""
     streamed: Sequence[str] = ()
     """Further seeds, streamed by the first machine. The swarm fetches nothing before."""
+    treatments: Mapping[str, SiteTreatment] = field(default_factory=dict)
+    """``http://host`` -> the rule of the job for this site."""
     limits: Limits
     work_area: int | None = None
     """The work area of each peer (`Config.work_area`)."""

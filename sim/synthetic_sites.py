@@ -16,6 +16,8 @@ from math import exp, log
 from statistics import NormalDist
 from typing import Final, TypeVar
 
+from .site_treatment import USUAL_TREATMENT, SiteTreatment
+
 SITES_BELOW_SITE: Final = 4
 """Sites that hang from one site at most."""
 FANOUT_MIN: Final = 2
@@ -127,6 +129,8 @@ class SyntheticSite:
     """The first of the evenly spread moved pages."""
     exits: Mapping[int, tuple[str, ...]]
     """Page -> origins of the sites that hang from it."""
+    treatment: SiteTreatment = USUAL_TREATMENT
+    """The rule of the job for the site."""
 
     @property
     def origin(self) -> str:
@@ -134,8 +138,14 @@ class SyntheticSite:
 
     @property
     def open(self) -> bool:
-        """True if robots.txt allows any URL of the site."""
-        return self.robots not in (Robots.CLOSED, Robots.DEAD)
+        """True if a correct crawl fetches pages of the site."""
+        is_shut = self.robots in (Robots.CLOSED, Robots.DEAD) and not self.treatment.ignores_robots
+        return not (is_shut or self.treatment.off)
+
+    def delay_s(self, delay_s: float) -> float:
+        """Return the seconds between two requests in a crawl with a job's delay of `delay_s`."""
+        own_s = delay_s if self.treatment.delay_s is None else self.treatment.delay_s
+        return own_s if self.treatment.ignores_robots else max(own_s, self.crawl_delay_s)
 
     @property
     def inner(self) -> int:
@@ -143,8 +153,21 @@ class SyntheticSite:
         return _inner(self.pages, self.fanout)
 
 
-def make_sites(seed: int, sites: int, pages: int, seeds: int, zipf: float, mix: Mix) -> Iterator[SyntheticSite]:
-    """Yield the sites, the largest first. The first `seeds` sites have no parent."""
+def make_sites(
+    seed: int,
+    sites: int,
+    pages: int,
+    seeds: int,
+    zipf: float,
+    mix: Mix,
+    treatments: Sequence[SiteTreatment] = (),
+) -> Iterator[SyntheticSite]:
+    """Yield the sites, the largest first. The first `seeds` sites have no parent.
+
+    `treatments` are those of all sites, or none for no rules. A site whose robots.txt is ignored has one that forbids
+    everything.
+    """
+    treatments = treatments or [USUAL_TREATMENT] * sites
     sizes = _sizes(sites, pages, zipf)
     names = [f"{seed}/{number}" for number in range(sites)]
     hosts = [f"site{number}-{seed}.test" for number in range(sites)]
@@ -158,6 +181,8 @@ def make_sites(seed: int, sites: int, pages: int, seeds: int, zipf: float, mix: 
     for number, word in enumerate(words):
         robots_chance, delay_chance, maze_chance, calendar_chance = (draw / 2**64 for draw in word[2:6])
         robots = _robots(robots_chance, mix, may_be_shut=number >= seeds and number not in exits)
+        if treatments[number].ignores_robots:
+            robots = Robots.CLOSED
         speaks = robots in (Robots.OPEN, Robots.FLAKY)
         # If robots.txt fails at first, no crawler can know that the second request for it has to wait so long.
         patient = robots is Robots.OPEN and sizes[number] * sites <= pages and delay_chance < mix.crawl_delay
@@ -174,6 +199,7 @@ def make_sites(seed: int, sites: int, pages: int, seeds: int, zipf: float, mix: 
             bytes_per_s=_RATES_BYTES_S[word[6] >> 38 & 63],
             phase=word[7] & 0xFFFFFFFF,
             exits={page: tuple(origins) for page, origins in exits.get(number, {}).items()},
+            treatment=treatments[number],
         )
 
 

@@ -15,11 +15,12 @@ forbids the only endless part, the maze. Shares no code with kadcrawl.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from .judge import Expected
+from .site_treatment import SiteTreatment
 from .synthetic_sites import Mix, Robots, SyntheticSite, cumulated, draws, lognormal, make_sites
 
 RETRIES: Final = 3
@@ -30,6 +31,10 @@ LINKS_MAX: Final = 100
 """Random links of one page at most."""
 SLOW_S: Final = 3.0
 """A slow page thinks this long, or up to twice that, before it answers."""
+OFTEN_BROKEN: Final = 0.6
+"""Share of the leaves that always answer 500, on a site with a number of retries of its own."""
+OFTEN_SLOW: Final = 0.8
+"""Share of the pages that are slow, on a site with a number of connections of its own."""
 SLOW_BYTES_S: Final = 1_000
 """Bytes per second of a slow page: slow, but not so slow that a crawler gives up."""
 
@@ -97,7 +102,9 @@ class SyntheticWeb:
         trails: int = 0,
         trail_pages: int = 0,
         addresses: tuple[str, ...] = ("10.255.0.1",),
+        treatments: Sequence[SiteTreatment] = (),
     ) -> None:
+        """`treatments` are those of all sites, the largest first, or none for no rules."""
         if not 1 <= seeds <= sites <= pages:
             raise ValueError("a web has at least as many pages as sites, as many sites as seeds, and one seed")
         if not 0 <= trails <= seeds or trail_pages < 0:
@@ -119,8 +126,12 @@ class SyntheticWeb:
             (PageKind.ELSEWHERE, self._mix.elsewhere),
         ]
         self._inner_kinds, self._leaf_kinds = cumulated(busy), cumulated(leaf)
+        self._tried_kinds = cumulated([(PageKind.BROKEN, OFTEN_BROKEN)])
+        self._crowded_kinds = cumulated([(PageKind.SLOW, OFTEN_SLOW)])
         self.addresses = addresses
-        self.sites: tuple[SyntheticSite, ...] = tuple(make_sites(seed, sites, pages, seeds, zipf, self._mix))
+        self.sites: tuple[SyntheticSite, ...] = tuple(
+            make_sites(seed, sites, pages, seeds, zipf, self._mix, treatments)
+        )
         """The largest first."""
         self.seeds: tuple[str, ...] = tuple(f"{site.origin}/" for site in self.sites[:seeds])
         """The URLs a crawl starts from."""
@@ -161,16 +172,20 @@ class SyntheticWeb:
             Robots.CLOSED: Expected(200, 1, 1),
             Robots.DEAD: Expected(503, 1, robots_tries_max),
         }
-        return {f"{site.origin}/robots.txt": outcomes[site.robots] for site in self.sites}
+        asked = [site for site in self.sites if not (site.treatment.off or site.treatment.ignores_robots)]
+        return {f"{site.origin}/robots.txt": outcomes[site.robots] for site in asked}
 
     def disallowed(self) -> frozenset[str]:
-        """Return the forbidden URLs that allowed pages link to. A crawl meets no URL behind them."""
+        """Return the URLs that allowed pages link to and that robots.txt or a rule of the job forbids.
+
+        A crawl meets no URL behind them.
+        """
         mazes = [f"{site.origin}/maze/1" for site in self.sites if site.maze]
         return frozenset(mazes + [f"{site.origin}/" for site in self.sites if not site.open])
 
     def delays(self, delay_s: float) -> dict[str, float]:
         """Return the seconds between two requests to each origin, for a crawl with a job's delay of `delay_s`."""
-        return {site.origin: max(delay_s, site.crawl_delay_s) for site in self.sites}
+        return {site.origin: site.delay_s(delay_s) for site in self.sites}
 
     @property
     def origins(self) -> list[str]:
@@ -248,10 +263,21 @@ class SyntheticWeb:
 
     def _page_kind(self, site: SyntheticSite, number: int) -> PageKind:
         chance = (_words(site, number, 1)[0] >> 32) / 2**32
-        for kind, below in self._inner_kinds if number < site.inner else self._leaf_kinds:
+        for kind, below in self._kinds(site, is_leaf=number >= site.inner):
             if chance < below:
                 return kind
         return PageKind.PAGE
+
+    def _kinds(self, site: SyntheticSite, *, is_leaf: bool) -> list[tuple[PageKind, float]]:
+        """Return the kinds of pages with the bounds of their chances.
+
+        A page that fails at first would stay failed on a site with fewer retries, so there are none there.
+        """
+        if site.treatment.retries is not None:
+            return self._tried_kinds if is_leaf else []
+        if site.treatment.connections is not None:
+            return self._crowded_kinds
+        return self._leaf_kinds if is_leaf else self._inner_kinds
 
     def _moved(self, site: SyntheticSite, number: int) -> bool:
         # Asked about every link of every page, so it costs no hash.
@@ -369,7 +395,8 @@ class Truth(Mapping[str, Expected]):
                 return Expected(status, fetches, fetches)
             case PageKind.BROKEN:
                 # A try may fail before it reaches the server, so no more than one request is certain.
-                return Expected(status, 1, 1 + self._retries)
+                retries = self._retries if site.treatment.retries is None else site.treatment.retries
+                return Expected(status, 1, 1 + retries)
         return Expected(status, 1, 1)
 
 

@@ -25,6 +25,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 
 from .ambush import STEP_S, Ambushes
+from .job_rules import contact, site_rules
 from .judges import Facts, cut_short, duplicates, judge, parted
 from .loop import SimLoop, world
 from .machines import WEB_NETWORKS, Machines, memory_directory
@@ -35,6 +36,7 @@ from .peer_logs import peer_logs
 from .plan import DELAY_MOST_S, LEAF_FIRST, WEB_FAULTS, Event, Kind, Plan
 from .retries import Retries
 from .scene import Scene
+from .site_treatment import by_number
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
 from .web_server import WebServer
@@ -108,6 +110,7 @@ class Size:
             trails=trails,
             trail_pages=on_trails // max(1, trails),
             addresses=(WEB_ADDRESS,),
+            treatments=by_number(plan.treatments, self.sites, seeds) if plan.treatments else (),
         )
 
 
@@ -162,6 +165,7 @@ def run(
 def scene_of(plan: Plan, size: Size) -> Scene:
     """Return the synthetic web and the job of a plan."""
     web = size.web(plan)
+    rules = site_rules([site.treatment for site in web.sites], [site.host for site in web.sites])
     job = Job(
         seeds=web.seeds[:1] if plan.streamed else web.seeds,
         scope="host" if plan.streamed else "any",
@@ -172,6 +176,8 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         history=plan.history,
         block_urls=plan.block_urls,
         update_s=plan.update_s,
+        sites=rules,
+        contact=contact(rules),
     )
     # The smallest possible work area: the delays of the sites leave a peer of so small a crawl little work at once.
     work_area = plan.block_urls if plan.balance == "level" else None
@@ -180,6 +186,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         web=web,
         job=job,
         streamed=streamed,
+        treatments={site.origin: site.treatment for site in web.sites} if plan.treatments else {},
         limits=replace(size.limits, fetches_max=plan.fetches_max),
         work_area=work_area,
     )
@@ -255,9 +262,7 @@ class Trial:
         first_fault_at = min((event.at_s for event in plan.events), default=math.inf)
         connections_max = scene.limits.site_connections_max
         back_off_s = (scene.limits.back_off_s, scene.limits.back_off_max_s)
-        self.observer = Observer(
-            self.machines, scene.web, self.server, scene.job, connections_max, first_fault_at, back_off_s
-        )
+        self.observer = Observer(self.machines, scene, self.server, connections_max, first_fault_at, back_off_s)
         self._retries = Retries(
             self.machines, self.server, scene.web.origins, self.observer.retries, loop.time, self._tell
         )

@@ -67,7 +67,8 @@ def simulate(
         if isinstance(web, UserWeb) and web.broken is not None:
             raise web.broken
     work_area = job.block_urls if job.lends_by == "level" else None
-    outcome, facts = run_scene(plan, Scene(web=known, job=job, limits=LIMITS, work_area=work_area))
+    scene = Scene(web=known, job=job, treatments=known.treatments, limits=LIMITS, work_area=work_area)
+    outcome, facts = run_scene(plan, scene)
     return simulated_crawl(outcome, facts)
 
 
@@ -79,6 +80,8 @@ def _check(job: Job, peers: int) -> None:
         reasons.append(("proxies", "there are no simulated proxies"))
     if job.twins != "follow":
         reasons.append(("twins", "which of two pages is the first depends on the order"))
+    if any(rule.site_pages_max is not None for rule in job.sites):
+        reasons.append(("site_pages_max in a rule", "which pages a limit leaves out depends on the order"))
     for name, why in reasons:
         raise ValueError(f"a job with {name} is not simulated, as {why}; use dataclasses.replace to take it out")
 

@@ -17,6 +17,7 @@ from math import inf
 from typing import Final, NamedTuple, Protocol
 
 from .judge import Access
+from .site_treatment import RULE_HEADER
 from .synthetic_web import SyntheticResponse
 
 HEAD_BYTES_MAX: Final = 16 * 1024
@@ -56,6 +57,8 @@ class Request(NamedTuple):
     """The client's IP address, or empty if the connection was gone at once."""
     retry_after_s: float = 0.0
     """Seconds of the answer's Retry-After, or 0."""
+    rule: str = ""
+    """The value of the request's header `RULE_HEADER`, or an empty text."""
 
     @property
     def url(self) -> str:
@@ -74,6 +77,8 @@ class Head(NamedTuple):
     target: str
     keep: bool
     """The connection stays open after the answer."""
+    rule: str = ""
+    """The value of the header `RULE_HEADER`."""
 
 
 class WebServer:
@@ -104,15 +109,16 @@ class WebServer:
         for connection in list(self.connections):
             connection.abort()
 
-    def take(self, now: float, host: str, target: str, peer: str) -> SyntheticResponse:
+    def take(self, now: float, head: Head, peer: str) -> SyntheticResponse:
         """Log a request and return the answer to it."""
+        host, target = head.host, head.target
         asked = self._asked.get((host, target), 0)
         is_refused = host in self.down and target != "/robots.txt"
         answer = SyntheticResponse(REFUSED, latency_s=REFUSED_S) if is_refused else self.web.answer(host, target, asked)
         if answer.counted:
             self._asked[host, target] = asked + 1
         retry_after_s = float(dict(answer.headers).get("Retry-After", 0))
-        self.log.append(Request(now, host, target, answer.status, peer, retry_after_s))
+        self.log.append(Request(now, host, target, answer.status, peer, retry_after_s, head.rule))
         self.overs.append(inf)
         return answer
 
@@ -191,7 +197,7 @@ class WebConnection(asyncio.Protocol):
         if isinstance(head, HTTPStatus):
             self._refuse(head)
             return
-        answer = self._server.take(self._loop.time(), head.host, head.target, self._peer)
+        answer = self._server.take(self._loop.time(), head, self._peer)
         self._number = len(self._server.log) - 1
         self._keep = head.keep
         self._unsent = memoryview(_rendered(answer, head.keep))
@@ -263,6 +269,7 @@ def parse_head(head: bytes) -> Head | HTTPStatus:
         return HTTPStatus.METHOD_NOT_ALLOWED
     hosts: list[str] = []
     connection = "" if minor == "1" else "close"
+    rule = ""
     for line in lines:
         field = _FIELD.fullmatch(line)
         if field is None:
@@ -272,11 +279,13 @@ def parse_head(head: bytes) -> Head | HTTPStatus:
             hosts.append(value.removesuffix(":80"))
         elif name == "connection":
             connection = value
+        elif name == RULE_HEADER.lower():
+            rule = value
         elif name in ("content-length", "transfer-encoding"):
             return HTTPStatus.BAD_REQUEST
     if len(hosts) != 1 or not hosts[0]:
         return HTTPStatus.BAD_REQUEST
-    return Head(hosts[0], target, keep="close" not in connection)
+    return Head(hosts[0], target, keep="close" not in connection, rule=rule)
 
 
 def _rendered(answer: SyntheticResponse, keep: bool) -> bytes:

@@ -17,7 +17,7 @@ from kadcrawl.settings.limits import Limits
 from sim.loop import world
 from sim.machines import Machines
 from sim.synthetic_web import SyntheticResponse
-from sim.web_server import WebServer
+from sim.web_server import Head, WebServer
 from tests.support.sites.sim_pages import MEMORY, WEB_IP
 
 LIMITS = Limits(fetches_max=2)
@@ -51,8 +51,8 @@ class PacedServer(WebServer):
     late = ""
     """The address of the slow machine."""
 
-    def take(self, now: float, host: str, target: str, peer: str) -> SyntheticResponse:
-        return super().take(now, host, target, peer)._replace(latency_s=SLOW_S if peer == self.late else QUICK_S)
+    def take(self, now: float, head: Head, peer: str) -> SyntheticResponse:
+        return super().take(now, head, peer)._replace(latency_s=SLOW_S if peer == self.late else QUICK_S)
 
 
 def dealt(peers: Sequence[Peer]) -> list[list[str]]:

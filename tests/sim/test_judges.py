@@ -9,6 +9,7 @@ import pytest
 from kadcrawl.keys import Cell, Key
 from sim import judges, sometimes
 from sim.judges import JUDGES, End, ExpectedPage, Facts, Fetch, Line, Parting, cut_short, duplicates, judge, parted
+from sim.site_treatment import SiteTreatment
 
 SITE = "http://a.test"
 OTHER = "http://b.test"
@@ -60,6 +61,15 @@ QUICK: dict[str, Any] = {
     "overs": (ROBOTS.at_s + 0.1, PAGE.at_s + 0.1, BUSY_FIRST.at_s, BUSY_FIRST.at_s + 0.1, inf),
 }
 """Facts of a site without a delay, with two requests under way at a time."""
+
+ELSEWHERE = fetch(9.0, "/robots.txt", site=OTHER)
+HEADED = SiteTreatment(0, header="b")
+SPACED = (
+    ROBOTS._replace(at_s=-0.9),
+    *CLEAN.fetches[1:2],
+    *(one._replace(at_s=one.at_s * 2) for one in CLEAN.fetches[2:]),
+)
+"""Requests with enough seconds between all but the first two."""
 
 REFUSED: dict[str, Any] = {
     "back_off_s": 2.0,
@@ -125,6 +135,11 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("lent_to_one", {"shared": [f"{SITE}/page was lent to 2 and could be fetched by 1 at 5.000 s"]}),
     ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
     ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
+    ("polite", {"treatments": {SITE: SiteTreatment(0, delay_s=3.0)}, "delays": {SITE: 3.0}, "fetches": SPACED}),
+    ("within_connections", {**QUICK, "connections_max": 3, "treatments": {SITE: SiteTreatment(0, connections=1)}}),
+    ("off_sites_left_alone", {"fetches": (*CLEAN.fetches, ELSEWHERE), "treatments": {OTHER: SiteTreatment(off=True)}}),
+    ("headers_of_the_site", {"fetches": (*CLEAN.fetches, ELSEWHERE._replace(rule="a"))}),
+    ("headers_of_the_site", {"fetches": (*CLEAN.fetches, ELSEWHERE), "treatments": {OTHER: HEADED}}),
     ("one_owner_when_quiet", {"claims": {7: (1, 2)}}),
     ("one_owner_when_quiet", {"claims": {}}),
     ("one_owner_when_quiet", {"claims": {7: (2,)}}),
@@ -202,6 +217,8 @@ PASSED: list[dict[str, Any]] = [
     {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=1.0), *LATER)},
     # Nor if whoever asked for it has died before it could tell anybody.
     {"fetches": (ROBOTS._replace(at_s=-1.0, machine=3), ROBOTS, *CLEAN.fetches[1:])},
+    {"treatments": {OTHER: HEADED}, "fetches": (*CLEAN.fetches, ELSEWHERE._replace(rule="b"))},
+    {"treatments": {SITE: SiteTreatment(0, ignores_robots=True)}, "fetches": CLEAN.fetches[1:]},
     {**QUICK, "connections_max": 2},
     {**QUICK, "connections_max": 1, "partings": [PARTITION]},
     {"live": 2, "copies": dict.fromkeys(CLEAN.copies, 2)},

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kadcrawl import Job
+from kadcrawl.settings.site_rules import SiteRule
 from sim import (
     Fault,
     Freeze,
@@ -120,6 +121,7 @@ def test_pages_may_be_a_function() -> None:
         ({"job": Job(max_pages=3)}, "a job with max_pages is not simulated"),
         ({"job": Job(recrawl_after_s=60.0)}, "has no end"),
         ({"job": Job(twins="skip")}, "twins"),
+        ({"job": Job(sites=(SiteRule(match=("*",), site_pages_max=9),))}, "site_pages_max in a rule"),
     ],
 )
 def test_what_makes_no_world_is_refused(arguments: dict[str, Any], said: str) -> None:
@@ -139,3 +141,22 @@ def test_a_function_that_raises_is_heard() -> None:
 
     with pytest.raises(KeyError, match=r"a\.test"):
         simulate(Job(seeds=("http://a.test/0",)), pages=page)
+
+
+def test_a_job_may_have_rules_for_single_sites() -> None:
+    hosts = ("quick.test", "slow.test", "own.test", "left.test")
+    pages: dict[str, Any] = {"http://home.test/": [f"http://{host}/" for host in hosts]}
+    pages |= {f"http://{host}/": [f"/{number}" for number in range(6)] for host in hosts}
+    pages |= {f"http://{host}/{number}": "<p>" for host in hosts for number in range(6)}
+    pages["http://own.test/robots.txt"] = "User-agent: *\nDisallow: /\nCrawl-delay: 9\n"
+    sites = (
+        SiteRule(match=("quick.test",), delay_s=0.0, connections=2),
+        SiteRule(match=("slow.test",), delay_s=3.0),
+        SiteRule(match=("*.left.test",), off=True),
+        SiteRule(match=("own.test",), robots="ignore"),
+    )
+    job = Job(scope="any", sites=sites, contact="https://example.org/")
+    result = simulate(job, peers=4, pages=pages, faults=[Kill(at_s=5.0, peer=2)])
+    assert (result.lost, result.verdicts) == ([], {})
+    assert 1 + 3 * 7 == len(result.statuses)
+    assert not any("left.test" in fetch.url for fetch in result.fetched)

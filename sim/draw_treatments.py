@@ -1,0 +1,51 @@
+"""The rules for single sites that a plan's job has, drawn from the seed. Each is a change of one or two settings."""
+
+from random import Random
+
+from .site_treatment import EVERY, TREATED_MOST, SiteTreatment
+
+TREATED = 1 / 2
+"""Share of the plans whose job has rules for sites."""
+SITES_TREATED = (1, 2, 3)
+GENERAL = 1 / 3
+"""Share of those plans with a rule for all other sites, which a rule for a single site must beat."""
+STARRED = 1 / 3
+"""Share of the rules that are for a host and all hosts below it."""
+HEADED = 1 / 2
+"""Share of the rules with a header of their own."""
+CONNECTIONS = (1, 2)
+"""Fewer than the limit of a machine (`sim/trial.py`)."""
+RETRIES = (0, 1)
+"""Fewer than the retries of the job."""
+
+
+def draw_treatments(seed: int, own_delay_s: float, delay_factor: float) -> tuple[SiteTreatment, ...]:
+    """Return the treatments of a plan. `own_delay_s` is a long delay in this plan."""
+    random = Random(f"treatments {seed}")
+    if random.random() >= TREATED:
+        return ()
+    found = []
+    if random.random() < GENERAL:
+        found.append(SiteTreatment(EVERY, header="every"))
+    kinds = ["off", "delay", "connections", "retries", "robots", "header"]
+    weights = [4, 4, 0 if delay_factor else 4, 3, 3, 1]
+    for site in random.sample(range(TREATED_MOST), random.choice(SITES_TREATED)):
+        [kind] = random.choices(kinds, weights)
+        delay_s = random.choice((0.0, own_delay_s / 2, own_delay_s))
+        connections, retries = random.choice(CONNECTIONS), random.choice(RETRIES)
+        is_starred, is_headed = random.random() < STARRED, random.random() < HEADED
+        header = f"site {site}" if is_headed or kind == "header" else ""
+        match kind:
+            case "off":
+                found.append(SiteTreatment(site, is_starred, off=True))
+            case "delay":
+                found.append(SiteTreatment(site, is_starred, delay_s=delay_s, header=header))
+            case "connections":
+                found.append(SiteTreatment(site, is_starred, delay_s=0.0, connections=connections, header=header))
+            case "retries":
+                found.append(SiteTreatment(site, is_starred, retries=retries, header=header))
+            case "robots":
+                found.append(SiteTreatment(site, ignores_robots=True, header=header))
+            case "header":
+                found.append(SiteTreatment(site, is_starred, header=header))
+    return tuple(found)

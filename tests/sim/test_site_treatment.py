@@ -1,0 +1,96 @@
+"""Rules for single sites: plans draw all kinds, the web knows what a correct crawl does, and broken rules are found."""
+
+import pytest
+
+from sim.campaign import Hunt, hunt
+from sim.draw import draw
+from sim.job_rules import contact, site_rules
+from sim.plan import Plan
+from sim.site_treatment import EVERY, USUAL_TREATMENT, SiteTreatment, by_number
+from sim.synthetic_sites import Mix
+from sim.synthetic_web import SyntheticWeb
+from sim.trial import USUAL, Size, scene_of
+
+SITES, SEEDS = 6, 2
+
+
+def web_of(*treatments: SiteTreatment, mix: Mix | None = None) -> SyntheticWeb:
+    """Return a web with these treatments. The number of the largest site that may have one is 3."""
+    return SyntheticWeb(3, sites=SITES, pages=90, seeds=SEEDS, mix=mix, treatments=by_number(treatments, SITES, SEEDS))
+
+
+def test_plans_draw_rules_of_every_kind_and_older_plans_have_none() -> None:
+    drawn = [one for seed in range(200) for one in draw(seed, 16).treatments]
+    for name in SiteTreatment.__struct_fields__:
+        assert len({getattr(one, name) for one in drawn}) > 1, name
+    assert 0.4 < sum(bool(draw(seed, 16).treatments) for seed in range(200)) / 200 < 0.6
+    assert () == Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}').treatments
+
+
+def test_every_drawn_job_is_one_that_kadcrawl_takes() -> None:
+    for seed in range(100):
+        plan = draw(seed, 16)
+        assert bool(plan.treatments) == bool(scene_of(plan, USUAL).job.sites)
+
+
+def test_a_treatment_is_for_a_site_from_which_no_other_hangs() -> None:
+    for sites in (4, 12, 40):
+        web = SyntheticWeb(1, sites=sites, pages=400, seeds=3)
+        for number in range(20):
+            [at] = [at for at, one in enumerate(by_number([SiteTreatment(number)], sites, 3)) if one.site == number]
+            assert at >= 3
+            assert not web.sites[at].exits
+    assert [USUAL_TREATMENT] * 3 == by_number([SiteTreatment(0, off=True)], 3, 3)
+
+
+def test_the_general_rule_comes_first_once_and_is_for_all_other_sites() -> None:
+    treatments = by_number([SiteTreatment(EVERY, header="all"), SiteTreatment(0, is_starred=True, off=True)], 4, 1)
+    rules = site_rules(treatments, ["a.test", "b.test", "c.test", "d.test"])
+    assert [("*",), ("*.d.test",)] == [rule.match for rule in rules]
+    assert ["X-Rule: all"] == [header for rule in rules for header in rule.headers]
+    assert "" == contact(rules)
+
+
+def test_a_correct_crawl_leaves_out_sites_that_are_off_and_ignores_a_robots_that_forbids() -> None:
+    usual = web_of(mix=Mix(no_robots=1.0, closed=0.0, dead_robots=0.0))
+    web = web_of(
+        SiteTreatment(3, off=True),
+        SiteTreatment(2, ignores_robots=True),
+        mix=Mix(no_robots=1.0, closed=0.0, dead_robots=0.0),
+    )
+    off, ignored = web.sites[SITES - 1 - 3], web.sites[SITES - 1 - 2]
+    assert b"Disallow: /\n" in web.answer(ignored.host, "/robots.txt").body
+    assert {url for url in usual.truth() if not url.startswith(off.origin)} == set(web.truth())
+    assert {f"{off.origin}/"} == web.disallowed()
+    assert not {f"{off.origin}/robots.txt", f"{ignored.origin}/robots.txt"} & web.robots().keys()
+    assert "https://simulator.test/" == contact(site_rules([SiteTreatment(0, ignores_robots=True)], ["a.test"]))
+
+
+def test_a_correct_crawl_keeps_the_delay_and_the_retries_of_each_site() -> None:
+    mix = Mix(crawl_delay=1.0, crawl_delay_s=3.0, no_robots=0.0, flaky_robots=0.0)
+    treatments = [SiteTreatment(0, delay_s=0.5), SiteTreatment(1, delay_s=9.0), SiteTreatment(2, retries=0)]
+    ignoring = SiteTreatment(3, ignores_robots=True)
+    web = web_of(*treatments, ignoring, mix=mix)
+    delays = list(web.delays(1.0).values())
+    assert [1.0, 3.0, 9.0, 3.0] == delays[2:]
+    broken = {url: one for url, one in web.truth().items() if one.status == 500 and url.startswith(web.sites[3].origin)}
+    assert broken
+    assert {1} == {one.fetches_max for one in broken.values()}
+
+
+@pytest.mark.parametrize(
+    ("mutant", "treatment", "judge"),
+    [
+        ("off_sites_crawled", SiteTreatment(0, off=True), "off_sites_left_alone"),
+        ("rule_headers_forgotten", SiteTreatment(0, header="x"), "headers_of_the_site"),
+        ("rule_delay_ignored", SiteTreatment(0, delay_s=3.0), "polite"),
+        ("ignored_robots_obeyed", SiteTreatment(0, ignores_robots=True), "nothing_lost"),
+    ],
+)
+def test_a_broken_rule_is_found_in_a_small_world(
+    mutant: str, treatment: SiteTreatment, judge: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(1, 2, (), delay_s=0.2, treatments=(treatment,))
+    monkeypatch.setattr("sim.campaign.draw", lambda seed, peers: plan)
+    catch = hunt(Hunt(mutant, range(1, 2), 2, Size(pages=30, sites=4)))
+    assert judge in catch.judges
