@@ -59,18 +59,25 @@ class StaticDirectory:
                 self._kept[path] = reply
         return reply
 
-    def _read(self, path: str) -> StaticReply:
-        plain = path.partition("?")[0]
+    def file(self, path: str) -> Path | None:
+        """Return the file or directory for `path`, as sent by a client, or None if the site has none there."""
         try:
-            file = (self._root / unquote(plain).lstrip("/")).resolve(strict=True)
-            if file.is_dir() and file.is_relative_to(self._root):
-                if not plain.endswith("/"):
-                    return StaticReply(301, b"", {"Location": f"{plain}/"})
+            file = (self._root / unquote(path.partition("?")[0]).lstrip("/")).resolve(strict=True)
+            if file.is_dir() and file.is_relative_to(self._root) and path.partition("?")[0].endswith("/"):
                 file = (file / "index.html").resolve(strict=True)
-            if file.is_relative_to(self._root):
-                return StaticReply(200, file.read_bytes(), {"Content-Type": content_type(file.name)})
         except (OSError, ValueError):  # ValueError: a NUL in the path
-            pass
+            return None
+        return file if file.is_relative_to(self._root) else None
+
+    def _read(self, path: str) -> StaticReply:
+        file = self.file(path)
+        if file is not None and file.is_dir():
+            return StaticReply(301, b"", {"Location": f"{path.partition('?')[0]}/"})
+        if file is not None:
+            try:
+                return StaticReply(200, file.read_bytes(), {"Content-Type": content_type(file.name)})
+            except OSError:
+                pass
         return StaticReply(404, b"<!doctype html><title>404</title>", {"Content-Type": "text/html"})
 
 

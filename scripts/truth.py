@@ -91,7 +91,7 @@ class _Web:
             return response.status, [canonical(response.headers["Location"], url)]
         if response.status != 200 or response.headers.get_content_type() not in _HTML:
             return response.status, []
-        return 200, list(_links(_text(body, response.headers.get_content_charset()), url))
+        return 200, list(_links(text_of(body, response.headers.get_content_charset()), url))
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -117,7 +117,7 @@ class _Robots:
         return self._parsers[origin].can_fetch("kadcrawl", url)
 
 
-def _text(body: bytes, declared: str | None) -> str:
+def text_of(body: bytes, declared: str | None) -> str:
     """Decode a page by byte order mark, header, meta, or as UTF-8, in this order."""
     if body.startswith(b"\xef\xbb\xbf"):
         return body.decode("utf-8-sig", errors="replace")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts.docs import cli, environment, exit_codes, limits, log_events, odd_servers, schemas, settings, wire
+from scripts.docs import cli, environment, exit_codes, limits, links, log_events, odd_servers, schemas, settings, wire
 from scripts.docs.figures import figure_pages
 
 Generator = Callable[[Path], Mapping[str, str]]
@@ -14,6 +14,7 @@ GENERATORS: tuple[Generator, ...] = (
     environment.generate,
     exit_codes.generate,
     limits.generate,
+    links.generate,
     log_events.generate,
     odd_servers.generate,
     schemas.generate,
