@@ -281,11 +281,13 @@ class Fetcher:
                     answer.is_large = True
                     deadline.resume(loop.time())
                     deadline.has_slot(loop.time(), self._large.locked)
+            if isinstance(response.protocol, MeteredConnection) and response.protocol.has_broken_framing:
+                raise Broken(FetchError.PROTOCOL, str(response.protocol.exception()))
             if isinstance(response.protocol.exception(), aiohttp.ClientOSError):
                 # A body without a length ends where the connection does: a reset is no end.
                 raise Broken(FetchError.TRUNCATED, "connection reset")
         except (asyncio.CancelledError, aiohttp.ClientPayloadError):
-            # aiohttp takes a body whose framing broke for one that is cut off, or lets the reader wait on for it.
+            # A body whose framing broke looks like a body that is cut off.
             answer.malformed = isinstance(response.protocol.exception(), HttpProcessingError)
             raise
         finally:

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 
 from kadcrawl.crawl.fetch.errors import Broken
 from kadcrawl.crawl.fetch.head_filter import HeadFilter
@@ -34,6 +35,8 @@ class MeteredConnection(ResponseHandler):
         self._answered = False
         """The head of the answer has come."""
         self._head_filter = HeadFilter()
+        self.has_broken_framing = False
+        """The body ends where its framing is broken."""
 
     @property
     def lengths(self) -> list[tuple[bytes, bytes]]:
@@ -72,6 +75,13 @@ class MeteredConnection(ResponseHandler):
             return
         self._answered = not 100 <= data[0].code < 200
         super().feed_data(data, size)
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        """End the answer by an exception. aiohttp would let the reader of a body with broken framing wait."""
+        super().set_exception(exc, *cause)
+        if isinstance(exc, HttpProcessingError) and self._payload is not None and not self._payload.is_eof():
+            self.has_broken_framing = True
+            self._payload.feed_eof()  # The reader still gets what came before.
 
     def _break_off(self, fetch_error: FetchError, detail: str) -> None:
         error = Broken(fetch_error, detail)

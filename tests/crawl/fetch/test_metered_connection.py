@@ -32,3 +32,26 @@ async def test_a_body_in_one_piece_that_is_larger_than_the_buffer_is_read_to_its
     _, payload = await connection.read()
     async with asyncio.timeout(10):
         assert body == await payload.read()
+
+
+async def test_a_body_ends_where_its_framing_breaks_although_the_server_keeps_the_connection() -> None:
+    connection, transport = MeteredConnection(asyncio.get_running_loop(), Limits()), Mock(spec=asyncio.Transport)
+    connection.connection_made(transport)
+    connection.set_response_params()
+    connection.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+    _, payload = await connection.read()
+    assert not connection.has_broken_framing
+    connection.data_received(b"-5\r\nhello\r\n")
+    assert payload.is_eof() and b"hello" == payload.read_nowait()
+    assert connection.has_broken_framing and transport.close.called
+
+
+async def test_what_follows_a_whole_body_does_not_break_its_framing() -> None:
+    connection, transport = MeteredConnection(asyncio.get_running_loop(), Limits()), Mock(spec=asyncio.Transport)
+    connection.connection_made(transport)
+    connection.set_response_params()
+    connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+    _, payload = await connection.read()
+    connection.data_received(b"hello, world")
+    assert payload.is_eof() and b"hello" == payload.read_nowait()
+    assert not connection.has_broken_framing and transport.close.called
