@@ -21,7 +21,7 @@ BYTES = {
 }
 
 _QUANTITY = re.compile(
-    r"(?P<number>\d{1,3}(?:[_,]\d{3}){1,4}|\d{1,15})(?P<part>\.\d{1,6})?\s*(?P<unit>[a-z]{0,7})", re.ASCII
+    r"(?P<number>\d{1,3}(?:[_,]\d{3}){1,4}|\d{1,15})(?P<part>\.\d{1,20})?\s*(?P<unit>[a-z]{0,7})", re.ASCII
 )
 
 

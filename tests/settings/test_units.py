@@ -14,6 +14,7 @@ from kadcrawl.settings.units import bytes_of, rate_of, seconds_of
         ("500 ms", 0.5),
         ("2 min", 120),
         ("1.5h", 5400),
+        ("0.6000000000000001", 0.6000000000000001),
         (" 15 M ", 900),
         ("1 day", 86_400),
         ("7 days", 604_800),
