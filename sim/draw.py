@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from .draw_treatments import draw_treatments
+from .draw_treatments import draw_annex, draw_treatments
 from .plan import DELAY_MOST_S, EXPOSED_MAX, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
 
 FAULTS_FROM_S = 2.0
@@ -80,7 +80,8 @@ NO_WEB_S = (3.0, 20.0)
 def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     """Return the plan of a seed. Without `faults` the plan has no events."""
     plan = _with_loads(seed, _drawn(seed, peers, faults=faults))
-    return replace(plan, treatments=draw_treatments(seed, plan.own_delay_s, plan.delay_factor))
+    plan = replace(plan, treatments=draw_treatments(seed, plan.own_delay_s, plan.delay_factor))
+    return replace(plan, annex=draw_annex(seed, plan.delay_s))
 
 
 def _drawn(seed: int, peers: int, *, faults: bool) -> Plan:

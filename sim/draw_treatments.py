@@ -1,7 +1,11 @@
-"""The rules for single sites that a plan's job has, drawn from the seed. Each is a change of one or two settings."""
+"""The rules for single sites that a plan's job has, and the site with an annex, drawn from the seed.
+
+Each rule changes one or two settings.
+"""
 
 from random import Random
 
+from .annex import Annex
 from .site_treatment import EVERY, TREATED_MOST, SiteTreatment
 
 TREATED = 1 / 2
@@ -17,6 +21,10 @@ CONNECTIONS = (1, 2)
 """Fewer than the limit of a machine (`sim/trial.py`)."""
 RETRIES = (0, 1)
 """Fewer than the retries of the job."""
+ANNEXES = 3 / 4
+"""Share of the plans without a long delay that have an annex."""
+ANNEX_SITES = range(1, 6)
+"""The sites that may have it. The largest has enough pages of its own."""
 
 
 def draw_treatments(seed: int, own_delay_s: float, delay_factor: float) -> tuple[SiteTreatment, ...]:
@@ -27,12 +35,13 @@ def draw_treatments(seed: int, own_delay_s: float, delay_factor: float) -> tuple
     found = []
     if random.random() < GENERAL:
         found.append(SiteTreatment(EVERY, header="every"))
-    kinds = ["off", "delay", "connections", "retries", "robots", "header"]
-    weights = [4, 4, 0 if delay_factor else 4, 3, 3, 1]
+    kinds = ["off", "delay", "connections", "retries", "robots", "header", "sitemaps"]
+    weights = [4, 4, 0 if delay_factor else 4, 3, 3, 1, 2]
     for site in random.sample(range(TREATED_MOST), random.choice(SITES_TREATED)):
         [kind] = random.choices(kinds, weights)
         delay_s = random.choice((0.0, own_delay_s / 2, own_delay_s))
         connections, retries = random.choice(CONNECTIONS), random.choice(RETRIES)
+        follows = random.random() < 0.5
         is_starred, is_headed = random.random() < STARRED, random.random() < HEADED
         header = f"site {site}" if is_headed or kind == "header" else ""
         match kind:
@@ -46,6 +55,18 @@ def draw_treatments(seed: int, own_delay_s: float, delay_factor: float) -> tuple
                 found.append(SiteTreatment(site, is_starred, retries=retries, header=header))
             case "robots":
                 found.append(SiteTreatment(site, ignores_robots=True, header=header))
+            case "sitemaps":
+                found.append(SiteTreatment(site, is_starred, sitemaps=follows, header=header))
             case "header":
                 found.append(SiteTreatment(site, is_starred, header=header))
     return tuple(found)
+
+
+def draw_annex(seed: int, delay_s: float) -> Annex | None:
+    """Return the annex of a plan, or None. With a long delay its pages would take too long."""
+    random = Random(f"annex {seed}")
+    if random.random() >= ANNEXES or delay_s > 1.0:
+        return None
+    site = random.choice(ANNEX_SITES)
+    ignores_nofollow, strips, sorts, sitemaps = (random.random() < 0.5 for _ in range(4))
+    return Annex(site, ignores_nofollow, strips, sorts, sitemaps)

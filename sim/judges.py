@@ -335,6 +335,20 @@ def robots_obeyed(facts: Facts) -> list[str]:
     return found
 
 
+def nothing_beyond_the_links(facts: Facts) -> list[str]:
+    """Each URL requested is one that a followed link leads to, in the spelling that the rules of the job give it.
+
+    Sites of which no URL may be fetched have judges of their own.
+    """
+    sites = {url[: url.index("/", len("http://"))] for url in facts.truth}
+    known = {*facts.truth, *facts.disallowed}
+    return [
+        f"{fetch.url} was asked for by {fetch.machine}, and no followed link leads there"
+        for fetch in facts.fetches
+        if fetch.path != ROBOTS_PATH and fetch.site in sites and fetch.url not in known
+    ]
+
+
 def off_sites_left_alone(facts: Facts) -> list[str]:
     """A site that a rule of the job turns off is never asked for anything, by any machine."""
     return [
@@ -431,6 +445,7 @@ JUDGES: tuple[Judge, ...] = (
     adapts,
     within_connections,
     robots_obeyed,
+    nothing_beyond_the_links,
     off_sites_left_alone,
     headers_of_the_site,
     one_owner_when_quiet,

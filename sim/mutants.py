@@ -25,6 +25,7 @@ each while no more than two peers are gone:
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -51,6 +52,9 @@ QUICK = (
     "robots_ignored",
     "crawl_delay_ignored",
     "refusals_ignored",
+    "nofollow_followed",
+    "nofollow_never_ignored",
+    "tracking_parameters_kept",
     "off_sites_crawled",
     "general_rule_wins",
     "rule_delay_ignored",
@@ -258,6 +262,68 @@ def refusals_not_kept(_: Any) -> Any:
 def refusal_of_borrower_not_heeded(_: Any) -> Any:
     """An owner does not count the refusals that its borrowers report, and its other borrowers go on."""
     return lambda self, loan, report: None
+
+
+# --- links -----------------------------------------------------------------------------------------------------------
+
+
+@mutant("kadcrawl.crawl.content.link_finder:LinkFinder._outlinks_of_page")
+def nofollow_followed(outlinks: Any) -> Any:
+    """Links that say nofollow are followed in a job that obeys them."""
+    return lambda self, entry, result, extracted, *rest: outlinks(
+        self, entry, result, replace(extracted, links=[*extracted.links, *extracted.nofollow]), *rest
+    )
+
+
+@mutant("kadcrawl.crawl.content.html_links:LinkExtractor.__init__")
+def nofollow_never_ignored(init: Any) -> Any:
+    """Links that say nofollow are not followed in a job that ignores it."""
+
+    def obey(self: Any, limits: Any, *, obeys_nofollow: bool = True, agent: str = "kadcrawl") -> None:
+        init(self, limits, agent=agent)
+
+    return obey
+
+
+@mutant("kadcrawl.crawl.content.link_finder:_x_robots_tag")
+def robots_header_ignored(_: Any) -> Any:
+    """The header X-Robots-Tag is not read."""
+    return lambda result: ""
+
+
+@mutant("kadcrawl.crawl.content.link_finder:_refreshed")
+def refresh_header_ignored(_: Any) -> Any:
+    """The header Refresh is no link."""
+    return lambda entry, result: None
+
+
+@mutant("kadcrawl.crawl.scope.url_rules:UrlRules._is_stripped")
+def tracking_parameters_kept(_: Any) -> Any:
+    """Links keep the parameters that the job strips, so a page has many URLs."""
+    return lambda self, name: False
+
+
+@mutant("kadcrawl.crawl.scope.url_rules:UrlRules.__init__")
+def queries_not_sorted(init: Any) -> Any:
+    """Queries that differ only in the order of their parameters are different URLs in a job that sorts them."""
+
+    def init_unsorted(self: Any, job: Any) -> None:
+        init(self, job)
+        self._sorts = False
+
+    return init_unsorted
+
+
+@mutant("kadcrawl.crawl.content.sitemap:_SitemapReader._take_href")
+def feeds_of_atom_not_read(_: Any) -> Any:
+    """The entries of an Atom feed have no URLs."""
+    return lambda self, attributes: None
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings.follows_sitemaps")
+def rule_sitemaps_ignored(_: Any) -> Any:
+    """The sitemaps of a site are followed as the job says, although a rule says otherwise."""
+    return lambda self, url: self._job.sitemaps
 
 
 # --- rules for single sites ------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import msgspec
 from kadcrawl.settings.job import History, Job
 from kadcrawl.settings.limits import Limits
 
+from .annex import Annex
 from .site_treatment import SiteTreatment
 
 Disk = Literal["same", "old", "none"]
@@ -164,6 +165,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The scope is the hosts of the seeds. The job names the first of them, and the homes of all sites are streamed."""
     treatments: tuple[SiteTreatment, ...] = ()
     """The job's rules for single sites."""
+    annex: Annex | None = None
+    """The annex of a site, and what the job makes of it."""
     leaves: int = 0
     """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
 

@@ -29,6 +29,8 @@ class SiteTreatment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     """Requests that may be under way at a time, without a delay."""
     retries: int | None = None
     """Further tries of a page that keeps failing, in place of the job's."""
+    sitemaps: bool | None = None
+    """The site's sitemaps are followed, or not, whatever the job does."""
     header: str = ""
     """The value of the header `RULE_HEADER` in each request."""
     ignores_robots: bool = False

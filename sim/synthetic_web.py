@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from .annex import HOME as ANNEX_HOME, SITEMAP, SITEMAP_USUAL, Annex
 from .judge import Expected
 from .site_treatment import SiteTreatment
 from .synthetic_sites import Mix, Robots, SyntheticSite, cumulated, draws, lognormal, make_sites
@@ -78,6 +79,7 @@ class PageKind(Enum):
     CALENDAR = auto()
     MAZE = auto()
     TRAIL = auto()
+    ANNEX = auto()
     ROBOTS = auto()
     NOTHING = auto()
 
@@ -103,8 +105,9 @@ class SyntheticWeb:
         trail_pages: int = 0,
         addresses: tuple[str, ...] = ("10.255.0.1",),
         treatments: Sequence[SiteTreatment] = (),
+        annex: Annex | None = None,
     ) -> None:
-        """`treatments` are those of all sites, the largest first, or none for no rules."""
+        """`treatments` are those of all sites, the largest first, or none for no rules. `annex` is that of one site."""
         if not 1 <= seeds <= sites <= pages:
             raise ValueError("a web has at least as many pages as sites, as many sites as seeds, and one seed")
         if not 0 <= trails <= seeds or trail_pages < 0:
@@ -137,6 +140,8 @@ class SyntheticWeb:
         """The URLs a crawl starts from."""
         self._trails, self._trail_pages = trails, trail_pages
         self._open = [site for site in self.sites if site.open]
+        self._annex = annex
+        self._annex_host = self.sites[annex.site % sites].host if annex is not None else ""
         self._by_host = {site.host: number for number, site in enumerate(self.sites)}
 
     def address(self, host: str) -> str | None:
@@ -180,8 +185,12 @@ class SyntheticWeb:
 
         A crawl meets no URL behind them.
         """
-        mazes = [f"{site.origin}/maze/1" for site in self.sites if site.maze]
-        return frozenset(mazes + [f"{site.origin}/" for site in self.sites if not site.open])
+        urls = [f"{site.origin}/maze/1" for site in self.sites if site.maze]
+        shut = [site for site in self.sites if not site.open]
+        # A crawl that follows sitemaps takes that of a site for a link, though the site forbids everything.
+        maps = [site for site in shut if self._follows_sitemaps(site) and site.robots is Robots.CLOSED]
+        urls += [f"{site.origin}{SITEMAP_USUAL}" for site in maps if not site.treatment.off]
+        return frozenset(urls + [f"{site.origin}/" for site in shut])
 
     def delays(self, delay_s: float) -> dict[str, float]:
         """Return the seconds between two requests to each origin, for a crawl with a job's delay of `delay_s`."""
@@ -209,6 +218,8 @@ class SyntheticWeb:
             return self._page_kind(site, 0), 0
         if target == "/robots.txt":
             return PageKind.ROBOTS, 0
+        if target == SITEMAP_USUAL or target.startswith(ANNEX_HOME):
+            return self._annex_kind(site, target), 0
         match = _SPECIAL.fullmatch(target)
         if match is None:
             return PageKind.NOTHING, 0
@@ -255,6 +266,7 @@ class SyntheticWeb:
         for number in range(1, self._trails * self._trail_pages + 1):
             if self._trail_site(number) is site:
                 yield f"/trail/{number}"
+        yield from self._annex_paths(site)
 
     def site(self, host: str) -> SyntheticSite | None:
         """Return the site at `host`, or None."""
@@ -283,6 +295,28 @@ class SyntheticWeb:
         # Asked about every link of every page, so it costs no hash.
         return (number * _GOLDEN + site.phase) & 0xFFFFFFFF < self._moved_below and number > 0
 
+    def _annex_paths(self, site: SyntheticSite) -> Iterator[str]:
+        """Yield the paths of a site's annex, and of its sitemap, that a correct crawl fetches."""
+        follows, names_sitemap = self._follows_sitemaps(site), self._names_sitemap(site)
+        if follows and not names_sitemap:
+            yield SITEMAP_USUAL
+        if self._annex is not None and site.host == self._annex_host:
+            yield from self._annex.paths(follows_sitemaps=follows, names_sitemap=names_sitemap)
+
+    def _annex_kind(self, site: SyntheticSite, target: str) -> PageKind:
+        if target not in self._annex_paths(site):
+            return PageKind.NOTHING
+        return PageKind.MISSING if target == SITEMAP_USUAL else PageKind.ANNEX
+
+    def _follows_sitemaps(self, site: SyntheticSite) -> bool:
+        job = self._annex is not None and self._annex.sitemaps
+        return job if site.treatment.sitemaps is None else site.treatment.sitemaps
+
+    def _names_sitemap(self, site: SyntheticSite) -> bool:
+        """Return whether a crawl reads a robots.txt that names the sitemap of the annex."""
+        speaks = site.robots in (Robots.OPEN, Robots.FLAKY) and not site.treatment.ignores_robots
+        return speaks and site.host == self._annex_host
+
     def _trail_site(self, number: int) -> SyntheticSite:
         return self._open[number % len(self._open)]
 
@@ -293,10 +327,13 @@ class SyntheticWeb:
     # --- what it answers -----------------------------------------------------------------------------------------
 
     def _answer(self, site: SyntheticSite, target: str, asked: int) -> SyntheticResponse:
+        if self._annex is not None and site.host == self._annex_host and target.startswith(ANNEX_HOME):
+            headers, body = self._annex.answer(target, site.origin, is_atom=bool(site.phase & 1))
+            return SyntheticResponse(200, headers, body)
         kind, number = self.kind(site, target)
         match kind:
             case PageKind.ROBOTS:
-                return _robots(site, asked)
+                return _robots(site, asked, SITEMAP if self._names_sitemap(site) else "")
             case PageKind.BUSY if asked == 0:
                 return SyntheticResponse(503, (("Retry-After", "1"),), b"one moment", counted=True)
             case PageKind.REFUSING if asked < self.refusals(site, number):
@@ -333,6 +370,8 @@ class SyntheticWeb:
         links += [f"{origin}/" for origin in site.exits.get(number, ())]
         if number == 0 and site.calendar:
             links.append("/calendar/1")
+        if number == 0 and site.host == self._annex_host:
+            links.append(ANNEX_HOME)
         if number == 0 and site in self.sites[: self._trails] and self._trail_pages:
             links.append(self._trail(self._by_host[site.host] * self._trail_pages + 1))
         if site.maze and number % 16 == 0:
@@ -405,7 +444,7 @@ def _document(links: list[str], filler_bytes: int) -> bytes:
     return b"<!doctype html><title>page</title>\n%s\n<p>%s</p>\n" % (anchors.encode(), _FILLER[:filler_bytes])
 
 
-def _robots(site: SyntheticSite, asked: int) -> SyntheticResponse:
+def _robots(site: SyntheticSite, asked: int, sitemap: str) -> SyntheticResponse:
     if site.robots is Robots.MISSING:
         return SyntheticResponse(404)
     if site.robots is Robots.DEAD or (site.robots is Robots.FLAKY and asked == 0):
@@ -414,6 +453,8 @@ def _robots(site: SyntheticSite, asked: int) -> SyntheticResponse:
     lines = ["User-agent: *", f"Disallow: {forbidden}"]
     if site.crawl_delay_s:
         lines.append(f"Crawl-delay: {site.crawl_delay_s:g}")
+    if sitemap:
+        lines.append(f"Sitemap: {site.origin}{sitemap}")
     body = "\n".join([*lines, ""]).encode()
     return SyntheticResponse(200, (("Content-Type", "text/plain"),), body, counted=site.robots is Robots.FLAKY)
 

@@ -25,6 +25,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 
 from .ambush import STEP_S, Ambushes
+from .annex import PAGES, TRACKED, Annex
 from .job_rules import contact, site_rules
 from .judges import Facts, cut_short, duplicates, judge, parted
 from .loop import SimLoop, world
@@ -104,13 +105,14 @@ class Size:
         return SyntheticWeb(
             plan.seed,
             sites=self.sites,
-            pages=max(self.sites, pages - on_trails),
+            pages=max(self.sites, pages - on_trails - (PAGES if plan.annex else 0)),
             seeds=seeds,
             mix=mix if hurried else replace(mix, calendar=0.0, no_robots=0.1, crawl_delay=0.6, slow=0.25),
             trails=trails,
             trail_pages=on_trails // max(1, trails),
             addresses=(WEB_ADDRESS,),
             treatments=by_number(plan.treatments, self.sites, seeds) if plan.treatments else (),
+            annex=plan.annex,
         )
 
 
@@ -165,6 +167,7 @@ def run(
 def scene_of(plan: Plan, size: Size) -> Scene:
     """Return the synthetic web and the job of a plan."""
     web = size.web(plan)
+    annex = plan.annex or Annex(0)
     rules = site_rules([site.treatment for site in web.sites], [site.host for site in web.sites])
     job = Job(
         seeds=web.seeds[:1] if plan.streamed else web.seeds,
@@ -176,6 +179,10 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         history=plan.history,
         block_urls=plan.block_urls,
         update_s=plan.update_s,
+        nofollow="ignore" if annex.ignores_nofollow else "obey",
+        strip_parameters=TRACKED if annex.strips else (),
+        sort_query=annex.sorts,
+        sitemaps=annex.sitemaps,
         sites=rules,
         contact=contact(rules),
     )

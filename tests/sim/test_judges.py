@@ -137,6 +137,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
     ("polite", {"treatments": {SITE: SiteTreatment(0, delay_s=3.0)}, "delays": {SITE: 3.0}, "fetches": SPACED}),
     ("within_connections", {**QUICK, "connections_max": 3, "treatments": {SITE: SiteTreatment(0, connections=1)}}),
+    ("nothing_beyond_the_links", {"fetches": (*CLEAN.fetches, fetch(20, "/page?utm_source=x"))}),
     ("off_sites_left_alone", {"fetches": (*CLEAN.fetches, ELSEWHERE), "treatments": {OTHER: SiteTreatment(off=True)}}),
     ("headers_of_the_site", {"fetches": (*CLEAN.fetches, ELSEWHERE._replace(rule="a"))}),
     ("headers_of_the_site", {"fetches": (*CLEAN.fetches, ELSEWHERE), "treatments": {OTHER: HEADED}}),
