@@ -14,7 +14,7 @@ def embedding_example(root: Path, url: str) -> str:
     for written, here in (
         ("https://example.org/", url),
         ("delay_s=1.0", "delay_s=0.0"),
-        ('data=Path("crawl-data")', 'data=Path("crawl-data"), port=0, allow_networks=("127.0.0.0/8",)'),
+        ('data=Path("crawl-data")', 'data=Path("crawl-data"), allow_networks=("127.0.0.0/8",)'),
     ):
         if written not in program:
             raise DistError(f"README.md: its embedding example has no {written}; adapt {__name__}")
