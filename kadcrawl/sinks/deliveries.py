@@ -12,6 +12,7 @@ from kadcrawl.sinks.delivery import DELIVERY_STALL_S, Delivery, Work
 from kadcrawl.sinks.destinations import destination_of
 from kadcrawl.sinks.log_work import LogWork
 from kadcrawl.sinks.part_files import PartSink, json_lines
+from kadcrawl.sinks.plug_ins import plug_in
 from kadcrawl.sinks.sink import OneCall, Sink, Threaded
 from kadcrawl.sinks.sink_names import SinkName, check, parse
 from kadcrawl.sinks.warc_work import WarcWork
@@ -59,6 +60,8 @@ def _work(directory: Path, name: SinkName, executor: Executor, now: Callable[[],
 
 
 def _sink(name: SinkName, executor: Executor) -> Sink:
+    if name.is_plug_in:
+        return Threaded(plug_in(name.kind, name.target), executor)
     # Imported where needed: a database's library takes longer to load than a peer.
     if name.kind == "sqlite":
         from kadcrawl.sinks.sqlite import SqliteSink

@@ -8,12 +8,14 @@ import re
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 from urllib.parse import unquote, unquote_plus, urlsplit
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.sinks.plug_ins import plug_in, plug_ins
 
-Kind = Literal["jsonl", "parquet", "sqlite", "mongodb", "mongodb+srv", "warc", "warc-move"]
+BuiltInKind = Literal["jsonl", "parquet", "sqlite", "mongodb", "mongodb+srv", "warc", "warc-move"]
+BUILT_IN = frozenset(get_args(BuiltInKind))
 
 FORMS = (
     "sqlite:FILE, mongodb://HOST/DATABASE, jsonl:PLACE, parquet:PLACE, warc:PLACE or warc-move:PLACE, "
@@ -34,9 +36,10 @@ _PROPERTIES = "authmechanismproperties"
 class SinkName:
     """The parsed name of a sink."""
 
-    kind: Kind
+    kind: str
+    """A `BuiltInKind`, or the kind of a plug-in."""
     target: str = field(repr=False)
-    """An absolute path, a URL, or MongoDB's connection string."""
+    """An absolute path, a URL, MongoDB's connection string, or what a plug-in takes."""
     shown: str
     """The name as it was written, without user, password and query."""
 
@@ -48,7 +51,12 @@ class SinkName:
     @property
     def whole(self) -> str:
         """The name with an absolute path, as `parse` takes it. It must not be shown."""
-        return self.target if self.kind.startswith("mongodb") else f"{self.kind}:{self.target}"
+        return self.target if self.target.startswith(f"{self.kind}://") else f"{self.kind}:{self.target}"
+
+    @property
+    def is_plug_in(self) -> bool:
+        """True if the sink comes from another package."""
+        return self.kind not in BUILT_IN
 
     @property
     def has_secret(self) -> bool:
@@ -89,21 +97,29 @@ def parse(text: str) -> SinkName:
     """Return the parsed name of a sink. Raises ConfigError for an invalid name."""
     kind, colon, target = text.partition(":")
     shown = re.sub(r"\?.*", "?...", re.sub(r"://.*@", f"://{HIDDEN}@", text, flags=re.DOTALL), flags=re.DOTALL)
-    if not colon or kind not in get_args(Kind):
-        raise ConfigError(f"{shown!r} is no sink: write {FORMS}")
+    if not colon or (kind not in BUILT_IN and kind not in plug_ins()):
+        raise ConfigError(f"{shown!r} is no sink: write {FORMS}{_forms_of_plug_ins()}")
     if not target.strip("/"):
         raise ConfigError(f"the sink {shown!r} does not say where: write {FORMS}")
     if kind.startswith("mongodb"):
         target = _checked_mongodb(text, shown)
+    elif kind not in BUILT_IN:
+        target = text if target.startswith("//") else target
     elif kind == "sqlite":
         target = _path(target, shown)
     elif "://" not in target or target.startswith("file://"):
         target = _path(target.removeprefix("file:"), shown)
-    return SinkName(cast(Kind, kind), target, shown)
+    return SinkName(kind, target, shown)
 
 
 def check(name: SinkName) -> None:
-    """Raise ConfigError, with the package to install, if the sink needs a missing package."""
+    """Raise ConfigError, with the package to install, if the sink needs a missing package or its plug-in refuses it."""
+    if name.is_plug_in:
+        try:
+            plug_in(name.kind, name.target)
+        except ConfigError as error:
+            raise ConfigError(name.clean(str(error))) from None
+        return
     if name.kind.startswith("mongodb"):
         _need("pymongo", "mongodb", name)
         return
@@ -121,6 +137,11 @@ def check(name: SinkName) -> None:
             raise ConfigError(f"the sink {name.shown} needs more ({error}): pip install '{extra}'") from None
         except ValueError:
             raise ConfigError(f"the sink {name.shown}: fsspec knows no {protocol}://") from None
+
+
+def _forms_of_plug_ins() -> str:
+    kinds = sorted(plug_ins())
+    return f"; installed packages also take {', '.join(f'{kind}:TARGET' for kind in kinds)}" if kinds else ""
 
 
 def _need(module: str, extra: str, name: SinkName) -> None:
