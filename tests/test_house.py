@@ -29,10 +29,12 @@ CONVERSATIONS = {
     "cli.seeds": "feeding seed_feeder",
     "cli.view": "progress saved_page",
     "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch",
+    "crawl.clocks": "addresses clock_holder clock_host",
     "crawl.content": "record_extractor",
     "crawl.cookies": "log_in",
     "crawl.fetch": (
-        "address_guard answer errors fetcher memory_slots metered_connection poison_pages proxy_connector request_rules"
+        "address_guard answer errors fetcher memory_slots metered_connection pinned_address poison_pages "
+        "proxy_connector request_rules response_watch"
     ),
     "crawl.links": "forwarder",
     "crawl.output": "page_stream",

@@ -227,6 +227,12 @@ POLITENESS = option_group(
         help="Time between two requests to one site. robots.txt may ask for more.",
     ),
     option(
+        "--per-ip/--no-per-ip",
+        default=False,
+        help="Keep the delay between two requests to one IP address, whatever sites are there and whatever peers own "
+        "them. Not with --proxies.",
+    ),
+    option(
         "--delay-factor",
         type=click.FloatRange(0, 100),
         default=Job().delay_factor,

@@ -21,6 +21,7 @@ from random import Random
 from types import TracebackType
 
 from kadcrawl.crawl.capacity import WorkInProgress
+from kadcrawl.crawl.clocks.clock_holder import ClockUse, Waiter
 from kadcrawl.crawl.cookies.log_in import log_in
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
@@ -266,8 +267,37 @@ class Attempt:
         Returns None if no request went out, or if another peer is to make the request.
         """
         parts, frontier, entry = self._parts, self._source.frontier, self._entry
+        opening = frontier.opening(self._source.store.cell_of(entry.key))
+        if parts.clocks is None:
+            return await self._send_request(url, fields, form, opening, None)
+        clock, address, error = await parts.clocks.find(url)
+        if frontier.wait_s(entry.site, parts.clock.now()):
+            return None  # The look-up of the address took a while.
+        parts.clocks.pin(url, address, error)
+        if error is not None:
+            return await self._send_request(url, fields, form, opening, None)
+        delay_s = max(frontier.clock(entry.site, parts.clock.now())[1], parts.site_settings.delay_s(url))
+        with parts.clocks.enter(clock, url, address, delay_s, self._waiter()) as use:
+            if use is None:
+                return None
+            return await self._send_request(url, fields, form, opening, use)
+
+    def _waiter(self) -> Waiter:
+        """Return the site of the entry as it waits for a shared clock."""
+        frontier, site, wake = self._source.frontier, self._entry.site, self._context.wake
+
+        def call() -> None:
+            frontier.unpark(site)
+            wake()
+
+        return Waiter((id(frontier), site), lambda: frontier.park(site), call)
+
+    async def _send_request(
+        self, url: str, fields: Sequence[tuple[str, str]], form: bytes, opening: int | None, use: ClockUse | None
+    ) -> FetchResult | None:
+        """Make the request, now that it has its turn on the shared clock, if there is one."""
+        parts, frontier, entry = self._parts, self._source.frontier, self._entry
         cell = self._source.store.cell_of(entry.key)
-        opening = frontier.opening(cell)
         may_start = self._hooks.may_start
         kept = self._source.cookies
         is_own = bool(form) or host_of(url) == host_of(entry.url)
@@ -276,6 +306,8 @@ class Attempt:
             fields = [*fields, ("Cookie", value)]
 
         def may_send() -> bool:
+            if use is not None and not use.may_send():
+                return False
             return may_start() and frontier.opening(cell) == opening
 
         if cookies is None:
@@ -283,6 +315,8 @@ class Attempt:
         else:
             fetched = await parts.direct.fetch(url, fields, may_send, memory_slots=self._memory_slots, form=form)
         if fetched.error in UNASKED:
+            if use is not None:
+                use.rest(0.0)
             if fetched.error is FetchError.NO_SOCKET:
                 self._context.wait_for_files(fetched.detail)
             elif fetched.error is FetchError.NO_PROXY:
@@ -295,7 +329,9 @@ class Attempt:
         received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()
         frontier.time_request(entry.site, fetched.seconds, fetched.why_failed is None, now)
         self._heed(fetched, now)
-        frontier.release(entry, received_at, now, fetched.hold_s, fetched.answered)
+        rests_until = frontier.release(entry, received_at, now, fetched.hold_s, fetched.answered)
+        if use is not None:
+            self._rest(use, fetched, max(rests_until, received_at + parts.site_settings.delay_s(url)) - now)
         self._end_slot()
         parts.capacity.wake_all(self._context.work)
         on_unreached = self._hooks.on_unreached
@@ -305,6 +341,12 @@ class Attempt:
         if cookies is not None:
             fetched, self._has_new_cookies = cookies.learn(entry.site, fetched, now)
         return fetched
+
+    def _rest(self, use: ClockUse, fetched: FetchResult, seconds: float) -> None:
+        """Let the shared clock rest after a request, and try another address next if there was no connection."""
+        use.rest(max(0.0, seconds))
+        if fetched.error is FetchError.CONNECT and self._parts.clocks is not None:
+            self._parts.clocks.missed(use)
 
     def _heed(self, fetched: FetchResult, now: float) -> None:
         """Leave the site alone for a while if it refused the request, or ease its back-off if it did not."""

@@ -14,6 +14,9 @@ import msgspec
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.crawl.capacity import Capacity
+from kadcrawl.crawl.clocks.addresses import Addresses
+from kadcrawl.crawl.clocks.clock_holder import ClockHolder
+from kadcrawl.crawl.clocks.clock_host import ClockHost
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
@@ -96,6 +99,8 @@ class PeerCallbacks:
     """Returns whether no seeds are known to be on their way here."""
     copying: Callable[[], int] = lambda: 0
     """Returns the number of changes on their way to backups."""
+    clock_host: Callable[[], ClockHost | None] = lambda: None
+    """Returns the part that keeps the shared clocks of this peer's cells. None for a leaf."""
     swarm: Swarm | None = None
     """The other peers, which fetch what this peer cannot reach. None for a leaf."""
 
@@ -126,6 +131,8 @@ class CrawlComponents:
     """The checks of proxies, if pages are fetched through proxies."""
     refused: RefusedAddresses
     reach: Reach
+    clocks: ClockHolder | None
+    """The leases of shared clocks, if sites of the job may have one clock."""
 
 
 CrawlerOver = Callable[[CrawlStore, Frontier, Activity, CrawlHooks], Crawler]
@@ -191,6 +198,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         random=resources.random,
         now=clock.now,
     )
+    clocks = _clocks(job, resources, partitioner, fetcher, limits, callbacks.clock_host)
     parts = CrawlDependencies(
         by_depth=job.max_depth is not None,
         site_settings=site_settings,
@@ -213,6 +221,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         rounds=rounds,
         extraction=resources.extraction,
         near_duplicates=NearDuplicates() if job.twins == "skip" else None,  # Of all pages fetched here, for any owner.
+        clocks=clocks,
     )
 
     def crawler_over(source: CrawlStore, front: Frontier, activity: Activity, hooks: CrawlHooks) -> Crawler:
@@ -241,6 +250,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         proxy_checks=proxy_checks,
         refused=refused,
         reach=reach,
+        clocks=clocks,
     )
 
 
@@ -273,7 +283,8 @@ def _fetchers(
 
     def fetcher_with(limits: Limits, rules: RequestRules | None = None) -> Fetcher:
         return Fetcher(
-            limits, guard, agent, clock.now, resources.resolver, job.by_proxies, resources.poison_pages, rules
+            *(limits, guard, agent, clock.now, resources.resolver, job.by_proxies, resources.poison_pages, rules),
+            pins=job.per_ip,
         )
 
     rules = RequestRules(limits, own, site_settings, config.secrets)
@@ -286,6 +297,21 @@ def _fetchers(
         ThroughProxies(one, pool, job.partition, clock.now, site_settings.is_direct) for one in (fetcher, tester)
     )
     return fetcher, fetching, (tester, testing), checks
+
+
+def _clocks(
+    job: Job,
+    resources: PeerResources,
+    partitioner: Partitioner,
+    fetcher: Fetcher,
+    limits: Limits,
+    host: Callable[[], ClockHost | None],
+) -> ClockHolder | None:
+    """Return the leases of shared clocks, if sites of the job may have one clock."""
+    if not job.shares_clocks:
+        return None
+    addresses = Addresses(fetcher.resolve) if job.per_ip else None
+    return ClockHolder(resources.owners, resources.client, partitioner, limits, addresses=addresses, host=host)
 
 
 def _robots(job: Job) -> str:

@@ -9,6 +9,7 @@ from random import Random
 from typing import Protocol
 
 from kadcrawl.crawl.capacity import Capacity
+from kadcrawl.crawl.clocks.clock_holder import ClockHolder
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
@@ -80,6 +81,8 @@ class CrawlDependencies:
     """Extracts the records of pages, if the job has rules for records."""
     near_duplicates: NearDuplicates | None
     """The pages seen by this peer, if the job skips the links of near duplicates."""
+    clocks: ClockHolder | None = None
+    """The leases of shared clocks, if several sites of the job may have one clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,8 @@ class LeafCrawl:
             (self.borrower.run(), "borrow"),
             (self._late.run(), "late pages"),
         ]
+        if self.components.clocks is not None:
+            tasks.append((self.components.clocks.run(), "clocks"))
         if self.components.proxy_checks is not None:
             tasks.append((self.components.proxy_checks.run(self.crawler), "proxies"))
         await self.components.fetcher.start()

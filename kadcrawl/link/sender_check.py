@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from kadcrawl.link.wire.clock_messages import LeaseClocks
 from kadcrawl.link.wire.messages import (
     AssignReplica,
     CellsHeld,
@@ -33,6 +34,7 @@ SENDER_ID: dict[type[Message], Callable[[Any], bytes]] = {
     GetLoad: lambda message: message.asker,
     Lend: lambda message: message.lender.id,
     RenewLease: lambda message: message.borrower.id,
+    LeaseClocks: lambda message: message.holder.id,
     FetchForPeer: lambda message: message.owner.id,
     GetFetchedPart: lambda message: message.owner.id,
     Recall: lambda message: message.lender.id,

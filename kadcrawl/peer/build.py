@@ -9,6 +9,7 @@ from functools import partial
 
 from kadcrawl.balance.sizing import UpdateSchedule
 from kadcrawl.crawl.build import CrawlComponents, PeerCallbacks, PeerResources, build
+from kadcrawl.crawl.clocks.clock_host import ClockHost
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.dependencies import CrawlHooks
 from kadcrawl.crawl.reach.build import Swarm
@@ -17,7 +18,7 @@ from kadcrawl.crawl.reach.relayed_fetcher import Helpers
 from kadcrawl.crawl.recrawl.expiry import Expiring
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import StartError
-from kadcrawl.keys import anchor
+from kadcrawl.keys import Cell, anchor
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.drain_policy import DrainPolicy
@@ -81,6 +82,7 @@ def build_parts(
                 seeds_fingerprint=lambda: runtime.seeds_fingerprint,
                 scope_is_final=converged,
                 copying=lambda: cells.replicator.unacknowledged,
+                clock_host=lambda: clock_host,
                 swarm=Swarm(
                     me=lambda: overlay.me,
                     helpers=Helpers(live=lambda: _live_contacts(overlay), has_any=lambda: bool(runtime.known.contacts)),
@@ -92,6 +94,7 @@ def build_parts(
     cells = Cells(
         components, overlay, resources.client, store, resources.activity, clock, config.limits.batch_spacing_s
     )
+    clock_host = _build_clock_host(runtime, job, components, cells)
     balancing = _build_balancer(runtime, job, components, cells, first_update_s, learns)
     leaves = LeafHost(
         state=runtime,
@@ -132,8 +135,10 @@ def build_parts(
             pause_reasons=components.crawler.pause_reasons,
             random=resources.random,
             now=clock.now,
+            clocks=components.clocks,
         ),
         retrying=retrying,
+        clock_host=clock_host,
     )
 
 
@@ -152,6 +157,33 @@ def _owns_site(runtime: Runtime, components: CrawlComponents, cells: Cells, peer
     if not overlay.is_live(peer.id):
         overlay.suspect(peer)  # We may not know each other yet.
     return nearest == peer and not overlay.owns(cell) and cell not in cells.holdings.owned
+
+
+def _build_clock_host(runtime: Runtime, job: Job, components: CrawlComponents, cells: Cells) -> ClockHost:
+    resources, overlay = runtime.resources, runtime.overlay
+    limits = limits_with(resources.config.limits, job.shared_limits)
+    host = ClockHost(
+        components.frontier,
+        components.partitioner,
+        resources.client,
+        me=lambda: overlay.me,
+        owner=lambda cell: _nearest_other(overlay, cell, job.cell_bits),
+        opened=cells.sync.opened,
+        may_lease=lambda: not cells.is_stalled(),
+        spawn=cells.tasks.spawn,
+        wait_max_s=max(components.site_settings.delay_max_s, limits.crawl_delay_max_s),
+        now=resources.clock.now,
+        random=resources.random,
+    )
+    if components.clocks is not None:
+        host.tell_also(components.clocks)
+    return host
+
+
+def _nearest_other(overlay: Overlay, cell: Cell, cell_bits: int) -> Contact:
+    """Return the peer nearest to a cell, this one only if no other is known."""
+    known = overlay.nearest_known(anchor(cell, cell_bits), 2)
+    return next((contact for contact in known if contact.id != overlay.me.id), overlay.me)
 
 
 def _build_expiring(runtime: Runtime, job: Job, components: CrawlComponents) -> Expiring | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.server import Handler, LinkServer
+from kadcrawl.link.wire.clock_messages import ClockFree, LeaseClocks
 from kadcrawl.link.wire.messages import (
     Add,
     AddAgain,
@@ -107,6 +108,9 @@ RULES: dict[type[Message], Rule] = {
     # Requests for other peers.
     FetchForPeer: Rule(Stage.JOINED, lambda message: message.owner),
     GetFetchedPart: Rule(Stage.BEGUN),
+    # Shared clocks. A leaf asks too, and has no address.
+    LeaseClocks: Rule(Stage.JOINED),
+    ClockFree: Rule(Stage.BEGUN),
     # The swarm.
     Wave: Rule(Stage.BEGUN),
     LeaveStats: Rule(Stage.STAYING),

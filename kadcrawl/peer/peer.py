@@ -356,7 +356,7 @@ class Peer(PeerBase):
             first_update_s=first_update_s,
             converged=lambda: self._state_gossip.converged,
         )
-        for part in (parts.cells, parts.balancing, parts.leaves, parts.relay_host):
+        for part in (parts.cells, parts.balancing, parts.leaves, parts.relay_host, parts.clock_host):
             self._handlers.add(part.handlers())
         self.runtime.begin(job, parts)
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kadcrawl.crawl.build import CrawlComponents
+from kadcrawl.crawl.clocks.clock_host import ClockHost
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.reach.relay_host import RelayHost
 from kadcrawl.crawl.recrawl.expiry import Expiring
@@ -59,6 +60,8 @@ class BuiltParts:
     relay_host: RelayHost
     """Makes requests for other peers."""
     retrying: Retrying
+    clock_host: ClockHost
+    """Leases the shared clocks of this peer's cells."""
 
 
 class Runtime:

@@ -26,6 +26,8 @@ def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[st
     yield "disk", guard(crawler, config.data, config.limits.disk_reserve_bytes, free_bytes)
     yield "crawl", crawler.run()
     yield "forward", components.forwarder.run()
+    if components.clocks is not None:
+        yield "clocks", components.clocks.run()
     yield "termination", Termination(runtime.waves, resources.random, resources.activity).run()
     yield "cells", parts.cells.run()
     yield "state_gossip", gossip.run()

@@ -35,10 +35,11 @@ class CellCrawl:
         self._events = events
         self._closed_at: dict[Cell, float] = {}
 
-    def open(self, cell: Cell, *, hold: bool) -> None:
+    def open(self, cell: Cell, *, hold: bool, unsure_since: float | None = None) -> None:
         """Let the crawler fetch from the cell. See `Crawl.open`."""
         self._closed_at.pop(cell, None)
-        self._frontier.open(cell, self._clock.now(), hold=hold)
+        unsure_at = None if unsure_since is None else self._clock.of(unsure_since)
+        self._frontier.open(cell, self._clock.now(), hold=hold, unsure_since=unsure_at)
         for listener in self._events.cell_opened:
             listener(cell)
         self._crawler.wake()

@@ -15,8 +15,11 @@ from kadcrawl.link.wire.messages import SiteRecord
 class Crawl(Protocol):
     """The crawling of one peer's cells."""
 
-    def open(self, cell: Cell, *, hold: bool) -> None:
-        """Crawl the cell. With `hold` each site first waits a full delay, as no peer passed its clock on."""
+    def open(self, cell: Cell, *, hold: bool, unsure_since: float | None = None) -> None:
+        """Crawl the cell. With `hold` each site first waits a full delay, as no peer passed its clock on.
+
+        `unsure_since` is the last loop second at which a peer that did not say so may have leased shared clocks.
+        """
 
     def close(self, cell: Cell) -> None:
         """Start no more requests of the cell."""

@@ -152,6 +152,10 @@ class Job:
     that does not adapt. It is `delayFactor` of Heritrix, and AutoThrottle of Scrapy."""
     delay_most_s: float = 60.0
     """Longest rest by `delay_factor`, in seconds, from `delay_s` to 86,400. A robots.txt may ask for more."""
+    per_ip: bool = False
+    """True to keep the delay between two requests to one IP address, whatever sites are there (crawl/clocks/).
+
+    Not with proxies, which look up the addresses themselves."""
     retries: int = 3
     """Number of retries after a temporary failure (time-out, reset, 429, 5xx), 0 to 20.
 
@@ -251,6 +255,11 @@ class Job:
             not self.delay_factor or self.delay_s <= self.delay_most_s,
             "delay_most_s must be at least delay_s; use a larger delay_most_s, or a smaller delay_s",
         )
+        require(
+            not (self.per_ip and self.by_proxies),
+            "per_ip cannot go with proxies, which look up the addresses of sites themselves, so this crawl does not "
+            "know them; leave out per-ip or the proxies",
+        )
         require(0 <= self.retries <= 20, "retries must be from 0 to 20")
         require(0 <= self.network_wait_s <= 604_800, "network_wait_s must be from 0 seconds to 7 days")
         require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
@@ -315,6 +324,11 @@ class Job:
     def can_lend(self) -> bool:
         """True if a peer other than the owner may fetch a page."""
         return self.history == "exact" and all(getattr(self, name) is None for name in LENDS_NOT)
+
+    @property
+    def shares_clocks(self) -> bool:
+        """True if several sites may be asked by one clock, which its owner leases to the owners of the sites."""
+        return self.per_ip or self.partition == "url"
 
     @property
     def by_proxies(self) -> bool:

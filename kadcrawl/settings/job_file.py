@@ -81,6 +81,7 @@ KEYS = {
     "delay": Key("delay_s", _DURATION),
     "delay-factor": Key("delay_factor", "a number"),
     "delay-most": Key("delay_most_s", _DURATION),
+    "per-ip": Key("per_ip", "true or false"),
     "retries": Key("retries", "a whole number"),
     "refusals": Key("refusals_max", "a whole number"),
     "network-wait": Key("network_wait_s", _DURATION),

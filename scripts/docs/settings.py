@@ -67,6 +67,7 @@ EXAMPLES = {
     "nofollow": 'nofollow = "ignore"',
     "twins": 'twins = "skip"',
     "delay": "delay = 2",
+    "per-ip": "per-ip = true",
     "retries": "retries = 5",
     "delay-factor": "delay-factor = 5",
     "delay-most": 'delay-most = "30s"',

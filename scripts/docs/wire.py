@@ -40,6 +40,7 @@ TOPICS = {
     "leaf_messages": "Leaves",
     "leave_messages": "Departed peers",
     "relay_messages": "Requests for other peers",
+    "clock_messages": "Shared clocks",
     "basics": "Common parts",
 }
 """The title of each module of messages, in the order of the page."""

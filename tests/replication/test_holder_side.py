@@ -48,7 +48,7 @@ class FakeCrawl:
         self.crawled_lately = False
         self.unfinished: list[bytes] = []
 
-    def open(self, cell: Cell, *, hold: bool) -> None:
+    def open(self, cell: Cell, *, hold: bool, unsure_since: float | None = None) -> None:
         raise AssertionError("who tells opens nothing")
 
     def close(self, cell: Cell) -> None:

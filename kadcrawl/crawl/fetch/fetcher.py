@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from socket import AF_UNSPEC
 from typing import ClassVar, Final, Protocol
 from weakref import WeakSet
 
@@ -38,8 +39,10 @@ from kadcrawl.crawl.fetch.errors import Broken, classified
 from kadcrawl.crawl.fetch.head_filter import as_received
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.metered_connection import MeteredConnection, meter
+from kadcrawl.crawl.fetch.pinned_address import PinnedResolver, leads_astray
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.request_rules import RequestRule, RequestRules, Way, request_head
+from kadcrawl.crawl.fetch.response_watch import ResponseWatch
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult, RelayedAnswer, retry_after_s
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.settings.limits import Limits
@@ -124,14 +127,17 @@ class Fetcher:
         by_proxies: bool = False,
         poison_pages: PoisonPages | None = None,
         request_rules: RequestRules | None = None,
+        *,
+        pins: bool = False,
     ) -> None:
         """Make a fetcher with no connection yet.
 
         `now` is the world's clock, in seconds since 1970. `resolver` makes a resolver for host names. Only with
         `by_proxies` may a fetch name a proxy. `poison_pages` is told which URLs have bodies that are being decoded.
         `request_rules` has the bounds and headers of each request, which are otherwise `limits` and the
-        `user_agent`.
+        `user_agent`. With `pins`, a fetch may be pinned to an address (pinned_address.py).
         """
+        self._pins = pins
         self._poison_pages = poison_pages or PoisonPages(None)
         self._by_proxies = by_proxies
         self._make_resolver = resolver
@@ -155,7 +161,8 @@ class Fetcher:
             limit=limits.fetches_max,
             keepalive_timeout=KEEPALIVE_S,
             ttl_dns_cache=DNS_TTL_S,
-            resolver=self._resolver,
+            use_dns_cache=not self._pins,
+            resolver=PinnedResolver(self._resolver) if self._pins else self._resolver,
         )
         meter(connector, limits)
         self._session = aiohttp.ClientSession(
@@ -184,6 +191,11 @@ class Fetcher:
             await self._session.close()
         if self._resolver is not None:
             await self._resolver.close()
+
+    async def resolve(self, host: str) -> list[str]:
+        """Return the permitted addresses of a name, or all if none is permitted. Raises OSError."""
+        assert self._resolver is not None, "start() comes before resolve()"
+        return [one["host"] for one in await self._resolver.resolve(host, 0, AF_UNSPEC)]
 
     async def fetch(
         self,
@@ -219,7 +231,7 @@ class Fetcher:
         answer = PartialAnswer()
         failure: FetchError | None = None
         detail = ""
-        watch = _Watch(loop, patience)
+        watch = ResponseWatch(loop, patience)
         try:
             async with watch.scope:
                 if proxy is not None and not self._guard.permits_host(host_of(url)):
@@ -380,28 +392,6 @@ class Fetcher:
             return await run_cooperatively(decoding(body, coding, bytes_max), self._decoding)
 
 
-class _Watch:
-    """A watch cancels the work inside its `scope` when the deadline is over."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: ResponseDeadline) -> None:
-        self.scope = asyncio.timeout(None)
-        self.verdict: FetchError | None = None
-        self._loop = loop
-        self._deadline = deadline
-        self._timer = loop.call_at(deadline.look_again_at(loop.time()), self._look)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-
-    def _look(self) -> None:
-        now = self._loop.time()
-        self.verdict = self._deadline.verdict(now)
-        if self.verdict is not None:
-            self.scope.reschedule(now)
-        else:
-            self._timer = self._loop.call_at(self._deadline.look_again_at(now), self._look)
-
-
 class _Response(aiohttp.ClientResponse):
     """Keeps hold of the connection it came by, which aiohttp gives back to the pool once a short body came.
 
@@ -441,6 +431,9 @@ class _Request(aiohttp.ClientRequest):
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         if not _may_send.get()():
             raise Broken(FetchError.NOT_SENT, "called off")
+        if leads_astray(conn, self.url.raw_host or ""):
+            conn.close()  # Kept from the time when the host was at another address.
+            raise Broken(FetchError.NOT_SENT, "the host is at another address")
         if self.proxy is not None and not self.proxy.scheme.startswith("http"):
             self.proxy = None  # aiohttp takes each proxy for one that relays.
         return await super().send(conn)

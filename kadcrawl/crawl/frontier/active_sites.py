@@ -9,8 +9,10 @@ Tests: tests/crawl/frontier/test_frontier.py, tests/crawl/frontier/test_adaptive
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from math import inf
 from typing import NamedTuple, Protocol
 
+from kadcrawl.crawl.clocks.clock_names import REST_S
 from kadcrawl.crawl.frontier.back_off import answered, newer, refused
 from kadcrawl.crawl.frontier.idle_clocks import IdleClocks
 from kadcrawl.crawl.frontier.site import Site
@@ -110,6 +112,8 @@ class ActiveSites:
         self._connections = connections
         self._held: dict[Cell, float] = {}
         """Cell -> second at which the cell was opened without a holder that could report its clocks."""
+        self._unsure: dict[Cell, float] = {}
+        """Cell -> last second at which another peer may have leased its shared clocks, unknown to this peer."""
 
     def out(self, cell: Cell) -> int:
         """Return how many entries of the cell are with the crawler."""
@@ -144,7 +148,7 @@ class ActiveSites:
         `clocks` lacks the sites of the cell that had no work here since.
         """
         held_at = self._held.get(cell)
-        return held_at is not None and self.is_recent(held_at, now)
+        return now < self._unsure.get(cell, -inf) + REST_S or (held_at is not None and self.is_recent(held_at, now))
 
     def is_recent(self, instant: float, now: float) -> bool:
         """Return whether a site that was asked at `instant` may still have to wait."""
@@ -265,6 +269,12 @@ class ActiveSites:
         if delay_s > known_s or (until > not_before and until - now > HOLD_JOURNALED_S):
             self._store.sites.set_clock(name, max(until, not_before), max(delay_s, known_s))
         self.hold(name, until, now)
+
+    def shared_rest_s(self, clock: str, now: float) -> float:
+        """Return the seconds for which this peer must not lease a shared clock that it knows nothing about."""
+        wait_s, delay_s = self.clock(clock, now)
+        unsure_since = max(self._unsure.get(self._cell(clock), -inf), self._began_at or -inf)
+        return max(wait_s, unsure_since + REST_S + delay_s - now)
 
     # --- refusals ------------------------------------------------------------------------------------------------
 

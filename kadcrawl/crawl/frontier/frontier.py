@@ -58,12 +58,17 @@ class Frontier(ActiveSites):
 
     # --- cells ---------------------------------------------------------------------------------------------------
 
-    def open(self, cell: Cell, now: float, *, hold: bool) -> None:
+    def open(self, cell: Cell, now: float, *, hold: bool, unsure_since: float | None = None) -> None:
         """Let the URLs of this cell be crawled from now on.
 
         With `hold` each site is first left alone for a full delay. Hold if no earlier holder reported the clocks of the
-        cell's sites.
+        cell's sites. `unsure_since` is the last second at which another peer may have leased shared clocks of the cell,
+        if no such peer reported them.
         """
+        if unsure_since is None:
+            self._unsure.pop(cell, None)
+        else:
+            self._unsure[cell] = unsure_since
         if hold or cell not in self._open:
             self._openings += 1
             self._open[cell] = self._openings
@@ -152,17 +157,20 @@ class Frontier(ActiveSites):
 
     def release(
         self, entry: FrontierEntry, received_at: float, now: float, hold_s: float = 0.0, answered: bool | None = None
-    ) -> None:
+    ) -> float:
         """End the request of an entry: the site had the request by `received_at` and asks to be left alone for
         `hold_s`.
 
-        `answered` tells whether the site answered in time; None means unknown.
+        `answered` tells whether the site answered in time; None means unknown. Returns the second until which the
+        delay of the site lasts, without what the site asks for.
         """
         site = self._sites[entry.site]
         self._end_request(site, site.answers if answered is None else answered)
         site.received_at = max(site.received_at, received_at)
-        self._hold(site, max(received_at + site.delay_s, now + max(hold_s, site.adaptive_s)), now)
+        rests_until = max(received_at + site.delay_s, now + site.adaptive_s)
+        self._hold(site, max(rests_until, now + hold_s), now)
         self._queue(site)
+        return rests_until
 
     def give_up_slot(self, entry: FrontierEntry) -> None:
         """End the flight of an entry without a request."""
@@ -267,6 +275,19 @@ class Frontier(ActiveSites):
             loaded = sum(len(site.loaded) for site in self._by_cell.get(cell, {}).values())
             count += max(0, self._store.cells[cell].pending - loaded)
         return count
+
+    # --- shared clocks -------------------------------------------------------------------------------------------
+
+    def park(self, name: str) -> None:
+        """Start no request at this active site until `unpark`, as it waits for its turn on a shared clock."""
+        self._sites[name].parked = True
+
+    def unpark(self, name: str) -> None:
+        """Let a site go on, unless it is not active any more."""
+        site = self._sites.get(name)
+        if site is not None and site.parked:
+            site.parked = False
+            self._queue(site)
 
     # --- robots.txt under way ------------------------------------------------------------------------------------
 

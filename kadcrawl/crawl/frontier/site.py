@@ -66,6 +66,8 @@ class Site:
     """The cell of the site is closed: the site is active only for entries that are out or blocked."""
     blocked: bool = False
     """The robots.txt of the site is being fetched, so no other request may start."""
+    parked: bool = False
+    """The site waits for its turn on a shared clock (crawl/clocks/), so no request may start."""
     queued_at: float | None = None
     """The time of the site's place in the order of the frontier, if there is one place."""
 
@@ -82,7 +84,9 @@ class Site:
     def may_start(self) -> bool:
         """A request may start as soon as the clock allows."""
         most = 1 if self.answers is False or self.back_off.refusals else self._most
-        return not self.blocked and not self.closed and self.in_flight < min(most, self._most - self.lent)
+        if self.parked or self.blocked or self.closed:
+            return False
+        return self.in_flight < min(most, self._most - self.lent)
 
     @property
     def next_is_unproven(self) -> bool:
@@ -112,7 +116,7 @@ class Site:
         is lent. Otherwise the unused connections are spare. If all are in use, one connection less is used from now on,
         as long as one is left. A site that refuses requests is not lent: its owner alone finds out when it is ready.
         """
-        if not self.is_lent or self.blocked or self.closed or not self.ready or self.back_off.refusals:
+        if not self.is_lent or self.parked or self.blocked or self.closed or not self.ready or self.back_off.refusals:
             return 0
         if self.delay_s > 0 or self.answers is False:
             return int(self.in_flight + self.lent == 0)

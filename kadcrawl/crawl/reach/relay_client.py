@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from kadcrawl.crawl.fetch.pinned_address import pinned
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError, RelayedAnswer
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
@@ -24,6 +25,7 @@ from kadcrawl.link.wire.relay_messages import (
     Unable,
 )
 from kadcrawl.settings.limits import Limits
+from kadcrawl.urls import host_of
 
 QUESTIONS_MAX = 16
 """Questions to one peer at a time. Others wait for their turn."""
@@ -79,7 +81,10 @@ class RelayClient:
         self, helper: Contact, page: str, url: str, fields: Sequence[tuple[str, str]], body_bytes_max: int
     ) -> RelayedAnswer:
         """Return what came of one request by another peer for the site of `page`. Raises Unanswered."""
-        first = await self._ask(helper, FetchForPeer(self._me(), page, url, [HeaderField(*one) for one in fields]))
+        current = pinned(host_of(url))
+        address = current.address if current is not None else ""
+        headers = [HeaderField(*one) for one in fields]
+        first = await self._ask(helper, FetchForPeer(self._me(), page, url, headers, address=address))
         parts, have = [first.body], len(first.body)
         while first.ticket is not None and have < min(first.body_bytes, body_bytes_max):
             try:

@@ -8,10 +8,12 @@ and of bodies that wait for their owner, is bounded.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from random import Random
 
-from kadcrawl.crawl.fetch.fetcher import Fetching
+from kadcrawl.crawl.clocks.clock_holder import ClockHolder
+from kadcrawl.crawl.fetch.fetcher import Fetching, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.result import BY_PEER, UNASKED, FetchError, FetchResult
 from kadcrawl.crawl.pause_reasons import PauseReason
@@ -60,8 +62,13 @@ class RelayHost:
         pause_reasons: set[PauseReason],
         random: Random,
         now: Callable[[], float],
+        clocks: ClockHolder | None = None,
     ) -> None:
-        """`owns` returns whether a peer owns the site of a canonical URL, as far as this peer knows."""
+        """`owns` returns whether a peer owns the site of a canonical URL, as far as this peer knows.
+
+        `clocks` has the leases of shared clocks, if the job has such.
+        """
+        self._clocks = clocks
         self._fetching = fetching
         self._health = health
         self._scope = scope
@@ -94,12 +101,15 @@ class RelayHost:
         memory_slots = MemorySlots()
         self._under_way[question.owner.id] += 1
         try:
-            result = await self._fetching.fetch(
-                question.url,
-                [(field.name, field.value) for field in question.fields],
-                lambda: asyncio.get_running_loop().time() < begun_at + BEGIN_S,
-                memory_slots=memory_slots,
-            )
+            async with self._turn(question) as may_send:
+                if may_send is None:
+                    return FetchedForPeer("busy")
+                result = await self._fetching.fetch(
+                    question.url,
+                    [(field.name, field.value) for field in question.fields],
+                    lambda: may_send() and asyncio.get_running_loop().time() < begun_at + BEGIN_S,
+                    memory_slots=memory_slots,
+                )
             is_missed = result.status is None and result.error in BY_PEER
             proven = await self._proof.works(asked_at) if is_missed else None
             if proven is False:
@@ -120,6 +130,21 @@ class RelayHost:
         if question.offset + len(part) >= len(body):
             del self._waiting[question.ticket]
         return FetchedPart(part)
+
+    @asynccontextmanager
+    async def _turn(self, question: FetchForPeer) -> AsyncIterator[Callable[[], bool] | None]:
+        """Wait for the turn of a request on a shared clock, and yield whether it may be sent, or None without a turn.
+
+        The owner has leased the clock of the address that it names. It names none if it cannot look up the host.
+        """
+        if self._clocks is None or not self._clocks.is_by_address:
+            yield always
+        elif question.address:
+            self._clocks.pin(question.url, question.address, None)
+            yield always
+        else:
+            async with self._clocks.turn(question.url, self._scope.site_settings.delay_s(question.url), BEGIN_S) as use:
+                yield use
 
     # --- inside --------------------------------------------------------------------------------------------------
 

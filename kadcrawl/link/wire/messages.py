@@ -92,6 +92,7 @@ from kadcrawl.link.wire.cell_messages import (
     VisitRecord as VisitRecord,
     Window as Window,
 )
+from kadcrawl.link.wire.clock_messages import ClockReply, ClockRequest
 from kadcrawl.link.wire.datagram_messages import (
     Datagram as Datagram,
     FindNode as FindNode,
@@ -339,6 +340,7 @@ Request = (
     | Recall
     | WorkRequest
     | RelayRequest
+    | ClockRequest
     | LeaveStats
     | GetStatus
     | Add
@@ -374,6 +376,7 @@ Reply = (
     | Recalled
     | WorkGrant
     | RelayReply
+    | ClockReply
     | Status
     | Retried
     | AddedAgain

@@ -65,6 +65,8 @@ class FetchForPeer(Message, frozen=True):
     """The headers of the request beside those of every request."""
     connect_only: bool = False
     """Connect to the host and send no request."""
+    address: Annotated[str, Meta(max_length=64, pattern=PRINTABLE)] = ""
+    """The IP address to connect to, whose clock the owner has leased, or empty if the peer is to find an address."""
 
 
 class FetchedForPeer(Message, frozen=True):

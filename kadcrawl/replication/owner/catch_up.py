@@ -75,6 +75,8 @@ class CatchUp:
         self._absences = 0
         self._newcomers = 0
         self._lost_any_peer = False
+        self.unsure_since: float | None = None
+        """Last loop second at which another peer may have owned cells of this peer, without a word about them."""
         self.count = 0
         """Syncs completed so far."""
 
@@ -87,11 +89,13 @@ class CatchUp:
     def peer_lost(self, peer: bytes) -> None:
         """Note that a peer, by ID, is dead or gone."""
         self._lost_any_peer = True
+        self.unsure_since = self._now()
         self.providers.lost(peer)
 
     def was_away(self) -> None:
         """Note that this peer was away: answers to earlier questions are void."""
         self._absences += 1
+        self.unsure_since = self._now()
 
     @property
     def must_hold_empty_cells(self) -> bool:
@@ -199,8 +203,12 @@ class CatchUp:
         owned = self._holdings.owned[cell]
         for _, answer in answers:
             self._crawl.leave_in_hand(cell, answer.in_progress)
-        hold = (holds_records or self.must_hold_empty_cells) and not attempt.was_released()
-        self._opener.open(cell, hold=hold)
+        was_released = attempt.was_released()
+        hold = (holds_records or self.must_hold_empty_cells) and not was_released
+        unsure_since = None if was_released else self.unsure_since
+        if (holds_records or attempt.lacks_clocks()) and not was_released:
+            unsure_since = self._now()
+        self._opener.open(cell, hold=hold, unsure_since=unsure_since)
         owned.set_whole(owned.backups == tuple(attempt.backups))
         self.count += 1
         for role, contact in enumerate(attempt.backups, FIRST_BACKUP):

@@ -21,14 +21,14 @@ class CellOpener:
         self._parts = parts
         self._waiting: defaultdict[Cell, list[asyncio.Future[None]]] = defaultdict(list)
 
-    def open(self, cell: Cell, *, hold: bool) -> None:
-        """Let an owned cell be crawled. With `hold` each of its sites first waits a full delay."""
+    def open(self, cell: Cell, *, hold: bool, unsure_since: float | None = None) -> None:
+        """Let an owned cell be crawled, as `Crawl.open` says (crawl_port.py)."""
         owned = self._parts.holdings.owned[cell]
         self._parts.holder_side.owner_notified(cell)
         if not owned.open:
             owned.set_open()
             log.debug("cell.opened cell=%d hold=%s backups=%s", cell, hold, ",".join(map(str, owned.backups)))
-            self._parts.crawl.open(cell, hold=hold)
+            self._parts.crawl.open(cell, hold=hold, unsure_since=unsure_since)
         for future in self._waiting.pop(cell, ()):
             if not future.done():
                 future.set_result(None)

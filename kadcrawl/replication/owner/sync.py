@@ -227,7 +227,8 @@ class CellSync:
         owned = self._holdings.own(cell, self._now())
         self._holdings.back_up_at(cell, ())
         owned.set_whole(True)
-        self.opener.open(cell, hold=cell in self._store.cells or self._catch_up.must_hold_empty_cells)
+        hold = cell in self._store.cells or self._catch_up.must_hold_empty_cells
+        self.opener.open(cell, hold=hold, unsure_since=self._catch_up.unsure_since)
 
     async def _sync(self, progress: SyncProgress) -> None:
         """Sync one cell, and repeat as long as another sync of it is requested meanwhile."""

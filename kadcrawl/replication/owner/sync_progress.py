@@ -115,8 +115,11 @@ class SyncAttempt:
 
     def was_released(self) -> bool:
         """Return whether a peer released the cell and passed all its clocks on."""
-        answers = self.answers.values()
-        return any(answer.released for answer in answers) and not any(answer.clocks_incomplete for answer in answers)
+        return any(answer.released for answer in self.answers.values()) and not self.lacks_clocks()
+
+    def lacks_clocks(self) -> bool:
+        """Return whether a peer could not pass all its clocks on."""
+        return any(answer.clocks_incomplete for answer in self.answers.values())
 
     def others_hold_records(self) -> bool:
         """Return whether any asked peer holds records of the cell."""

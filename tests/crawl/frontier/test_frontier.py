@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from kadcrawl.balance.leases import LEASE_S
+from kadcrawl.crawl.clocks.clock_names import REST_S
 from kadcrawl.crawl.frontier import unproven_quota
 from kadcrawl.crawl.frontier.active_sites import BACK_LEAST_S, HOLD_LEAST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
@@ -1077,3 +1078,35 @@ def test_unproven_requests_are_counted_whatever_happens(seed: int, make_frontier
                 frontier_store.finish(entry, b"{}\n")
                 frontier.finish(entry, START)
         assert frontier._unproven.used == sum(site.unproven for site in frontier._sites.values()) <= 6
+
+
+def test_a_site_that_waits_for_a_shared_clock_is_not_asked_and_not_lent(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier()
+    feed = Feed(frontier_store, frontier)
+    entry = feed("a")
+    assert entry == frontier.next(START)
+    frontier.give_up_slot(entry)
+    frontier.park("a")
+    frontier.put_back(entry, START)
+    assert frontier.next(START + 100) is None
+    assert [] == frontier.sites_with_spare_connections(START + 100)
+    frontier.unpark("a")
+    assert entry == frontier.next(START + 100)
+    frontier.unpark("a")
+    frontier.unpark("unknown")
+
+
+def test_a_release_says_how_long_the_delay_lasts(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=2.0)
+    feed = Feed(frontier_store, frontier)
+    entry = feed("a")
+    frontier.next(START)
+    assert START + 7.0 == frontier.release(entry, START + 5, START + 6, hold_s=100.0)
+
+
+def test_a_shared_clock_rests_after_a_restart(frontier_store: Store) -> None:
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=2.0)), began_at=START)
+    assert REST_S + 2.0 == frontier.shared_rest_s("ip 192.0.2.1", START)
+    assert 0.0 == frontier.shared_rest_s("ip 192.0.2.1", START + 20)

@@ -14,6 +14,16 @@ from kadcrawl.link.wire.cell_messages import (
     VisitRecord,
 )
 from kadcrawl.link.wire.census_rows import packed_rows
+from kadcrawl.link.wire.clock_messages import (
+    CLOCK_CHARS_MAX,
+    CLOCKS_MAX,
+    ClockFree,
+    ClockFreeNoted,
+    ClockQuestion,
+    ClocksLeased,
+    ClockTurn,
+    LeaseClocks,
+)
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
@@ -158,6 +168,7 @@ FETCHED = FetchedForPeer(
     RELAY_BODY_BYTES_MAX, bytes(RELAY_PART_BYTES_MAX), LOAN,
 )  # fmt: skip
 """The largest answer of another peer."""
+CLOCK_QUESTION = ClockQuestion("c" * CLOCK_CHARS_MAX, COUNT_MAX, True, True, True, 86_400.0, 86_400.0)
 LARGE = 2 * 1024 * 1024
 
 
@@ -178,7 +189,11 @@ LARGE = 2 * 1024 * 1024
         (Replicate(CONTACT, BATCH), Request),
         (FindMyCells(CONTACT), Request),
         (MyCells(bytes(4 * MY_CELLS_MAX)), Reply),
-        (FetchForPeer(CONTACT, "http://a.example/", "http://a.example/", FIELDS_MOST, True), Request),
+        (FetchForPeer(CONTACT, "http://a.example/", "http://a.example/", FIELDS_MOST, True, "192.0.2.1"), Request),
+        (LeaseClocks(CONTACT, [CLOCK_QUESTION] * CLOCKS_MAX), Request),
+        (ClocksLeased([ClockTurn(COUNT_MAX, 86_400.0, CONTACT)] * CLOCKS_MAX), Reply),
+        (ClockFree("host a.example:8080"), Request),
+        (ClockFreeNoted(), Reply),
         (FetchedForPeer("network"), Reply),
         (FetchedForPeer("", "dns", "no such host"), Reply),
         (FETCHED, Reply),
@@ -353,6 +368,24 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
             msgpack.packb(["Replicate", [ID, "h", 1], [[], [], [["a", 0.0, 0.0, None, cookies]], []]])
             for cookies in ([bytes(JAR_BYTES_MAX + 1), 1], [b"", -1], [b"", 2**63], ["text", 1], [b""])
         ),
+        *(
+            msgpack.packb(["LeaseClocks", [ID, "h", 1], questions])
+            for questions in (
+                [],
+                [["ip 192.0.2.1", 0, True, False, False, 0.0, 0.0]] * (CLOCKS_MAX + 1),
+                [["c" * (CLOCK_CHARS_MAX + 1), 0, True, False, False, 0.0, 0.0]],
+                [["ip\n192.0.2.1", 0, True, False, False, 0.0, 0.0]],
+                [["ip 192.0.2.1", -1, True, False, False, 0.0, 0.0]],
+                [["ip 192.0.2.1", 0, 1, False, False, 0.0, 0.0]],
+                [["ip 192.0.2.1", 0, True, False, False, float("nan"), 0.0]],
+                [["ip 192.0.2.1", 0, True, False, False, 0.0, 86_401.0]],
+            )
+        ),
+        msgpack.packb(["ClocksLeased", [[0, 0.0, None]] * (CLOCKS_MAX + 1)]),
+        msgpack.packb(["ClocksLeased", [[COUNT_MAX + 1, 0.0, None]]]),
+        msgpack.packb(["ClocksLeased", [[0, -1.0, None]]]),
+        msgpack.packb(["ClockFree", "c" * (CLOCK_CHARS_MAX + 1)]),
+        msgpack.packb(["FetchForPeer", [ID, "h", 1], "http://a/", "http://a/", [], False, "1" * 65]),
         msgpack.packb(["GetSwarmState", 2**32]),
         msgpack.packb(["GotSwarmState", 0, False, [], bytes(SEGMENT_ID_BYTES * SEGMENTS_MAX + 1)]),
         msgpack.packb(["GetReach", [bytes(SEGMENT_ID_BYTES - 1)]]),

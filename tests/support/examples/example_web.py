@@ -17,6 +17,7 @@ NAMES: Final = {
     "example.org": "93.184.215.14",
     "example.net": "93.184.215.15",
     "shop.example.org": "93.184.215.16",
+    "blog.example.org": "93.184.215.16",
 }
 """Host name -> public address, as a name server would say."""
 MODIFIED: Final = "Sun, 01 Nov 2026 12:00:00 GMT"
@@ -68,7 +69,7 @@ class ExampleWeb:
     def _page(self, host: str, path: str, query: Mapping[str, str]) -> Response:
         if host == "example.net":
             return _example_net(path)
-        if host == "shop.example.org":
+        if host in ("shop.example.org", "blog.example.org"):
             return _shop_window(path)
         if path == "/live/":
             self._live += 1

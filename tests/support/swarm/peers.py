@@ -16,6 +16,7 @@ from kadcrawl.peer.environment import Environment
 from kadcrawl.settings.secrets import Secrets
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.output_schemas import departing_lines
+from tests.support.sites.given_names import GivenNames
 from tests.support.swarm.brisk_loop import BriskLoop
 
 QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, back_off_s=0.01, commit_spacing_s=0.01, batch_spacing_s=0.01)
@@ -50,8 +51,8 @@ async def finish(peers: Sequence[Peer]) -> None:
 async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
     """Return a coroutine function: make_peer(directory, join=peer, limits=..., key=..., networks=..., **fields).
 
-    The fields are those of the job; without a key, `random` makes the peer's ID. At the end, the lines that the peers
-    wrote are compared with their documented schemas.
+    The fields are those of the job; `hosts` has the addresses of names; without a key, `random` makes the peer's ID. At
+    the end, the lines that the peers wrote are compared with their documented schemas.
     """
     async with AsyncExitStack() as stack:
 
@@ -64,6 +65,7 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             random: Random | None = None,
             secrets: Mapping[str, str] | None = None,
             networks: Sequence[str] = ("127.0.0.0/8",),
+            hosts: Mapping[str, Sequence[str]] | None = None,
             **job: Any,
         ) -> Peer:
             config = Config(
@@ -76,6 +78,8 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             )
             loop = asyncio.get_running_loop()
             world = Environment(random=random, wall=loop.wall() if isinstance(loop, BriskLoop) else None)
+            if hosts is not None:
+                world = replace(world, resolver=lambda: GivenNames(hosts))
             peer = await stack.enter_async_context(Peer(config, None if join else replace(JOB, **job), world))
             if join is not None:
                 await peer.join([join.contact.address])

@@ -1,0 +1,284 @@
+"""`ClockHolder` gets the leases of shared clocks for the requests of one peer, and gives each request its turn.
+
+A request begins with `enter`, which finds the clock of its URL. If the clock is not free for its site now, the site
+waits, and is called when its turn comes. One task asks the owners of the clocks, many clocks in one message. A peer
+that keeps a clock itself needs no message.
+
+Tests: tests/peer/test_shared_clocks.py
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import inf
+
+from kadcrawl.crawl.clocks.addresses import Addresses
+from kadcrawl.crawl.clocks.clock_host import ClockHost
+from kadcrawl.crawl.clocks.clock_names import host_clock, ip_clock
+from kadcrawl.crawl.clocks.shared_clock import SharedClock
+from kadcrawl.crawl.fetch.fetcher import always
+from kadcrawl.crawl.fetch.pinned_address import pin
+from kadcrawl.crawl.links.forwarder import Owners
+from kadcrawl.crawl.scope.partitioner import Partitioner
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.clock_messages import CLOCKS_MAX, ClockQuestion, ClocksLeased, LeaseClocks
+from kadcrawl.link.wire.messages import Contact
+from kadcrawl.settings.limits import Limits
+from kadcrawl.urls import host_of, site_of
+
+LEASE_DEADLINE_S = 5.0
+"""Seconds for the answer to a question about clocks, below the length of a lease."""
+IDLE_CLOCKS_MAX = 10_000
+"""Clocks remembered before those without use are forgotten."""
+LOOK_AGAIN_S = 0.001
+"""Least seconds between two looks at a clock."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A site that may have to wait for a clock."""
+
+    key: Hashable
+    park: Callable[[], None]
+    """Called when the site must wait."""
+    call: Callable[[], None]
+    """Called when the turn of the site has come."""
+
+
+class ClockUse:
+    """One request on a clock."""
+
+    def __init__(self, clock: SharedClock, host: str, address: str) -> None:
+        self.host = host
+        self.address = address
+        """The address that the request goes to, or empty if the clock is not one of an address."""
+        self._clock = clock
+        self.rest_s = 0.0
+        """Seconds for which the clock rests after the request, counted from its end."""
+
+    def may_send(self) -> bool:
+        """Return whether the request may still be sent."""
+        return self._clock.may_send(asyncio.get_running_loop().time())
+
+    def rest(self, seconds: float) -> None:
+        """Let the clock rest for so many seconds from now on. Without this no request has gone out."""
+        self.rest_s = seconds
+
+
+class ClockHolder:
+    """The leases of one peer."""
+
+    def __init__(
+        self,
+        owners: Owners,
+        client: LinkClient,
+        partitioner: Partitioner,
+        limits: Limits,
+        *,
+        addresses: Addresses | None,
+        host: Callable[[], ClockHost | None],
+    ) -> None:
+        """Give each address a clock with `addresses`, or else each host. `host` keeps the clocks of this peer's cells.
+
+        A leaf keeps no clocks.
+        """
+        self._owners = owners
+        self._client = client
+        self._partitioner = partitioner
+        self._connections = limits.site_connections_max
+        self._addresses = addresses
+        self._host = host
+        self._clocks: dict[str, SharedClock] = {}
+        self._waiters: dict[Hashable, Waiter] = {}
+        """The sites that wait, or have a promise."""
+        self._due: list[tuple[float, str]] = []
+        self._due_at: dict[str, float] = {}
+        """Clock -> its earliest place in `_due`."""
+        self._forget_above = IDLE_CLOCKS_MAX
+        self._changed = asyncio.Event()
+        self.questions = 0
+        """Questions about clocks so far that went to other peers, each with up to `CLOCKS_MAX` clocks."""
+
+    async def find(self, url: str) -> tuple[str, str, OSError | None]:
+        """Return (clock, address, error) of a canonical URL: no clock and the error if its host cannot be looked up."""
+        if self._addresses is None:
+            return host_clock(site_of(url, "host")), "", None
+        try:
+            address = await self._addresses.find(host_of(url))
+        except OSError as error:
+            return "", "", error
+        return ip_clock(address), address, None
+
+    def pin(self, url: str, address: str, error: OSError | None) -> None:
+        """Pin the next request of the current task to an address, if the clocks are those of addresses."""
+        if self._addresses is not None:
+            pin(host_of(url), address, error)
+
+    @property
+    def is_by_address(self) -> bool:
+        """True if each IP address has a clock."""
+        return self._addresses is not None
+
+    @asynccontextmanager
+    async def turn(self, url: str, delay_s: float, wait_s: float) -> AsyncIterator[Callable[[], bool] | None]:
+        """Wait at most `wait_s` seconds for the turn of a request that no frontier knows, and make it in the block.
+
+        Yields a function that returns whether the request may still be sent, or None if its turn has not come.
+        """
+        clock, address, error = await self.find(url)
+        self.pin(url, address, error)
+        if error is not None:
+            yield always
+            return
+        give_up_at, called = asyncio.get_running_loop().time() + wait_s, asyncio.Event()
+        waiter = Waiter(object(), called.clear, called.set)
+        while True:
+            with self.enter(clock, url, address, delay_s, waiter) as use:
+                if use is not None:
+                    yield use.may_send
+                    return
+            try:
+                async with asyncio.timeout_at(give_up_at):
+                    await called.wait()
+            except TimeoutError:
+                break
+        yield None
+
+    def missed(self, use: ClockUse) -> None:
+        """Ask a host at its next address from now on, as this one cannot be connected to."""
+        if self._addresses is not None:
+            self._addresses.missed(use.host, use.address)
+
+    @contextmanager
+    def enter(self, clock: str, url: str, address: str, delay_s: float, waiter: Waiter) -> Iterator[ClockUse | None]:
+        """Begin a request on a clock, and end it with the block. Yield None if the site has to wait for its turn."""
+        shared = self._clocks.get(clock)
+        if shared is None:
+            shared = self._clocks[clock] = SharedClock(clock, self._connections)
+        now = asyncio.get_running_loop().time()
+        if not shared.may_begin(waiter.key, delay_s, now):
+            shared.wait(waiter.key, delay_s)
+            self._waiters[waiter.key] = waiter
+            waiter.park()
+            self._touch(shared)
+            yield None
+            return
+        if shared.begin(waiter.key, delay_s):
+            self._call(waiter.key)
+        use = ClockUse(shared, host_of(url), address)
+        use.rest(delay_s)  # If the block is left by an exception, a request may have gone out.
+        try:
+            yield use
+        finally:
+            shared.end(asyncio.get_running_loop().time() + use.rest_s)
+            self._touch(shared)
+
+    def is_free(self, clock: str) -> None:
+        """Ask for a clock at once, as its owner says that it is free."""
+        shared = self._clocks.get(clock)
+        if shared is not None:
+            shared.is_free_now(asyncio.get_running_loop().time())
+            self._touch(shared)
+
+    async def run(self) -> None:
+        """Ask the owners of clocks, and call the sites in turn, until cancelled."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as questions:
+            while True:
+                asked: list[tuple[SharedClock, ClockQuestion]] = []
+                looked_at: list[SharedClock] = []
+                now = loop.time()
+                while self._due and self._due[0][0] <= now:
+                    at, name = heappop(self._due)
+                    if self._due_at.get(name) != at:
+                        continue
+                    del self._due_at[name]
+                    shared = self._clocks[name]
+                    if (question := shared.question(now)) is not None:
+                        asked.append((shared, question))
+                    if (site := shared.next_site(now)) is not None:
+                        self._call(site)
+                    looked_at.append(shared)
+                for shared in looked_at:
+                    self._touch(shared, loop.time() + LOOK_AGAIN_S)
+                if asked:
+                    questions.create_task(self._ask(asked), name="lease clocks")
+                self._forget_idle(now)
+                self._changed.clear()
+                timeout = None if not self._due else max(0.0, self._due[0][0] - loop.time())
+                try:
+                    async with asyncio.timeout(timeout):
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _call(self, site: Hashable) -> None:
+        waiter = self._waiters.pop(site, None)
+        if waiter is not None:
+            waiter.call()
+
+    def _touch(self, shared: SharedClock, least: float = 0.0) -> None:
+        """Look at a clock again when something is due there, at the second `least` at the earliest."""
+        at = max(shared.due(asyncio.get_running_loop().time()), least)
+        if at < self._due_at.get(shared.name, inf):
+            self._due_at[shared.name] = at
+            heappush(self._due, (at, shared.name))
+            self._changed.set()
+
+    def _forget_idle(self, now: float) -> None:
+        if len(self._clocks) > self._forget_above:
+            idle = [name for name, shared in self._clocks.items() if shared.is_idle(now)]
+            for name in idle:
+                del self._clocks[name]
+                self._due_at.pop(name, None)
+            self._forget_above = max(IDLE_CLOCKS_MAX, 2 * len(self._clocks))
+
+    async def _ask(self, asked: list[tuple[SharedClock, ClockQuestion]]) -> None:
+        """Ask the owners of these clocks, each with as few messages as possible."""
+        by_owner: dict[Contact, list[tuple[SharedClock, ClockQuestion]]] = defaultdict(list)
+        cells = [self._partitioner.cell(shared.name) for shared, _ in asked]
+        owners = await asyncio.gather(*map(self._owners.owner, cells))
+        for owner, pair in zip(owners, asked, strict=True):
+            by_owner[owner].append(pair)
+        await asyncio.gather(
+            *(
+                self._ask_one(owner, group[start : start + CLOCKS_MAX])
+                for owner, group in by_owner.items()
+                for start in range(0, len(group), CLOCKS_MAX)
+            )
+        )
+
+    async def _ask_one(self, owner: Contact, asked: list[tuple[SharedClock, ClockQuestion]]) -> None:
+        loop = asyncio.get_running_loop()
+        message = LeaseClocks(self._owners.me, [question for _, question in asked])
+        host, sent_at = self._host(), loop.time()
+        try:
+            if owner.id == self._owners.me.id and host is not None:
+                answer = await host.lease(message)
+            else:
+                self.questions += 1
+                answer = await self._client.ask(owner, message, ClocksLeased, LEASE_DEADLINE_S)
+        except RemoteError as error:
+            log.info("clock.unheard owner=%s why=%s", owner, error.why)
+            self._owners.suspect(owner)
+            for shared, _ in asked:
+                shared.unheard(loop.time())
+                self._touch(shared)
+            return
+        for (shared, _), turn in zip(asked, answer.turns, strict=False):
+            if turn.owner is not None:
+                self._owners.learn_owner(self._partitioner.cell(shared.name), turn.owner)
+            shared.heard(turn, sent_at, loop.time())
+            self._touch(shared)
+        for shared, _ in asked[len(answer.turns) :]:
+            shared.unheard(loop.time())
+            self._touch(shared)

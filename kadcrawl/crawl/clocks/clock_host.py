@@ -1,0 +1,157 @@
+"""`ClockHost` answers questions about the shared clocks whose cells this peer owns.
+
+A clock is leased only while its cell is open here. The lease is noted at the clock as the wait of a site, so it moves
+with the cell: a next owner that this peer hands the cell to waits until the lease is over.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from random import Random
+from typing import Any, Protocol
+
+from kadcrawl.crawl.clocks.clock_keeper import ClockKeeper
+from kadcrawl.crawl.clocks.clock_names import REST_S, is_clock
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.scope.partitioner import Partitioner
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Cell
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
+from kadcrawl.link.server import Handler
+from kadcrawl.link.wire.basics import COUNT_MAX
+from kadcrawl.link.wire.clock_messages import (
+    ClockFree,
+    ClockFreeNoted,
+    ClockQuestion,
+    ClocksLeased,
+    ClockTurn,
+    LeaseClocks,
+)
+from kadcrawl.link.wire.leaf_messages import is_leaf
+from kadcrawl.link.wire.messages import Contact, Message
+from kadcrawl.overlay.addresses import ip_version
+
+OPEN_WAIT_S = 3.0
+"""Longest wait for the cell of a clock to open."""
+CLOSED_WAIT_S = 0.5
+"""Seconds before a peer asks again about a clock whose cell is closed."""
+TELL_DEADLINE_S = 2.0
+TOLD_MAX = 10_000
+"""Peers whose address is remembered while they wait."""
+
+log = logging.getLogger(__name__)
+
+
+class Waiters(Protocol):
+    """The holder's side of this very peer (`clock_holder.ClockHolder`), which is told without a message."""
+
+    def is_free(self, clock: str) -> None: ...
+
+
+class ClockHost:
+    """The clocks of one peer."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        partitioner: Partitioner,
+        client: LinkClient,
+        *,
+        me: Callable[[], Contact],
+        owner: Callable[[Cell], Contact],
+        opened: Callable[[Iterable[Cell], float], Awaitable[set[Cell]]],
+        may_lease: Callable[[], bool],
+        spawn: Callable[[Coroutine[Any, Any, None], str], object],
+        wait_max_s: float,
+        now: Callable[[], float],
+        random: Random,
+    ) -> None:
+        """Take the parts of the peer.
+
+        `owner` returns the owner of a cell as far as known, `opened` waits until cells are open, `may_lease` says
+        whether this peer was awake lately, and `now` is the world's clock.
+        """
+        self._frontier = frontier
+        self._partitioner = partitioner
+        self._client = client
+        self._me = me
+        self._owner = owner
+        self._opened = opened
+        self._may_lease = may_lease
+        self._spawn = spawn
+        self._now = now
+        self._keeper = ClockKeeper(random.randrange(1, COUNT_MAX), wait_max_s)
+        self._contacts: dict[bytes, Contact] = {}
+        """Peer -> its contact, of the peers that asked last."""
+        self._waiters: Waiters | None = None
+
+    def __len__(self) -> int:
+        """Return the number of clocks of which this peer knows leases or rests."""
+        return len(self._keeper)
+
+    def tell_also(self, waiters: Waiters) -> None:
+        """Tell the holder's side of this peer that a clock is free."""
+        self._waiters = waiters
+
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handlers of the messages about shared clocks."""
+        return {LeaseClocks: self.lease, ClockFree: self._hear_free}
+
+    async def lease(self, message: LeaseClocks) -> ClocksLeased:
+        """Answer the questions of a peer about clocks."""
+        cells = [self._partitioner.cell(question.clock) for question in message.questions]
+        closed = {cell for cell in cells if not self._frontier.is_open(cell)}
+        if closed:
+            await self._opened(closed, OPEN_WAIT_S)
+        self._remember(message.holder)
+        return ClocksLeased(
+            [
+                self._turn(message.holder.id, question, cell)
+                for question, cell in zip(message.questions, cells, strict=True)
+            ]
+        )
+
+    def _turn(self, peer: bytes, question: ClockQuestion, cell: Cell) -> ClockTurn:
+        if not is_clock(question.clock):
+            raise MisbehaviorError(Misbehavior.MALFORMED, f"there is no shared clock {question.clock[:40]!r}")
+        opening = self._frontier.opening(cell)
+        if opening is None or not self._may_lease():
+            owner = self._owner(cell)
+            return ClockTurn(0, CLOSED_WAIT_S, owner if owner.id != self._me().id else None)
+        clock, now = question.clock, asyncio.get_running_loop().time()
+        rest_s = 0.0
+        if not self._keeper.knows(clock, opening):
+            rest_s = self._frontier.shared_rest_s(clock, self._now())
+        answer = self._keeper.answer(peer, question, opening, rest_s, now)
+        if answer.turn.lease:
+            delay_s = question.delay_s
+            wait_s = answer.turn.wait_s + REST_S + delay_s
+            self._frontier.learn_clock(clock, wait_s, delay_s, self._now())
+        if answer.next_peer is not None:
+            self._tell(answer.next_peer, clock)
+        return answer.turn
+
+    def _remember(self, contact: Contact) -> None:
+        self._contacts.pop(contact.id, None)
+        self._contacts[contact.id] = contact
+        if len(self._contacts) > TOLD_MAX:
+            del self._contacts[next(iter(self._contacts))]
+
+    def _tell(self, peer: bytes, clock: str) -> None:
+        contact = self._contacts.get(peer)
+        if peer == self._me().id:
+            if self._waiters is not None:
+                self._waiters.is_free(clock)
+        elif contact is not None and not is_leaf(contact) and ip_version(contact.host) is not None:
+            self._spawn(self._send_free(contact, clock), "clock free")
+
+    async def _send_free(self, contact: Contact, clock: str) -> None:
+        with suppress(RemoteError):
+            await self._client.ask(contact, ClockFree(clock), ClockFreeNoted, TELL_DEADLINE_S)
+
+    async def _hear_free(self, message: ClockFree) -> ClockFreeNoted:
+        if self._waiters is not None:
+            self._waiters.is_free(message.clock)
+        return ClockFreeNoted()

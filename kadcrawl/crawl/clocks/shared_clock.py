@@ -1,0 +1,202 @@
+"""`SharedClock`: one shared clock as a peer sees it that asks sites on it.
+
+The peer makes requests only while it has the lease of the clock. The sites that wait are asked in turn: the first in
+the order has a *promise* for a moment, since it may have nothing to ask any more. With a delay one request is under way
+at a time, and the next begins a delay after the server surely had the last. Without a delay several requests may be
+under way. A lease is given back when no site waits for the clock, or when the clock rests beyond its end. A decision:
+times are seconds of the loop.
+"""
+
+from collections.abc import Hashable
+from math import inf
+
+from kadcrawl.crawl.clocks.clock_names import AHEAD_S, LEASE_S
+from kadcrawl.link.wire.clock_messages import ClockQuestion, ClockTurn
+
+IDLE_S = 0.3
+"""Seconds for which a free clock is kept without a site that waits: the next page of a site may be found just then."""
+PROMISE_S = 0.25
+"""Seconds for which the next site in turn has the clock to itself."""
+UNHEARD_FIRST_S, UNHEARD_MOST_S = 0.5, 5.0
+"""The first and the longest wait before an owner that did not answer is asked again."""
+REDIRECT_WAIT_S = 0.05
+"""Seconds before the peer is asked that another peer named as the owner."""
+WAIT_MAX_S = 86_400.0
+"""The longest wait or delay in a message."""
+
+
+class SharedClock:
+    """One clock."""
+
+    def __init__(self, name: str, connections: int) -> None:
+        """`connections` is the number of requests that may be under way at a time to sites without a delay."""
+        self.name = name
+        self._connections = connections
+        self._number = 0
+        """Number of the lease, or 0 without one."""
+        self._until = -inf
+        """Second at which the lease ends."""
+        self._renew_at = inf
+        self._leased_at = -inf
+        """Second at which the lease began here, or was last renewed."""
+        self._next_at = -inf
+        """Second before which no request may begin."""
+        self._ask_at = -inf
+        """Second before which no question is asked for a new lease."""
+        self._unheard_s = 0.0
+        self._asked: ClockQuestion | None = None
+        """The question under way."""
+        self._in_flight = 0
+        self._is_exclusive = False
+        """The request under way is one of a site with a delay."""
+        self._waiting: dict[Hashable, float] = {}
+        """Site that waits -> its delay."""
+        self._promised: Hashable | None = None
+        self._promised_until = -inf
+        self._delay_s = 0.0
+        """The longest delay of the sites asked in this lease."""
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def may_begin(self, site: Hashable, delay_s: float, now: float) -> bool:
+        """Return whether a request to a site with this delay may begin now, without passing over other sites."""
+        if not self._admits(delay_s, now):
+            return False
+        if self._promised is not None and self._promised_until > now:
+            return self._promised == site
+        return not self._waiting or next(iter(self._waiting)) == site
+
+    def begin(self, site: Hashable, delay_s: float) -> bool:
+        """Count a request that begins, and return whether its site waited, which it does no more."""
+        self._in_flight += 1
+        self._is_exclusive = delay_s > 0
+        self._delay_s = max(self._delay_s, delay_s)
+        if self._promised == site:
+            self._promised = None
+        return self._waiting.pop(site, None) is not None
+
+    def may_send(self, now: float) -> bool:
+        """Return whether a request that has begun may be sent: the lease goes on."""
+        return now < self._until
+
+    def end(self, free_at: float) -> None:
+        """Count the end of a request, after which the clock rests until `free_at`."""
+        self._in_flight -= 1
+        if not self._in_flight:
+            self._is_exclusive = False
+        self._next_at = max(self._next_at, free_at)
+
+    def wait(self, site: Hashable, delay_s: float) -> None:
+        """Let a site wait for its turn. A site that had its turn and could not use it is the first again."""
+        if self._promised == site:
+            self._promised = None
+            self._waiting = {site: delay_s, **self._waiting}
+        else:
+            self._waiting[site] = delay_s
+        self._delay_s = max(self._delay_s, delay_s)
+
+    def next_site(self, now: float) -> Hashable | None:
+        """Return the site whose turn is now, if it waits, and promise it the clock for a moment."""
+        if not self._waiting or (self._promised is not None and self._promised_until > now):
+            return None
+        site, delay_s = next(iter(self._waiting.items()))
+        if not self._admits(delay_s, now):
+            return None
+        del self._waiting[site]
+        self._promised, self._promised_until = site, now + PROMISE_S
+        return site
+
+    def _admits(self, delay_s: float, now: float) -> bool:
+        if not self._number or now >= self._until or now < self._next_at:
+            return False
+        if not self._in_flight:
+            return True
+        return delay_s == 0 and not self._is_exclusive and self._in_flight < self._connections
+
+    # --- the lease -------------------------------------------------------------------------------------------------
+
+    def question(self, now: float) -> ClockQuestion | None:
+        """Return the question to ask the owner of the clock now, or None. `heard` or `unheard` follows."""
+        if self._asked is not None:
+            return None
+        wants = bool(self._waiting) and self._next_at <= now + AHEAD_S
+        if not self._number:
+            return self._ask(now, wants=True) if wants and now >= self._ask_at else None
+        if not self._in_flight and self._ends_at(now) <= now:
+            return self._ask(now, wants=wants, ends=True)
+        return self._ask(now, wants=True) if now >= self._renew_at else None
+
+    def heard(self, turn: ClockTurn, sent_at: float, now: float) -> None:
+        """Take the answer to the last question, which was sent at `sent_at`."""
+        asked, self._asked = self._asked, None
+        assert asked is not None, "an answer follows a question"
+        self._unheard_s = 0.0
+        if asked.ends:
+            self._drop_lease()
+        if turn.lease:
+            self._number, self._until, self._renew_at = turn.lease, sent_at + LEASE_S, sent_at + LEASE_S / 2
+            self._leased_at = now
+            self._next_at = max(self._next_at, now + turn.wait_s)
+        elif self._number:
+            # Others wait. The lease goes on to its end, and longer only if a request is under way then.
+            self._renew_at = self._until if now < self._until else now + turn.wait_s
+        else:
+            self._ask_at = now + (REDIRECT_WAIT_S if turn.owner is not None else turn.wait_s)
+
+    def unheard(self, now: float) -> None:
+        """Note that the owner did not answer the last question."""
+        asked, self._asked = self._asked, None
+        if asked is not None and asked.ends:
+            self._drop_lease()
+        self._unheard_s = min(max(UNHEARD_FIRST_S, 2 * self._unheard_s), UNHEARD_MOST_S)
+        self._ask_at = now + self._unheard_s
+        self._renew_at = now + self._unheard_s if self._number else inf
+
+    def is_free_now(self, now: float) -> None:
+        """Ask at once, as the owner says that the clock is free."""
+        self._ask_at = min(self._ask_at, now)
+
+    def due(self, now: float) -> float:
+        """Return the second at which `question` or `next_site` is to be called again, or infinity."""
+        question_at = turn_at = inf
+        if self._number:
+            question_at = self._renew_at if self._in_flight else min(self._ends_at(now), self._renew_at)
+        elif self._waiting:
+            question_at = max(self._ask_at, self._next_at - AHEAD_S)
+        if self._asked is not None:
+            question_at = inf
+        if self._waiting and self._number:
+            first = next(iter(self._waiting.values()))
+            at = max(now, self._next_at, self._promised_until if self._promised is not None else -inf)
+            if self._admits(first, at):
+                turn_at = at
+        return min(question_at, turn_at)
+
+    def is_idle(self, now: float) -> bool:
+        """Return whether nothing of the clock must be remembered."""
+        is_used = self._number or self._in_flight or self._waiting or self._asked is not None
+        return not is_used and self._next_at <= now
+
+    def is_waiting(self, site: Hashable) -> bool:
+        """Return whether a site waits for this clock."""
+        return site in self._waiting
+
+    def _ends_at(self, now: float) -> float:
+        """Return the second at which a lease without a request under way is given back."""
+        if self._next_at >= self._until:
+            return now
+        if self._waiting:
+            return self._until
+        promised_until = self._promised_until if self._promised is not None else -inf
+        return min(self._until, max(self._next_at, self._leased_at, promised_until) + IDLE_S)
+
+    def _ask(self, now: float, *, wants: bool, ends: bool = False) -> ClockQuestion:
+        wait_s = min(max(0.0, self._next_at - now), WAIT_MAX_S)
+        delay_s = min(self._delay_s, WAIT_MAX_S)
+        busy = self._in_flight > 0
+        self._asked = ClockQuestion(self.name, self._number, wants, ends, busy, wait_s, delay_s)
+        return self._asked
+
+    def _drop_lease(self) -> None:
+        self._number, self._until, self._renew_at = 0, -inf, inf
+        self._delay_s = max(self._waiting.values(), default=0.0)

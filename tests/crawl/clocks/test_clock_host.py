@@ -1,0 +1,150 @@
+"""The owner's side of shared clocks: which questions are answered, and what moves with the cell."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from kadcrawl.crawl.clocks.clock_host import CLOSED_WAIT_S, ClockHost
+from kadcrawl.crawl.clocks.clock_names import REST_S
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.scope.partitioner import Partitioner
+from kadcrawl.keys import Cell
+from kadcrawl.link.peer_score import MisbehaviorError
+from kadcrawl.link.wire.clock_messages import ClockFree, ClockFreeNoted, ClockQuestion, ClockTurn, LeaseClocks
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.messages import Contact
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.store.store import Store
+
+BITS = 4
+CLOCK = "ip 192.0.2.1"
+ME, A, B, FAR = (Contact(bytes([number]) * 20, f"192.0.2.{number}", 4160) for number in range(1, 5))
+NOW = 1_000_000.0
+
+
+class Bench:
+    """A clock host whose cells open when they are wanted."""
+
+    def __init__(self, store: Store) -> None:
+        self.partitioner = Partitioner("host", BITS)
+        self.frontier = Frontier(store, Limits(), SiteSettings(Job(delay_s=1.0)))
+        self.cell = self.partitioner.cell(CLOCK)
+        self.is_awake, self.is_owner, self.unsure_since = True, True, cast(float | None, None)
+        self.told: list[tuple[Contact, str]] = []
+        self.told_here: list[str] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.host = ClockHost(
+            self.frontier,
+            self.partitioner,
+            cast(Any, self),
+            me=lambda: ME,
+            owner=lambda cell: FAR,
+            opened=self.opened,
+            may_lease=lambda: self.is_awake,
+            spawn=self.spawn,
+            wait_max_s=60.0,
+            now=lambda: NOW,
+            random=Random(1),
+        )
+        self.host.tell_also(self)
+
+    async def opened(self, cells: Iterable[Cell], seconds: float) -> set[Cell]:
+        """Open cells as `Cells` does."""
+        if not self.is_owner:
+            return set()
+        for cell in cells:
+            self.frontier.open(cell, NOW, hold=False, unsure_since=self.unsure_since)
+        return set(cells)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self.tasks.append(asyncio.get_running_loop().create_task(work))
+
+    async def ask(self, to: Contact, message: ClockFree, *_: object) -> ClockFreeNoted:
+        """Ask another peer as a `LinkClient` does."""
+        self.told.append((to, message.clock))
+        return ClockFreeNoted()
+
+    def is_free(self, clock: str) -> None:
+        """Hear of a clock as a `ClockHolder` does."""
+        self.told_here.append(clock)
+
+    async def turn(
+        self, holder: Contact, lease: int = 0, *, wants: bool = True, ends: bool = False, clock: str = CLOCK
+    ) -> ClockTurn:
+        question = ClockQuestion(clock, lease, wants, ends, False, 0.0, 1.0)
+        return (await self.host.lease(LeaseClocks(holder, [question]))).turns[0]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    store = Store(tmp_path, 0.0)
+    store.begin(BITS)
+    yield Bench(store)
+    store.close()
+
+
+async def test_a_clock_is_leased_once_its_cell_is_open(bench: Bench) -> None:
+    assert (await bench.turn(A)).lease
+    assert 0 == (await bench.turn(B)).lease
+
+
+async def test_a_peer_that_does_not_own_the_cell_names_the_owner(bench: Bench) -> None:
+    bench.is_owner = False
+    assert ClockTurn(0, CLOSED_WAIT_S, FAR) == await bench.turn(A)
+
+
+async def test_a_peer_that_may_have_slept_leases_nothing(bench: Bench) -> None:
+    bench.is_awake = False
+    assert 0 == (await bench.turn(A)).lease
+
+
+async def test_the_name_of_a_site_is_no_clock(bench: Bench) -> None:
+    with pytest.raises(MisbehaviorError, match="no shared clock"):
+        await bench.turn(A, clock="example.org")
+
+
+async def test_a_lease_moves_with_the_cell_as_the_wait_of_a_site(bench: Bench) -> None:
+    await bench.turn(A)
+    clocks = bench.frontier.clocks(bench.cell, NOW, 10)
+    assert clocks is not None
+    assert [(CLOCK, REST_S + 1.0)] == [(clock.site, pytest.approx(clock.wait_s)) for clock in clocks]
+    bench.frontier.close(bench.cell)
+    bench.frontier.open(bench.cell, NOW, hold=False)
+    assert 0 == (await bench.turn(B)).lease
+
+
+async def test_nothing_is_leased_before_leases_of_a_lost_owner_are_over(bench: Bench) -> None:
+    bench.unsure_since = NOW - 2.0
+    assert 0 == (await bench.turn(A)).lease
+    assert REST_S - 2.0 + 1.0 == pytest.approx(bench.frontier.shared_rest_s(CLOCK, NOW))
+    assert bench.frontier.is_held(bench.cell, NOW)
+
+
+async def test_the_next_peer_in_turn_is_told_that_the_clock_is_free(bench: Bench) -> None:
+    lease = (await bench.turn(A)).lease
+    await bench.turn(B)
+    await bench.turn(A, lease, wants=False, ends=True)
+    await asyncio.gather(*bench.tasks)
+    assert [(B, CLOCK)] == bench.told
+    lease = (await bench.turn(B)).lease
+    await bench.turn(ME)
+    await bench.turn(B, lease, wants=False, ends=True)
+    assert [CLOCK] == bench.told_here
+
+
+async def test_a_leaf_is_told_nothing_as_it_has_no_address(bench: Bench) -> None:
+    lease = (await bench.turn(A)).lease
+    await bench.turn(leaf_contact(bytes(20)))
+    await bench.turn(A, lease, wants=False, ends=True)
+    assert [] == bench.tasks
+
+
+async def test_a_clock_told_to_be_free_is_asked_for(bench: Bench) -> None:
+    await bench.host.handlers()[ClockFree](ClockFree(CLOCK))
+    assert [CLOCK] == bench.told_here

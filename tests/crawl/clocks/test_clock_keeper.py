@@ -1,0 +1,261 @@
+"""Leases of shared clocks by their keeper: one at a time, in a fair order, and none that may still be in use."""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from kadcrawl.crawl.clocks import clock_keeper
+from kadcrawl.crawl.clocks.clock_keeper import Answer, ClockKeeper
+from kadcrawl.crawl.clocks.clock_names import LEASE_S, REACHES_S, host_clock, ip_clock, is_clock, plain_address
+from kadcrawl.link.wire.clock_messages import ClockQuestion
+
+A, B, C = b"a" * 20, b"b" * 20, b"c" * 20
+CLOCK = "ip 192.0.2.1"
+WAIT_MAX_S = 60.0
+
+
+def ask(
+    keeper: ClockKeeper,
+    peer: bytes,
+    now: float,
+    *,
+    lease: int = 0,
+    wants: bool = True,
+    ends: bool = False,
+    busy: bool = False,
+    wait_s: float = 0.0,
+    delay_s: float = 1.0,
+    opening: int = 1,
+    rest_s: float = 0.0,
+    clock: str = CLOCK,
+) -> Answer:
+    question = ClockQuestion(clock, lease, wants, ends, busy, wait_s, delay_s)
+    return keeper.answer(peer, question, opening, rest_s, now)
+
+
+def new() -> ClockKeeper:
+    return ClockKeeper(1000, WAIT_MAX_S)
+
+
+def test_a_free_clock_is_leased_at_once() -> None:
+    turn = ask(new(), A, 0.0).turn
+    assert turn.lease > 0
+    assert 0.0 == turn.wait_s
+
+
+def test_a_leased_clock_is_leased_to_no_other_peer() -> None:
+    keeper = new()
+    ask(keeper, A, 0.0)
+    turn = ask(keeper, B, 1.0).turn
+    assert 0 == turn.lease
+    assert turn.wait_s >= LEASE_S + REACHES_S - 1.0
+    assert A == keeper.holder(CLOCK, 1.0)
+
+
+def test_a_lease_that_is_not_given_back_lasts_until_no_request_of_it_is_on_its_way() -> None:
+    keeper = new()
+    ask(keeper, A, 0.0, delay_s=0.0)
+    assert 0 == ask(keeper, B, LEASE_S + REACHES_S - 0.01).turn.lease
+    assert ask(keeper, B, LEASE_S + REACHES_S).turn.lease
+
+
+def test_after_a_lost_lease_the_clock_rests_for_the_delay_of_its_holder() -> None:
+    keeper = new()
+    ask(keeper, A, 0.0, delay_s=20.0)
+    over = LEASE_S + REACHES_S
+    assert 0 == ask(keeper, B, over).turn.lease
+    assert 0 == ask(keeper, B, over + 18.9).turn.lease
+    turn = ask(keeper, B, over + 19.5).turn
+    assert turn.lease
+    assert 0.5 == pytest.approx(turn.wait_s)
+
+
+def test_a_lease_that_is_given_back_is_free_when_its_holder_says() -> None:
+    keeper = new()
+    lease = ask(keeper, A, 0.0).turn.lease
+    ask(keeper, B, 0.5)
+    answer = ask(keeper, A, 1.0, lease=lease, wants=False, ends=True, wait_s=0.8)
+    assert B == answer.next_peer
+    turn = ask(keeper, B, 1.1).turn
+    assert turn.lease
+    assert 0.7 == pytest.approx(turn.wait_s)
+
+
+def test_an_old_question_gives_no_new_lease_back() -> None:
+    keeper = new()
+    first = ask(keeper, A, 0.0).turn.lease
+    second = ask(keeper, A, 3.0, lease=first).turn.lease
+    assert second not in (0, first)
+    ask(keeper, A, 3.1, lease=first, wants=False, ends=True)
+    assert A == keeper.holder(CLOCK, 3.2)
+    assert 0 == ask(keeper, B, 3.2).turn.lease
+
+
+def test_a_peer_gives_no_lease_of_another_peer_back() -> None:
+    keeper = new()
+    lease = ask(keeper, A, 0.0).turn.lease
+    ask(keeper, B, 0.1, lease=lease, wants=False, ends=True)
+    assert A == keeper.holder(CLOCK, 0.2)
+
+
+def test_a_holder_without_its_number_waits_as_any_other_peer() -> None:
+    keeper = new()
+    ask(keeper, A, 0.0)
+    assert 0 == ask(keeper, A, 1.0).turn.lease
+
+
+def test_a_holder_goes_on_while_no_other_peer_waits() -> None:
+    keeper, lease = new(), 0
+    for look in range(10):
+        lease = ask(keeper, A, 3.0 * look, lease=lease).turn.lease
+        assert lease
+    ask(keeper, B, 28.0)
+    assert 0 == ask(keeper, A, 30.0, lease=lease).turn.lease
+
+
+def test_requests_under_way_keep_the_clock_from_peers_that_wait_but_not_for_ever() -> None:
+    keeper = new()
+    lease = ask(keeper, A, 0.0).turn.lease
+    now = 0.0
+    while lease:
+        now += 3.0
+        ask(keeper, B, now)
+        lease = ask(keeper, A, now, lease=lease, busy=True).turn.lease
+    assert clock_keeper.BUSY_MAX_S <= now < clock_keeper.BUSY_MAX_S + 6.0
+
+
+def test_peers_that_wait_have_their_turns_in_the_order_of_their_questions() -> None:
+    keeper = new()
+    lease = ask(keeper, A, 0.0).turn.lease
+    ask(keeper, B, 0.1)
+    ask(keeper, C, 0.2)
+    answer = ask(keeper, A, 1.0, lease=lease, ends=True)  # It wants more, and is the last by now.
+    assert 0 == answer.turn.lease
+    assert B == answer.next_peer
+    assert 0 == ask(keeper, C, 1.1).turn.lease
+    assert ask(keeper, B, 1.2).turn.lease
+
+
+def test_a_peer_that_does_not_come_when_told_loses_its_place() -> None:
+    keeper = new()
+    lease = ask(keeper, A, 0.0).turn.lease
+    ask(keeper, B, 0.1)
+    ask(keeper, C, 0.2)
+    ask(keeper, A, 1.0, lease=lease, wants=False, ends=True)
+    assert ask(keeper, C, 1.0 + clock_keeper.TOLD_S).turn.lease
+
+
+def test_a_clock_that_a_new_owner_does_not_know_rests() -> None:
+    keeper = new()
+    assert 0 == ask(keeper, A, 0.0, rest_s=9.0).turn.lease
+    assert 0 == ask(keeper, A, 7.9).turn.lease
+    assert ask(keeper, A, 8.5).turn.lease
+
+
+def test_a_clock_is_not_known_after_its_cell_was_closed() -> None:
+    keeper = new()
+    ask(keeper, A, 0.0)
+    assert keeper.knows(CLOCK, 1)
+    assert not keeper.knows(CLOCK, 2)
+    assert 0 == ask(keeper, B, 0.1, opening=2, rest_s=9.0).turn.lease
+
+
+def test_seconds_beyond_the_longest_delay_are_not_believed() -> None:
+    keeper = new()
+    lease = ask(keeper, A, 0.0, delay_s=86_400.0).turn.lease
+    ask(keeper, A, 1.0, lease=lease, wants=False, ends=True, wait_s=86_400.0)
+    assert ask(keeper, B, 1.0 + WAIT_MAX_S).turn.lease
+
+
+def test_a_peer_has_a_limit_of_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock_keeper, "LEASES_PER_PEER_MAX", 2)
+    keeper = new()
+    leases = [ask(keeper, A, 0.0, clock=f"ip 192.0.2.{number}").turn.lease for number in range(3)]
+    assert [True, True, False] == [lease > 0 for lease in leases]
+    assert ask(keeper, B, 0.0, clock="ip 192.0.2.9").turn.lease
+    ask(keeper, A, 0.1, clock="ip 192.0.2.0", lease=leases[0], wants=False, ends=True)
+    assert ask(keeper, A, 0.2, clock="ip 192.0.2.7").turn.lease
+
+
+def test_a_full_table_takes_new_clocks_once_others_are_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock_keeper, "CLOCKS_KEPT_MAX", 2)
+    keeper = new()
+    for number in range(2):
+        ask(keeper, A, 0.0, clock=f"ip 192.0.2.{number}", delay_s=0.0)
+    turn = ask(keeper, A, 0.0, clock="ip 192.0.2.2").turn
+    assert (0, clock_keeper.FULL_WAIT_S) == (turn.lease, turn.wait_s)
+    assert ask(keeper, A, LEASE_S + REACHES_S, clock="ip 192.0.2.2").turn.lease
+    assert 1 == len(keeper)
+
+
+def test_peers_that_wait_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock_keeper, "WAITING_MAX", 1)
+    keeper = new()
+    ask(keeper, A, 0.0)
+    ask(keeper, B, 0.1)
+    assert clock_keeper.FULL_WAIT_S == ask(keeper, C, 0.2).turn.wait_s
+
+
+def test_names_of_clocks_are_those_of_no_site() -> None:
+    assert "ip 192.0.2.1" == ip_clock("::ffff:192.0.2.1")
+    assert "2001:db8::1" == plain_address("2001:DB8:0::1%eth0")
+    assert is_clock(host_clock("example.org:8080"))
+    assert not is_clock("example.org")
+
+
+@dataclass
+class Requests:
+    """Peers that ask as honest holders do, and make requests whenever a lease lets them."""
+
+    keeper: ClockKeeper = field(default_factory=new)
+    leases: dict[bytes, tuple[int, float, float]] = field(default_factory=dict)
+    """Peer -> (number, second of its end, second of the next request)."""
+    arrived: list[float] = field(default_factory=list)
+
+    def ask(self, peer: bytes, now: float, answer_s: float, delay_s: float, *, heard: bool) -> None:
+        number, until, next_at = self.leases.get(peer, (0, 0.0, 0.0))
+        ends = bool(number) and now >= until
+        answer = ask(self.keeper, peer, now, lease=number, ends=ends, wait_s=max(0.0, next_at - now), delay_s=delay_s)
+        if not heard or ends:
+            self.leases.pop(peer, None)
+        if heard and answer.turn.lease:
+            sent_at = now - answer_s / 2
+            begins = max(next_at if number else 0.0, now + answer_s / 2 + answer.turn.wait_s)
+            self.leases[peer] = answer.turn.lease, sent_at + LEASE_S, begins
+
+    def request(self, peer: bytes, now: float, way_s: float, delay_s: float) -> None:
+        number, until, next_at = self.leases.get(peer, (0, 0.0, 0.0))
+        if number and next_at <= now < until:
+            self.arrived.append(now + way_s)
+            self.leases[peer] = number, until, now + way_s + delay_s
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([A, B, C]),
+            st.sampled_from(["ask", "ask", "request", "request", "lost", "die"]),
+            st.floats(0.0, 4.0),
+            st.floats(0.0, 0.5),
+        ),
+        max_size=80,
+    )
+)
+def test_no_two_requests_are_closer_than_the_delay_whatever_is_lost(
+    steps: list[tuple[bytes, str, float, float]],
+) -> None:
+    world, now, delay_s = Requests(), 0.0, 1.0
+    for peer, what, pause_s, way_s in steps:
+        now += pause_s
+        match what:
+            case "ask" | "lost":
+                world.ask(peer, now, way_s, delay_s, heard=what == "ask")
+            case "request":
+                world.request(peer, now, way_s, delay_s)
+            case "die":
+                world.leases.pop(peer, None)
+    spaced = sorted(world.arrived)
+    assert all(later - earlier >= delay_s - 1e-9 for earlier, later in pairwise(spaced))

@@ -1,0 +1,109 @@
+"""Whole peers whose sites share clocks: the server's own log shows the delay of an address, or of a host."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from aiohttp import web
+
+from kadcrawl import Peer
+from scripts.kadcrawl_run import LoggedPage
+from tests.support.sites.web import Web, html
+from tests.support.swarm.crash import crash
+from tests.support.swarm.peers import QUICK, MakePeer, finish
+from tests.support.waiting import until
+
+Lines = Callable[[], dict[str, LoggedPage]]
+SITES = 6
+PAGES = 24
+DELAY_S = 0.2
+SPACED_S = 0.98 * DELAY_S
+"""The least distance of two requests in the log of a server, which sees them a little later than they were sent."""
+NAMES = {f"s{number}.test": ("127.0.0.2",) for number in range(SITES)}
+
+
+def named(site: Web, page: int) -> str:
+    return f"http://s{page % SITES}.test:{site.port}/{page}"
+
+
+def serve(site: Web, pages: int = PAGES) -> set[str]:
+    """Serve pages on all names, each with links to all others. Return their URLs."""
+    urls = {named(site, page) for page in range(pages)}
+    site.fallback = lambda request: html(*sorted(urls))
+    return urls
+
+
+async def three(make_peer: MakePeer, **job: object) -> list[Peer]:
+    """Return three peers that know the names."""
+    first = await make_peer("a", hosts=NAMES, **job)
+    return [first, *[await make_peer(name, join=first, hosts=NAMES) for name in "bc"]]
+
+
+def spacings(site: Web) -> list[float]:
+    """Return the seconds between two requests, robots.txt included, as the server saw them."""
+    return [later - earlier for (earlier, _), (later, _) in pairwise(site.requests)]
+
+
+@pytest.mark.parametrize("partition", ["host", "domain", "url"])
+async def test_names_on_one_address_share_its_delay_over_the_swarm(
+    partition: str, make_peer: MakePeer, lines: Lines
+) -> None:
+    async with Web() as site:
+        urls = serve(site)
+        peers = await three(make_peer, per_ip=True, partition=partition, delay_s=DELAY_S)
+        await peers[0].crawl([named(site, 0)])
+        await finish(peers)
+        assert urls == {url for url, line in lines().items() if line.status == 200}
+        assert min(spacings(site)) >= SPACED_S
+
+
+async def test_a_peer_that_cannot_look_up_names_lets_others_lease_the_clock(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web() as site:
+        urls = serve(site)
+        first = await make_peer("a", hosts=NAMES, per_ip=True, delay_s=DELAY_S)
+        others = [await make_peer("b", join=first, hosts={}), await make_peer("c", join=first, hosts=NAMES)]
+        await first.crawl([named(site, 0)])
+        await finish([first, *others])
+        assert urls == {url for url, line in lines().items() if line.status == 200}
+        assert min(spacings(site)) >= SPACED_S
+
+
+@pytest.mark.parametrize("job", [{"per_ip": True}, {"partition": "url"}])
+async def test_a_killed_peer_breaks_no_delay_of_a_shared_clock(
+    job: dict[str, object], make_peer: MakePeer, lines: Lines
+) -> None:
+    async with Web() as site:
+        urls = serve(site, 60)
+        if "per_ip" not in job:
+            urls = {site.url(f"/{page}") for page in range(60)}
+            site.fallback = lambda request: html(*sorted(urls))
+        peers = await three(make_peer, delay_s=DELAY_S, **job)
+        await peers[0].crawl([min(urls)])
+        await until(lambda: len(site.requests) > 15)
+        keepers = [peer for peer in peers if len(peer.runtime.parts.clock_host)]
+        assert keepers
+        await crash(keepers[0])
+        await finish([peer for peer in peers if peer is not keepers[0]])
+        assert urls <= site.fetched.keys()
+        assert min(spacings(site)) >= SPACED_S
+
+
+async def test_requests_without_a_delay_keep_to_the_connections_of_an_address(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        urls, under_way, most = {named(site, page) for page in range(120)}, 0, 0
+
+        async def page(request: web.BaseRequest) -> web.StreamResponse:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.05)
+            under_way -= 1
+            return html(*sorted(urls))
+
+        site.fallback = page
+        peers = await three(make_peer, per_ip=True, delay_s=0.0)
+        await peers[0].crawl([named(site, 0)])
+        await finish(peers)
+        assert urls <= site.fetched.keys()
+        assert 1 < most <= QUICK.site_connections_max
