@@ -28,7 +28,7 @@ CONVERSATIONS = {
     "cli.local": "child_main child_process local_feed resting retry_at_rest salvage supervisor",
     "cli.seeds": "feeding seed_feeder",
     "cli.view": "progress saved_page",
-    "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch",
+    "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch time_count",
     "crawl.clocks": "addresses clock_holder clock_host",
     "crawl.content": "record_extractor",
     "crawl.cookies": "log_in",

@@ -14,7 +14,7 @@ from cloup import option, option_group
 from kadcrawl.cli.options import Command
 from kadcrawl.cli.types import Duration, Line, OrNone
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.job import REFUSALS_MAX, URL_PARTS_MAX, Job
+from kadcrawl.settings.job import MAX_TIME_S, REFUSALS_MAX, URL_PARTS_MAX, Job
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.trust import read_authorities
 from kadcrawl.settings.unset import is_none
@@ -159,6 +159,13 @@ LIMITS = option_group(
         type=OrNone(click.IntRange(1)),
         metavar="N",
         help="The most URLs that the whole swarm fetches.",
+    ),
+    option(
+        "--max-time",
+        type=OrNone(Duration(0.001, MAX_TIME_S)),
+        help="The longest time for which the whole swarm crawls, such as 90m or 2 days. Time counts while a peer has "
+        "URLs to fetch, earlier runs with this limit included. Then no request starts, pages under way are finished, "
+        "and the crawl ends. A longer time goes on with the URLs that are left.",
     ),
     option(
         "--max-site-pages",

@@ -8,7 +8,8 @@ The life of a URL:
 3. *Accepted*: the owner looks the link up in its history (`links.intake`). A new URL is journaled as PENDING, copied to
    the backups and added to the `frontier`. Only then is the link acknowledged.
 4. *Ready*: `frontier.frontier` returns an entry when the clock of its site allows, and `crawler` starts an `attempt`.
-   The attempt needs the rules of robots.txt (`robots`, `robots_fetch`), `capacity` and a unit of the `page_budget`.
+   The attempt needs the rules of robots.txt (`robots`, `robots_fetch`), `capacity`, and that the `crawl_limits` allow
+   it (`page_budget`, `crawl_time`).
 5. *Fetched*: `fetch` makes one bounded request, perhaps through `proxies`. A passing fault postpones the entry.
    `page_processor` reads every other answer, writes it to the WARC (`output.outputs`), and its links start at 1.
 6. *Done*: when all links of the page are acknowledged, the URL is journaled as DONE together with its line in

@@ -140,7 +140,7 @@ class Attempt:
         finally:
             self._memory_slots.release()
             if self._has_budget:
-                self._parts.budget.end(fetched=self._outcome in (None, AttemptOutcome.FINISHED))
+                self._parts.crawl_limits.end(fetched=self._outcome in (None, AttemptOutcome.FINISHED))
             self._context.work.end()
             self._context.wake()
 
@@ -213,7 +213,7 @@ class Attempt:
                 return self._finish_unfetched("login_failed")
             await log_in(entry.site, login, sessions, frontier, parts.clock, self._send)
             return AttemptOutcome.PUT_BACK
-        if not parts.budget.begin():
+        if not parts.crawl_limits.begin():
             return AttemptOutcome.PUT_BACK
         self._has_budget = True
         number = self._source.store.rounds(entry.key)
@@ -308,7 +308,7 @@ class Attempt:
         def may_send() -> bool:
             if use is not None and not use.may_send():
                 return False
-            return may_start() and frontier.opening(cell) == opening
+            return may_start() and frontier.opening(cell) == opening and parts.crawl_limits.may_request
 
         if cookies is None:
             fetched = await parts.fetcher.fetch(url, fields, may_send, memory_slots=self._memory_slots, page=entry.url)

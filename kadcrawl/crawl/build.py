@@ -22,6 +22,8 @@ from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
+from kadcrawl.crawl.crawl_limits import CrawlLimits
+from kadcrawl.crawl.crawl_time import CrawlTime
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource, CrawlStore
 from kadcrawl.crawl.fetch.address_guard import Guard
@@ -48,6 +50,7 @@ from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.crawl.time_count import journaled_s
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Config
@@ -118,7 +121,7 @@ class CrawlComponents:
     """The quota that `frontier` shares with the frontier of borrowed pages."""
     intake: Intake
     forwarder: Forwarder
-    budget: Budget
+    crawl_limits: CrawlLimits
     fetcher: Fetcher
     outputs: Outputs
     page_feed: PageFeed
@@ -162,7 +165,8 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     quota = UnprovenQuota(limits)
     began_at = clock.now() if store.saved_time.has_run else 0.0
     frontier = Frontier(store, limits, site_settings, began_at, unproven_quota=quota)
-    recrawling, rounds = _rounds(job, resources, callbacks, frontier, lambda: crawler.wake())
+    crawl_limits = _crawl_limits(job, resources)
+    recrawling, rounds = _rounds(job, resources, callbacks, frontier, crawl_limits, lambda: crawler.wake())
     intake = Intake(
         store,
         frontier,
@@ -205,7 +209,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         limits=limits,
         clock=clock,
         random=resources.random,
-        budget=_budget(job, resources),
+        crawl_limits=crawl_limits,
         fetcher=reach.watched,
         direct=reach.watched,
         extractor=LinkExtractor(limits, obeys_nofollow=job.nofollow == "obey", agent=job.robots_agent),
@@ -240,7 +244,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         unproven_quota=quota,
         intake=intake,
         forwarder=forwarder,
-        budget=parts.budget,
+        crawl_limits=parts.crawl_limits,
         fetcher=fetcher,
         outputs=parts.outputs,
         page_feed=parts.page_feed,
@@ -255,7 +259,12 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
 
 
 def _rounds(
-    job: Job, resources: PeerResources, callbacks: PeerCallbacks, frontier: Frontier, wake: Callable[[], None]
+    job: Job,
+    resources: PeerResources,
+    callbacks: PeerCallbacks,
+    frontier: Frontier,
+    crawl_limits: CrawlLimits,
+    wake: Callable[[], None],
 ) -> tuple[Recrawling | None, Rounds | None]:
     """Return the visits to come, if the job fetches pages again, and the rounds. Both need the keys of done pages."""
     if job.history != "exact":
@@ -263,7 +272,15 @@ def _rounds(
     store, clock = resources.store, resources.clock
     if job.recrawl_after_s is None:
         return None, Rounds(None, store, clock.now, lambda key: None)
-    recrawling = Recrawling(store, frontier, resources.activity, clock, copying=callbacks.copying, wake=wake)
+    recrawling = Recrawling(
+        store,
+        frontier,
+        resources.activity,
+        clock,
+        copying=callbacks.copying,
+        is_over=lambda: bool(crawl_limits.reached),
+        wake=wake,
+    )
     return recrawling, Rounds(Recrawl(job), store, clock.now, recrawling.visited)
 
 
@@ -320,11 +337,12 @@ def _robots(job: Job) -> str:
     return f"obey, but ignore for {', '.join(ignored)}" if ignored else "obey"
 
 
-def _budget(job: Job, resources: PeerResources) -> Budget:
+def _crawl_limits(job: Job, resources: PeerResources) -> CrawlLimits:
     meta = resources.store.meta
     granted = meta.read("granted", int) or 0
     known = meta.read("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
-    return Budget(job.max_pages, granted, begun=resources.counters.tried, known=known)
+    pages = Budget(job.max_pages, granted, begun=resources.counters.tried, known=known)
+    return CrawlLimits(pages, CrawlTime(job.max_time_s, journaled_s(meta)), resources.clock.now)
 
 
 def _outputs(job: Job, resources: PeerResources) -> Outputs:

@@ -1,8 +1,8 @@
 """The crawler of one frontier: starts an attempt (crawl/attempt.py) at each entry that may be fetched now.
 
-The crawler starts no attempt while there is a reason to pause, while the page budget is spent, or while too many
-requests, unfinished pages or bytes are in progress (crawl/capacity.py). A peer has one crawler for its own pages and
-one for borrowed pages.
+The crawler starts no attempt while there is a reason to pause, while a limit of the crawl is reached
+(crawl/crawl_limits.py), or while too many requests, unfinished pages or bytes are in progress (crawl/capacity.py). A
+peer has one crawler for its own pages and one for borrowed pages.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Crawler:
         """Reasons to start no request, shared by all crawlers of the peer. Call `wake` after removing a reason."""
         self.hooks = hooks
         self._clock = parts.clock
-        self._budget = parts.budget
+        self._limits = parts.crawl_limits
         self._forwarder = parts.forwarder
         self._capacity = parts.capacity
         self._store = source.store
@@ -60,8 +60,8 @@ class Crawler:
 
     @property
     def pending(self) -> int:
-        """URLs of any cell still to be fetched. With the budget spent, only the URLs begun here count."""
-        return self._budget.held if self._budget.spent else self._store.pending
+        """URLs of any cell still to be fetched. With a limit of the crawl reached, only the URLs begun here count."""
+        return self._limits.held if self._limits.reached else self._store.pending
 
     def is_taken(self, entry: FrontierEntry) -> bool:
         """Return whether the entry is with the crawler: being fetched, or waiting for its links to arrive."""
@@ -110,7 +110,7 @@ class Crawler:
                 self._files_timer.cancel()
 
     def _has_room(self) -> bool:
-        return not self.pause_reasons and self.hooks.may_start() and self._capacity.has_room and self._budget.may_begin
+        return not self.pause_reasons and self.hooks.may_start() and self._capacity.has_room and self._limits.may_begin
 
     async def _until_changed(self) -> None:
         due = self._frontier.next_due() if self._has_room() else None

@@ -15,13 +15,13 @@ from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
+from kadcrawl.crawl.crawl_limits import CrawlLimits
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Forwarder
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.output.page_stream import PageFeed
-from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.reach.relayed_fetcher import PageFetching, WatchedFetcher
 from kadcrawl.crawl.recrawl.rounds import Rounds
@@ -60,7 +60,7 @@ class CrawlDependencies:
     limits: Limits
     clock: Clock
     random: Random
-    budget: Budget
+    crawl_limits: CrawlLimits
     fetcher: PageFetching
     direct: WatchedFetcher
     """Fetches without the help of other peers, which must not see the cookies of a site."""

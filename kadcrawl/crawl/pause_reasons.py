@@ -30,8 +30,11 @@ class PauseReason(StrEnum):
     NETWORK = "network"
     """No peer reaches any site (crawl/reach/self_test.py). This reason alone does not keep the crawl from its end."""
 
+    LIMIT = "limit"
+    """The crawl has reached a limit of the whole swarm (crawl/crawl_limits.py). It ends, as no URL counts as work."""
 
-LETTING_END = frozenset({PauseReason.PROXIES, PauseReason.NETWORK})
+
+LETTING_END = frozenset({PauseReason.PROXIES, PauseReason.NETWORK, PauseReason.LIMIT})
 """Reasons that do not keep the crawl from its end, when nothing is pending."""
 
 

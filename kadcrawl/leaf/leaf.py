@@ -138,6 +138,7 @@ class Leaf(PeerBase):
             granted=0,
             borrowed=self.borrower.urls,
             lag=self.deliveries.lag,
+            limit=self.work.components.crawl_limits.reached,
         )
 
     def _state(self) -> PeerState:
@@ -196,6 +197,7 @@ class Leaf(PeerBase):
             on_seeds=self._add_seeds,
             reach=work.reach,
             on_activity=self._follow,
+            on_time=work.hear_time,
         )
         self._work = work
 

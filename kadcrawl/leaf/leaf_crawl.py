@@ -23,6 +23,7 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.scope.journaled_reach import JournaledReach
 from kadcrawl.crawl.scope.partitioner import UrlLocation
+from kadcrawl.crawl.time_count import count_time
 from kadcrawl.errors import StartError
 from kadcrawl.keys import Key
 from kadcrawl.leaf.late_reports import LateReports
@@ -139,6 +140,8 @@ class LeafCrawl:
             tasks.append((self.components.clocks.run(), "clocks"))
         if self.components.proxy_checks is not None:
             tasks.append((self.components.proxy_checks.run(self.crawler), "proxies"))
+        if self.job.max_time_s is not None:
+            tasks.append((self._count_time(), "time"))
         await self.components.fetcher.start()
         async with asyncio.TaskGroup() as group:
             for work, name in tasks:
@@ -180,6 +183,10 @@ class LeafCrawl:
         self.reach.add(self.components.scope.segments_of(fresh))
         return True
 
+    def hear_time(self, crawl_ms: int) -> None:
+        """Take the time for which the swarm has crawled from a full peer, if it is longer than the time known here."""
+        self.components.crawl_limits.time.learn(crawl_ms / 1000, self._clock.now())
+
     def set_pause_reason(self, reason: PauseReason, is_paused: bool) -> None:
         """Set or clear one reason for which the crawler starts no pages."""
         if is_paused != (reason in self.crawler.pause_reasons):
@@ -197,6 +204,15 @@ class LeafCrawl:
                     await asyncio.sleep(LEAF_POLL_S)
 
     # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _count_time(self) -> None:
+        await count_time(
+            self.components.crawl_limits,
+            self.crawler,
+            self._store.meta,
+            self._clock.now,
+            is_crawling=lambda: self.borrower.urls > 0,
+        )
 
     def _may_start(self) -> bool:
         self.borrower.expire()

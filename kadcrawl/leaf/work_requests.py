@@ -80,6 +80,7 @@ class WorkRequester:
         on_seeds: Callable[[Sequence[str]], None],
         reach: "LeafReach",
         on_activity: Callable[[SwarmActivity], None],
+        on_time: Callable[[int], None],
     ) -> None:
         """Take the parts of the leaf.
 
@@ -91,6 +92,7 @@ class WorkRequester:
             on_seeds: is called with all seeds of the job as a full peer tells it.
             reach: keeps the reach of streamed seeds.
             on_activity: is called with the activity of the swarm in each answer.
+            on_time: is called with the milliseconds for which the swarm has crawled, in each answer.
         """
         self._me = me
         self._client = client
@@ -102,6 +104,7 @@ class WorkRequester:
         self._on_seeds = on_seeds
         self._reach = reach
         self._on_activity = on_activity
+        self._on_time = on_time
         self._activity: SwarmActivity = "crawling"
         self.home: Contact | None = None
         """The full peer that last answered: the leaf's home."""
@@ -172,6 +175,7 @@ class WorkRequester:
         self._peers.learn(grant.others)
         if grant.seeds_fingerprint != peer.seeds:
             await self._fetch_job(peer)  # The lent pages may be in scope only by new seeds.
+        self._on_time(grant.crawl_ms)
         self._activity = grant.activity
         self._on_activity(grant.activity)
         log.debug("leaf.granted from=%s room=%d loans=%d", home, room, len(grant.loans))

@@ -70,6 +70,8 @@ class HostState(Protocol):
     def leaving(self) -> bool: ...
     @property
     def paused(self) -> bool: ...
+    @property
+    def crawl_ms(self) -> int: ...
 
 
 class LeafHost:
@@ -117,7 +119,8 @@ class LeafHost:
             doing = self._doing()
             lends = await self._lend(request) if doing == "crawling" else []
             if lends or doing != request.known_activity or time() >= until:
-                return WorkGrant(self._state.contact, lends, doing, self._state.seeds_fingerprint, self._other_peers())
+                state, others = self._state, self._other_peers()
+                return WorkGrant(state.contact, lends, doing, state.seeds_fingerprint, others, state.crawl_ms)
             await asyncio.sleep(WAITING_LEAF_POLL_S)
 
     def rows(self) -> list[PeerRow]:

@@ -61,11 +61,12 @@ class Overlay:
         settings: OverlaySettings | None = None,
         credentials: Credentials | None = None,
         peer_score: PeerScore | None = None,
-        on_state_fingerprint: Callable[[Contact, int], None] | None = None,
+        on_heartbeat: Callable[[Contact, int, int], None] | None = None,
     ) -> None:
         """Datagrams are plain without `credentials` (of the peer with this ID). `peer_score` knows the banned peers.
 
-        `on_state_fingerprint` receives the fingerprint in each heartbeat of a live contact; it must not raise.
+        `on_heartbeat` receives the state fingerprint and the time of the crawl, in milliseconds, in each heartbeat of a
+        live contact; it must not raise.
         """
         self._peer_score = peer_score
         self._settings = settings or OverlaySettings()
@@ -73,7 +74,7 @@ class Overlay:
         self._random = random
         self._cell_bits = cell_bits
         self._credentials = credentials
-        self._on_state_fingerprint = on_state_fingerprint
+        self._on_heartbeat = on_heartbeat
         self._membership = Membership(node_id, cell_bits, self._settings, random)
         self._protocol: DatagramProtocol | None = None
         self._lookups: Lookups | None = None
@@ -92,7 +93,7 @@ class Overlay:
         transport, self._protocol = await loop.create_datagram_endpoint(
             lambda: DatagramProtocol(
                 *(self._membership, self._random, self._settings, self._verify),
-                *(self._sealing, self._peer_score, self._on_state_fingerprint),
+                *(self._sealing, self._peer_score, self._on_heartbeat),
             ),
             local_addr=(host, port),
         )
@@ -214,6 +215,10 @@ class Overlay:
     def set_state_fingerprint(self, fingerprint: int) -> None:
         """Send this fingerprint of the swarm's state with every heartbeat. Before the first call it is 0."""
         self._socket.advertise(state_fingerprint=fingerprint)
+
+    def set_crawl_ms(self, crawl_ms: int) -> None:
+        """Send this time of the crawl with every heartbeat. Before the first call it is 0."""
+        self._socket.advertise(crawl_ms=crawl_ms)
 
     @property
     def loads(self) -> Mapping[bytes, int]:

@@ -81,12 +81,12 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         verify: Callable[[Contact], None],
         sealing: Sealing | None = None,
         peer_score: PeerScore | None = None,
-        on_state_fingerprint: Callable[[Contact, int], None] | None = None,
+        on_heartbeat: Callable[[Contact, int, int], None] | None = None,
     ) -> None:
         """The callback `verify` receives each peer that should be pinged. It must not block.
 
-        Without `sealing` datagrams are plain. `peer_score` knows the banned peers. `on_state_fingerprint` receives the
-        fingerprint in each heartbeat of a live contact; it must not raise.
+        Without `sealing` datagrams are plain. `peer_score` knows the banned peers. `on_heartbeat` receives the
+        state fingerprint and the time of the crawl in each heartbeat of a live contact; it must not raise.
         """
         super().__init__(Node(id_bytes(membership.me)), None, settings.k)
         self.use_membership(membership, sealing)
@@ -100,7 +100,8 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         self._peer_score = peer_score or PeerScore()
         self._log_limiter = LogLimiter()
         self._state_fingerprint = 0
-        self._on_state_fingerprint = on_state_fingerprint
+        self._crawl_ms = 0
+        self._on_heartbeat = on_heartbeat
         self._settings = settings
         self._random = random
         self._verify = verify
@@ -128,10 +129,13 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         """Answer no request while the own ID is not final: no table may have this peer under another ID."""
         self.nameless = nameless
 
-    def advertise(self, *, load: int | None = None, state_fingerprint: int | None = None) -> None:
+    def advertise(
+        self, *, load: int | None = None, state_fingerprint: int | None = None, crawl_ms: int | None = None
+    ) -> None:
         """Send these values with every heartbeat from now on, or None keeps the present value."""
         self.load = self.load if load is None else load
         self._state_fingerprint = self._state_fingerprint if state_fingerprint is None else state_fingerprint
+        self._crawl_ms = self._crawl_ms if crawl_ms is None else crawl_ms
 
     # --- the socket
 
@@ -219,8 +223,8 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
             return None
         self._welcome(sender, message.sender, message.load)
         if sender.proven:
-            self._report_fingerprint(Contact(message.sender, sender.host, sender.port), message.state_fingerprint)
-        return Pong(self.source_node.id, self.load, self._state_fingerprint)
+            self._report(Contact(message.sender, sender.host, sender.port), message)
+        return Pong(self.source_node.id, self.load, self._state_fingerprint, self._crawl_ms)
 
     def rpc_find_node(self, sender: Sender, message: FindNode) -> Message | None:
         if self.leaving:
@@ -263,17 +267,17 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         if (asked := self._membership.met(contact, load)) is not None:
             self._verify(asked)
 
-    def _report_fingerprint(self, contact: Contact, state_fingerprint: int) -> None:
+    def _report(self, contact: Contact, heartbeat: Ping | Pong) -> None:
         neighbor = self._membership.table.members.get(contact.id)
         is_live = neighbor is not None and neighbor.live and neighbor.contact.address == contact.address
-        if is_live and self._on_state_fingerprint is not None:
-            self._on_state_fingerprint(contact, state_fingerprint)
+        if is_live and self._on_heartbeat is not None:
+            self._on_heartbeat(contact, heartbeat.state_fingerprint, heartbeat.crawl_ms)
 
     # --- own requests
 
     async def ping(self, address: Address, sender: bytes) -> Result:
         """Ping an address whose peer is not known."""
-        return await self._request(address, Ping(sender, self.load, self._state_fingerprint), None)
+        return await self._request(address, Ping(sender, self.load, self._state_fingerprint, self._crawl_ms), None)
 
     async def call_find_node(self, node_to_ask: Neighbor, node_to_find: Node) -> Result:
         contact = node_to_ask.contact
@@ -304,7 +308,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
             if self.transport is not None:
                 self.handle_call_response((reply is not None, reply), Neighbor(contact))
 
-        ping = Ping(self.source_node.id, self.load, self._state_fingerprint)
+        ping = Ping(self.source_node.id, self.load, self._state_fingerprint, self._crawl_ms)
         self._pending.begin(contact.address, ping, contact.id, conclude)
 
     def handle_call_response(self, result: Result, node: Neighbor) -> Result:
@@ -319,7 +323,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
             self._verify_all(self._membership.gone(node.contact, now))
         self._membership.heard(actual, now, reply.load if isinstance(reply, Pong) else None)
         if isinstance(reply, Pong):
-            self._report_fingerprint(actual, reply.state_fingerprint)
+            self._report(actual, reply)
         return (True, reply) if actual.id == node.id else (False, None)
 
     def usable(self, reply: Nodes) -> list[Contact]:

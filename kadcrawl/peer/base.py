@@ -16,9 +16,11 @@ from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.fetch.tls import tls_of
 from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.time_count import keep_time
 from kadcrawl.errors import ConfigError, StartError, StorageError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import PeerScore
+from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.peer.environment import Environment
@@ -187,6 +189,12 @@ class PeerBase:
         """True if the swarm was quiescent when last heard of, and nothing has moved here since."""
         return self.activity.over.is_set()
 
+    @property
+    def limit_reached(self) -> CrawlLimit:
+        """The limit of the whole crawl that is reached, such as `time`, or an empty text."""
+        components = self._built()
+        return components.crawl_limits.reached if components is not None else ""
+
     # --- inside ----------------------------------------------------------------------------------------------------
 
     async def _open(self, stack: AsyncExitStack) -> KnownPeers:
@@ -270,7 +278,10 @@ class PeerBase:
         self.store.saved_time.save(self.clock.now())
         self.known.keep()
         components = self._built()
-        return components.outputs.flush() if components is not None else []
+        if components is None:
+            return []
+        keep_time(components.crawl_limits, self.store.meta, self.clock.now())
+        return components.outputs.flush()
 
 
 def disk_failure(group: BaseExceptionGroup[BaseException]) -> StorageError | None:

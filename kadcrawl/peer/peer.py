@@ -343,10 +343,10 @@ class Peer(PeerBase):
         """Put the address at which others reach this peer into its contact."""
         self.overlay.set_host(await reachable_host(self._bound_host, *towards))
 
-    def _heard(self, contact: Contact, state_fingerprint: int) -> None:
-        """Note the state fingerprint of a heartbeat, once the peer has begun."""
+    def _heard(self, contact: Contact, state_fingerprint: int, crawl_ms: int) -> None:
+        """Note the state fingerprint and the time of a heartbeat, once the peer has begun."""
         if self.begun:
-            self.state_gossip.heard(contact, state_fingerprint)
+            self.state_gossip.heard(contact, state_fingerprint, crawl_ms)
 
     def _build(self, job: Job, *, first_update_s: float | None) -> None:
         parts = build_parts(
@@ -385,5 +385,5 @@ class Peer(PeerBase):
 
     def _flush(self) -> list[int]:
         if self.begun:
-            self.store.meta.set("granted", str(self.components.budget.granted).encode())
+            self.store.meta.set("granted", str(self.components.crawl_limits.pages.granted).encode())
         return super()._flush()

@@ -21,6 +21,7 @@ from kadcrawl.crawl.reach.relay_host import RelayHost
 from kadcrawl.crawl.recrawl.expiry import Expiring
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.scope.journaled_reach import JournaledReach
+from kadcrawl.crawl.time_count import milliseconds
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.leaf_host import LeafHost
@@ -227,7 +228,9 @@ class Runtime:
 
     @property
     def due_s(self) -> float | None:
-        """Seconds until the first of this peer's pages is to be fetched again, or None if none is."""
+        """Seconds until the first of this peer's pages is to be fetched again, or None if none is or may be."""
+        if self.components.crawl_limits.reached:
+            return None
         comes_again = self.parts.recrawling or self.parts.expiring
         due_s = comes_again.due_s if comes_again is not None else None
         return None if due_s is None else min(due_s, LONG_S_MAX)
@@ -302,6 +305,15 @@ class Runtime:
         """Pause or resume if that order is later than the orders known here."""
         self.swarm_state.hear(stamp, self.resources.clock.now(), paused=paused)
         self.follow()
+
+    @property
+    def crawl_ms(self) -> int:
+        """Milliseconds for which the swarm has crawled, or 0 without a limit of time."""
+        return milliseconds(self.components.crawl_limits.time.counted_s(self.resources.clock.now()))
+
+    def hear_time(self, crawl_ms: int) -> None:
+        """Take the time for which the swarm has crawled from another peer, if it is longer than the time known here."""
+        self.components.crawl_limits.time.learn(crawl_ms / 1000, self.resources.clock.now())
 
     def hear_retries(self, orders: Iterable[RetryOrder]) -> None:
         """Fetch failed URLs again by the orders among these that are not known here."""

@@ -15,6 +15,7 @@ STATE_BY_PAUSE_REASON = {
     PauseReason.FILES: PeerState.NO_FILES,
     PauseReason.PROXIES: PeerState.NO_PROXY,
     PauseReason.NETWORK: PeerState.NO_NETWORK,
+    PauseReason.LIMIT: PeerState.LIMIT_REACHED,
 }
 """The state of a peer whose crawler pauses for a reason that passes without a command."""
 
@@ -61,8 +62,8 @@ def row_of(runtime: Runtime) -> PeerRow:
         in_flight=components.crawler.in_flight,
         uptime_s=int(resources.clock.now() - resources.started_at),
         counters=resources.counters.to_wire(),
-        allowance=components.budget.allowance,
-        granted=components.budget.granted,
+        allowance=components.crawl_limits.pages.allowance,
+        granted=components.crawl_limits.pages.granted,
         lent=loans.lender.urls,
         borrowed=loans.borrower.urls,
         due_s=runtime.due_s,
@@ -74,4 +75,5 @@ def row_of(runtime: Runtime) -> PeerRow:
         ],
         refusing_count=len(refusing),
         refused_by=runtime.key_mismatches.count,
+        limit=components.crawl_limits.reached,
     )

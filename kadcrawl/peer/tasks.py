@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from kadcrawl.crawl.disk_guard import guard
+from kadcrawl.crawl.time_count import count_time
 from kadcrawl.overlay.waves.termination import Termination
 from kadcrawl.peer.membership.key_refusals import watch
 from kadcrawl.peer.runtime import Runtime
@@ -41,5 +42,16 @@ def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[st
         yield "recrawl", parts.recrawling.run()
     if parts.expiring is not None:
         yield "expire", parts.expiring.run()
+    if runtime.job.max_time_s is not None:
+        activity = resources.activity
+        counting = count_time(
+            components.crawl_limits,
+            crawler,
+            resources.store.meta,
+            resources.clock.now,
+            is_crawling=lambda: activity.armed and activity.busy.is_set(),
+            tell=runtime.overlay.set_crawl_ms,
+        )
+        yield "time", counting
     if runtime.job.max_pages is not None:
         yield "budget", share_budget(runtime, runtime.job.max_pages)

@@ -43,6 +43,8 @@ _CHOICES = {
 
 COUNT_MAX = 2**53
 """Limit on numbers of links, pages or URLs, for which messages and files have room."""
+MAX_TIME_S = 3660 * 86_400.0
+"""Largest limit on the time of a crawl: the longest period of a recrawl."""
 SEEDS_MAX = 10_000
 """Limit on the seeds of a job, which travels whole to every joiner."""
 SEEDS_CHARS_MAX = 1_000_000
@@ -81,6 +83,10 @@ class Job:
     """Limit on the number of links from a seed to a page, 0 or more. None for no limit."""
     max_pages: int | None = None
     """Limit on the number of URLs that the whole swarm fetches, 1 or more. None for no limit."""
+    max_time_s: float | None = None
+    """Limit on the seconds for which the swarm crawls, above 0 and at most 3,660 days. None for no limit.
+
+    Time counts while at least one peer has URLs to fetch, also in earlier runs with a limit (crawl/crawl_time.py)."""
     path_segments_max: int = 32
     """Limit on the segments of a path, 1 to 10,000.
 
@@ -264,6 +270,9 @@ class Job:
         require(0 <= self.network_wait_s <= 604_800, "network_wait_s must be from 0 seconds to 7 days")
         require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
         require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
+        require(
+            self.max_time_s is None or 0 < self.max_time_s <= MAX_TIME_S, "max_time_s must be above 0, up to 3660 days"
+        )
         for name in ("max_depth", "max_pages", "site_pages_max", "path_queries_max"):
             require((getattr(self, name) or 0) <= COUNT_MAX, f"{name} must be at most {COUNT_MAX}")
         for name in ("path_segments_max", "path_repeats_max", "query_parameters_max"):

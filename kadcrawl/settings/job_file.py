@@ -52,7 +52,10 @@ class Key(NamedTuple):
 
 _DURATION = 'a length of time, such as "90s", "12h", "7 days", or a number of seconds'
 DURATIONS = frozenset(
-    {"delay", "delay-most", "update", "network-wait", "recrawl-after", "recrawl-least", "recrawl-most", "grain"}
+    {
+        *("max-time", "delay", "delay-most", "update", "network-wait"),
+        *("recrawl-after", "recrawl-least", "recrawl-most", "grain"),
+    }
 )
 """Keys whose value may be a text such as "7d"."""
 TOGETHER = frozenset({"user-agent", "robots-token"})
@@ -66,6 +69,7 @@ KEYS = {
     "exclude": Key("exclude", _PATTERNS),
     "max-depth": Key("max_depth", "a whole number of links"),
     "max-pages": Key("max_pages", "a whole number of URLs"),
+    "max-time": Key("max_time_s", _DURATION),
     "max-site-pages": Key("site_pages_max", "a whole number of URLs"),
     "max-path-queries": Key("path_queries_max", "a whole number of URLs"),
     "max-path-segments": Key("path_segments_max", "a whole number of segments"),

@@ -67,6 +67,7 @@ MEANINGS = {
     "crawl.seed_left_scope": "A seed redirects to a URL that the job does not crawl. The line says what to do.",
     "crawl.failed": "A URL is finished as failed. The reasons are those of pages.jsonl.",
     "crawl.unfinished": "The peer stops before the links of some pages were acknowledged. The pages are fetched again.",
+    "crawl.limit_reached": "The whole crawl has reached this limit. No request starts any more, and the crawl ends.",
     "crawl.waiting": "The machine gave no further socket, so the peer starts no request for some seconds.",
     "crawl.bug": "A fault of kadcrawl cost one page. Please report the traceback.",
     "crawl.backed_off": "A site refused a request with 429 or 503. The whole site waits for this many seconds.",

@@ -16,6 +16,7 @@ from kadcrawl.cli.view.failure_reasons import explained
 from kadcrawl.cli.view.status import PeerFigures, RefusingSiteFigures, SwarmFigures
 from kadcrawl.cli.view.summary import PeerSummary, Summary
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
+from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.link.wire.peer_state import STATE_TEXTS, PeerState
 from kadcrawl.settings.page_rules import Role
 from kadcrawl.store.last_answer import MIME_CHARS_MAX
@@ -250,6 +251,7 @@ _TOTALS = {
     "unchanged": FieldNotes(0, form=AT_LEAST_0),
     "records": FieldNotes(5, "if the job has no record rules", AT_LEAST_0),
     "record_errors": FieldNotes(1, "if the job has no record rules", AT_LEAST_0),
+    "limit_reached": FieldNotes("", form={"enum": [*get_args(CrawlLimit)]}),
 }
 _TOTALS_EXAMPLE = {name: note.example for name, note in _TOTALS.items() if not name.startswith("record")}
 _LEFT_OUT_PARTS = (

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from tests.support.sites.web import Web, html
+from kadcrawl.cli.exits import LIMIT_OF_TIME
+from tests.support.sites.web import Web, html, slow, tree
 from tests.support.swarm.command import LOOPBACK, crawl, kadcrawl
 
 
@@ -70,6 +71,40 @@ async def test_an_exhausted_budget_of_pages_goes_on_as_the_last_lines_say(tmp_pa
         assert again == "the same command with --max-pages 6"
         assert (await kadcrawl(*command, *again.split()[-2:])).code == 0
         assert 6 == len(site.fetched)
+
+
+async def test_a_crawl_that_max_time_ends_says_so_and_a_longer_time_goes_on(tmp_path: Path) -> None:
+    async with Web() as site:
+        pages = 200
+        site.fallback = slow(tree(pages)(site), 0.1)
+        command = crawl(tmp_path / "data", site.url("/0"), peers=2)
+        run = await kadcrawl(*command, "--max-time", "2s", "--summary", str(tmp_path / "summary.json"))
+        assert run.code == LIMIT_OF_TIME, run
+        figures = json.loads((tmp_path / "summary.json").read_text())
+        left = figures["urls_found"] - figures["urls_done"]
+        assert f"--max-time 2s ended it: {left} URLs are left" in run.out
+        assert "time" == figures["limit_reached"]
+        fetched = sum(site.fetched.values())
+        assert 0 < fetched == figures["urls_done"] < pages
+        assert (await kadcrawl(*command, "--max-time", "2s")).code == LIMIT_OF_TIME
+        assert fetched == sum(site.fetched.values()), "earlier runs count"
+        assert "the same command with --max-time 4s" in commands(run.out)
+        run = await kadcrawl(*command, "--max-time", "10m", "--summary", str(tmp_path / "summary.json"))
+        assert run.code == 0, run
+        assert "ended it" not in run.out
+        assert "" == json.loads((tmp_path / "summary.json").read_text())["limit_reached"]
+        assert pages == sum(site.fetched.values())
+
+
+async def test_a_single_peer_that_max_time_ends_has_the_same_exit_code(tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = slow(tree(200)(site), 0.1)
+        run = await kadcrawl(
+            *("start", site.url("/0"), "--delay", "0", *LOOPBACK, "--exit-when-done", "--max-time", "1s"),
+            *("--listen", "127.0.0.1:0", "--data", str(tmp_path / "one")),
+        )
+        assert run.code == LIMIT_OF_TIME, run
+        assert "URLs left on it" in run.out
 
 
 async def test_the_last_lines_of_a_single_peer_say_the_same(tmp_path: Path) -> None:

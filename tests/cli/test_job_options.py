@@ -123,6 +123,7 @@ JOURNALED = Job(
     exclude=("b",),
     max_depth=3,
     max_pages=5,
+    max_time_s=60.0,
     site_pages_max=6,
     path_queries_max=7,
     path_segments_max=8,
@@ -152,7 +153,7 @@ async def journal(job: Job, directory: Path) -> None:
     ("job", "options"),
     [
         (JOURNALED, "include exclude max-depth max-pages max-site-pages max-path-queries proxies proxy-judge contact "),
-        (JOURNALED, "max-path-segments max-path-repeats max-parameters strip-parameters"),
+        (JOURNALED, "max-time max-path-segments max-path-repeats max-parameters strip-parameters"),
         (RECRAWLED, "recrawl-least recrawl-most"),
         (BLOOM, "grain"),
         (Job(headers=("X-A: 1",), user_agent="mybot/1 (otherbot)", robots_token="otherbot"), NAMES),
@@ -190,8 +191,12 @@ async def test_a_limit_of_the_command_line_beats_the_file_and_both_an_earlier_ru
 
 def test_every_option_that_can_be_unset_is_tried_above() -> None:
     tried = "include exclude max-depth max-pages max-site-pages max-path-queries proxy-judge contact recrawl-least"
-    more = "max-path-segments max-path-repeats max-parameters strip-parameters recrawl-most grain recrawl-after"
-    assert {KEYS[name].field for name in f"{tried} {more} {NAMES} ca-file".split()} | {"proxies_from"} == UNSET.keys()
+    more = (
+        "max-time max-path-segments max-path-repeats max-parameters strip-parameters recrawl-most grain recrawl-after"
+    )
+    assert {KEYS[name].field for name in f"{tried} {more} {NAMES} recrawl-after ca-file".split()} | {
+        "proxies_from"
+    } == UNSET.keys()
 
 
 def test_a_short_trial_of_a_lending_job_passes_and_a_useless_option_fails(tmp_path: Path) -> None:

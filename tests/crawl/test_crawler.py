@@ -15,6 +15,8 @@ import pytest
 from kadcrawl.crawl.attempt import ALONE_WAIT_S, KEPT_WAITING_TRIES, retry_wait_s
 from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
+from kadcrawl.crawl.crawl_limits import CrawlLimits
+from kadcrawl.crawl.crawl_time import CrawlTime
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
 from kadcrawl.crawl.fetch.fetcher import always
@@ -60,6 +62,7 @@ class CrawlerWorld:
     clock: Clock
     budget: Budget
     directory: Path
+    time: CrawlTime = field(default_factory=lambda: CrawlTime(60.0))
     page_feed: PageFeed = field(default_factory=PageFeed)
     requests: list[str] = field(default_factory=list)
     connected: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
@@ -168,7 +171,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = Fal
         limits=LIMITS,
         clock=clock,
         random=random,
-        budget=world.budget,
+        crawl_limits=CrawlLimits(world.budget, world.time, clock.now),
         fetcher=world,
         direct=cast(Any, world),
         extractor=LinkExtractor(LIMITS),

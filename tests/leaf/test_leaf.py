@@ -265,6 +265,24 @@ async def test_what_a_leaf_fetched_for_a_peer_now_dead_it_reports_to_the_heir(
         assert 0 == leaf.counters.pages
 
 
+async def test_a_leaf_stops_with_the_swarm_at_max_time(
+    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, lines: Callable[[], dict[str, LoggedPage]]
+) -> None:
+    slow_web.fallback = slow(tree(20 * PAGES, SITES)(slow_web), ANSWER_S)
+    peer = await make_peer("a", limits=WEAK, max_time_s=3.0)
+    leaf = await make_leaf("leaf", peer)
+    peer.runtime.hear_time(1_000)
+    await until(lambda: leaf.work.components.crawl_limits.time.counted_s(0.0) >= 1.0)
+    await peer.crawl([slow_web.url("/0")])
+    await until(lambda: leaf.counters.pages > 0)
+    await done(leaf)
+    await finish([peer])
+    assert {"time"} == {peer.limit_reached, leaf.limit_reached}
+    fetched = len(lines())
+    assert fetched == sum(slow_web.fetched.values()) < 20 * PAGES
+    assert peer.counters.urls == fetched + peer.row().pending
+
+
 @pytest.mark.parametrize("bound", [{"max_pages": 50}, {"max_depth": 3}])
 async def test_a_leaf_is_refused_where_only_the_owner_of_a_page_may_fetch_it(
     make_peer: MakePeer, make_leaf: MakeLeaf, bound: dict[str, int]

@@ -60,6 +60,7 @@ class WorkRequestsBench:
             on_seeds=lambda seeds: self.heard.append(f"{len(seeds)} seeds"),
             reach=self,
             on_activity=self.heard.append,
+            on_time=lambda crawl_ms: None,
         )
 
     def lacking(self, ids: bytes) -> list[bytes]:

@@ -1,5 +1,6 @@
 """Lending between real peers when the borrower has much work of its own, or cannot reach the web."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,9 @@ from typing import Any
 import pytest
 
 from kadcrawl import Config, Peer
-from scripts.kadcrawl_run import page_lines
+from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.sites.owned_sites import SITES, answered, sites_of
-from tests.support.sites.web import Web
+from tests.support.sites.web import Web, slow
 from tests.support.swarm.peers import JOB, QUICK, MakePeer, finish
 from tests.support.waiting import until
 
@@ -59,3 +60,21 @@ async def test_what_a_borrower_cannot_reach_its_owner_fetches(tmp_path: Path, re
             assert not borrower.counters.failed
         fetched = [line.url for line in page_lines(tmp_path / "a")]
         assert sorted(pages) == sorted(fetched)
+
+
+async def test_at_max_time_lent_pages_come_back_and_until_then_they_are_lent(
+    make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]]
+) -> None:
+    async with Web(SITES) as site:
+        site.fallback = slow(answered, 0.05)
+        weak = await make_peer("a", limits=WEAK, max_time_s=3.0, **BALANCE)
+        strong = await make_peer("b", join=weak, limits=replace(QUICK, fetches_max=4))
+        assert "drain" == weak.job.lends_by
+        await weak.crawl([site.url(f"/{page}", one) for one in sites_of(weak, strong, site, 4) for page in range(250)])
+        await until(lambda: strong.balancing.loans.borrower.done > 0)
+        await finish([weak, strong])
+        await until(lambda: not weak.balancing.loans.lender.urls and not strong.balancing.loans.borrower.urls)
+        assert {"time"} == {weak.limit_reached, strong.limit_reached}
+        fetched = weak.counters.done + strong.counters.done
+        assert 1000 == fetched + weak.row().pending
+        assert len(lines()) == fetched == sum(site.fetched.values()) < 1000

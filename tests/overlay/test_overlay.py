@@ -374,19 +374,20 @@ def test_load_levels_travel_with_the_heartbeats(loop: SimLoop) -> None:
     loop.run_until_complete(story())
 
 
-def test_state_fingerprints_travel_with_the_heartbeats_of_live_contacts(loop: SimLoop) -> None:
+def test_state_fingerprints_and_times_travel_with_the_heartbeats_of_live_contacts(loop: SimLoop) -> None:
     async def story() -> None:
-        heard: set[tuple[str, bytes, int]] = set()
+        heard: set[tuple[str, bytes, int, int]] = set()
 
-        def listener(name: str) -> Callable[[Contact, int], None]:
-            return lambda contact, fingerprint: heard.add((name, contact.id, fingerprint))
+        def listener(name: str) -> Callable[[Contact, int, int], None]:
+            return lambda contact, fingerprint, crawl_ms: heard.add((name, contact.id, fingerprint, crawl_ms))
 
-        anne = await our_peer(loop, 0, ANNE, on_state_fingerprint=listener("anne"))
-        bert = await our_peer(loop, 1, BERT, bootstrap=0, on_state_fingerprint=listener("bert"))
+        anne = await our_peer(loop, 0, ANNE, on_heartbeat=listener("anne"))
+        bert = await our_peer(loop, 1, BERT, bootstrap=0, on_heartbeat=listener("bert"))
         heard.clear()
         anne.set_state_fingerprint(7)
+        bert.set_crawl_ms(5000)
         await asyncio.sleep(10)
-        assert {("anne", bert.me.id, 0), ("bert", anne.me.id, 7)} == heard
+        assert {("anne", bert.me.id, 0, 5000), ("bert", anne.me.id, 7, 0)} == heard
         heard.clear()
         anne._socket.datagram_received(encode(1, Ping(id_bytes(CARL), 0, 9)), (ip(7), PORT))
         assert not heard, "nobody has answered there yet"

@@ -70,7 +70,7 @@ async def test_no_first_contact_tells_the_swarm_state_of_another(
 ) -> None:
     protocol, first, second = await acquainted_peers(make_peer)
     told: list[int] = []
-    monkeypatch.setattr(protocol, "_on_state_fingerprint", lambda contact, course: told.append(course))
+    monkeypatch.setattr(protocol, "_on_heartbeat", lambda contact, course, crawl_ms: told.append(course))
     make_first_contact(first, second, Ping(second.contact.id, 0, COURSE))
     assert COURSE not in told
 

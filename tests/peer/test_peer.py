@@ -465,7 +465,7 @@ async def test_a_bug_of_ours_costs_one_url(
             len(lines()),
             peer.counters.done,
             peer.components.crawler.in_flight,
-            peer.components.budget.held,
+            peer.components.crawl_limits.pages.held,
         )
         assert "crawl.bug" in caplog.text
 
@@ -636,5 +636,5 @@ async def test_a_request_without_an_answer_is_no_page_but_uses_the_budget(make_p
         assert {"http_404": 1, "disconnected": 1} == peer.counters.failed
         await peer.__aexit__(None, None, None)
         again = await make_peer(max_pages=3)
-        assert 0 == again.components.budget.allowance
+        assert 0 == again.components.crawl_limits.pages.allowance
         assert 4 == again.store.pending + again.counters.done

@@ -13,7 +13,7 @@ import cloup
 from cloup import option, option_group
 
 from kadcrawl.cli.commands.export import deliver
-from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, UNDELIVERED, told
+from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, UNDELIVERED, code_of_limit, told
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
 from kadcrawl.cli.local.directory_check import check_for_crawl
@@ -27,14 +27,15 @@ from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import (
     Summary,
-    ended_by_budget,
     figures_line,
+    limit_that_ended,
     limits_met,
     unfinished_summary,
     unreachable_sentence,
 )
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import roughly
+from kadcrawl.settings.job import Job
 
 LOCAL_SWARM = option_group(
     "Swarm on this machine",
@@ -84,6 +85,7 @@ def crawl(
                 3  it ended without URLs known only to crashed peers. The same command goes on with them
                 4  it is whole, but a --sink lacks something. The same command, or kadcrawl export, goes on
                11  interrupted, or stopped by kadcrawl stop. The same command goes on
+               15  --max-time ended it. The same command with a longer time goes on
     """
     check_for_crawl(data)
     known = peers_of(data)
@@ -127,7 +129,7 @@ def crawl(
     whole = not plan.machine.sinks or deliver(data, plan.machine.sinks)
     if swarm.interrupted:
         click.echo("kadcrawl: interrupted; the same command goes on", err=True)
-    return INTERRUPTED if unfinished else _exit_code(result, whole=whole)
+    return INTERRUPTED if unfinished else _exit_code(result, job, whole=whole)
 
 
 def _begun(data: Path) -> tuple[Path, list[str]]:
@@ -177,6 +179,7 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
     endings = () if interrupted else unfinished_summary(result, job)
     for sentence in (*endings, *limits_met(result.links_left_out)):
         click.echo(sentence)
+    limit = None if interrupted else limit_that_ended(result, job)
     end = CrawlEnd(
         data=data,
         peers=peer_directories(data),
@@ -186,13 +189,13 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
         has_sinks=bool(plan.machine.sinks),
         may_retry=job.history == "exact",
         job_file=job_file,
-        pages_max=job.max_pages if ended_by_budget(result, job) and not interrupted else None,
+        larger_limit=None if limit is None else f"{limit.option} {limit.more}",
     )
     for line in last_lines(end):
         click.echo(line)
 
 
-def _exit_code(result: Summary, *, whole: bool) -> int:
+def _exit_code(result: Summary, job: Job, *, whole: bool) -> int:
     """Return the exit code of an ended crawl and print its meaning. `whole` is true if the sinks have everything."""
     if result.left_behind:
         click.echo(
@@ -203,6 +206,8 @@ def _exit_code(result: Summary, *, whole: bool) -> int:
         return LEFT_BEHIND
     if not whole:
         return UNDELIVERED
+    if limit_that_ended(result, job) is not None:
+        return code_of_limit(result.limit_reached)
     return DONE if result.pages else NOTHING_FETCHED
 
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import click
 
 from kadcrawl.cli.commands.export import say_shortfalls
-from kadcrawl.cli.exits import DONE, INTERRUPTED, UNDELIVERED
+from kadcrawl.cli.exits import INTERRUPTED, UNDELIVERED, code_of_limit
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
 from kadcrawl.cli.seeds.feeding import STREAM_DEADLINE_S, feed, summary_of
@@ -199,7 +199,9 @@ async def _live(peer_run: PeerRun[Kind]) -> int:
             click.echo(line)
     lacking = peer.deliveries.shortfalls
     say_shortfalls(lacking, config.data)
-    return INTERRUPTED if interrupts.first.is_set() else UNDELIVERED if lacking else DONE
+    if interrupts.first.is_set():
+        return INTERRUPTED
+    return UNDELIVERED if lacking else code_of_limit(peer.limit_reached if peer.ended else "")
 
 
 async def _run_once(

@@ -310,7 +310,12 @@ class LocalSwarm:
             return replace(summary, failed_examples=by_counted_reason(examples_at_the_ends(directories)))
         logs = PageLogs(directories)
         left_behind = 0
-        if dead and self._plan.job.max_pages is None and not (self.interrupted or self.stopped):
+        if (
+            dead
+            and self._plan.job.max_pages is None
+            and not summary.limit_reached
+            and not (self.interrupted or self.stopped)
+        ):
             left_behind = logs.lacking(url for child in dead for url in pending_urls(child.directory))
         # A peer counts what it finished twice itself, but not what two peers finished.
         return replace(summary, duplicates=logs.repeats, left_behind=left_behind, failed_examples=logs.failed_examples)

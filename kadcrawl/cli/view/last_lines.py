@@ -38,8 +38,8 @@ class CrawlEnd:
     may_retry: bool = True
     """The crawl remembers its failed URLs."""
     job_file: Path | None = None
-    pages_max: int | None = None
-    """The --max-pages that ended the crawl, or None."""
+    larger_limit: str | None = None
+    """The option with a larger limit than the limit that ended the crawl, or None."""
 
 
 def last_lines(end: CrawlEnd) -> Iterator[str]:
@@ -92,8 +92,8 @@ def _next_lines(end: CrawlEnd, *, has_results: bool) -> Iterator[str]:
 def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
     """Yield pairs of a command and its purpose."""
     data = printable(shlex.quote(str(end.data)))
-    if end.pages_max is not None:
-        yield f"the same command with --max-pages {2 * end.pages_max}", "fetches as many pages again"
+    if end.larger_limit is not None:
+        yield f"the same command with {end.larger_limit}", "goes on with the URLs that are left"
     if end.failed and has_results:
         yield f"""grep -h '"failed":' {place(end.data, end.peers, "pages.jsonl")}""", "shows every failure"
     if end.record_errors and has_results:

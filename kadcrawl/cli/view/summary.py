@@ -4,7 +4,7 @@ Tests: tests/cli/view/test_status.py, tests/cli/view/test_last_lines.py, tests/c
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,8 @@ class Summary:
     """Seconds of this run. None if no run has just ended."""
     peers: list[PeerSummary]
     """The figures of each peer, in the order of IDs."""
+    limit_reached: str = ""
+    """The limit that ended the crawl before its end: `pages` or `time`. Empty otherwise."""
     failed_examples: dict[str, str] = field(default_factory=dict)
     """The last failed URL of each reason, as far as the page logs were read."""
 
@@ -123,7 +125,14 @@ def add_up(rows: Iterable[PeerRow], seconds: float | None, job: Job) -> Summary:
         record_errors=sum(row.counters.record_errors for row in rows) if job.records else None,
         seconds=None if seconds is None else round(seconds, 3),
         peers=[PeerSummary(row.contact.id.hex(), row.counters.pages, row.counters.urls) for row in rows],
+        limit_reached=_limit_reached(rows, job),
     )
+
+
+def _limit_reached(rows: Sequence[PeerRow], job: Job) -> str:
+    """Return the limit of the crawl that is reached and left URLs unfinished, or an empty text."""
+    is_left = any(row.pending for row in rows) or job.recrawl_after_s is not None
+    return next((row.limit for row in rows if row.limit), "") if is_left else ""
 
 
 def figures_line(summary: Summary) -> str:
@@ -156,16 +165,33 @@ def unreachable_sentence(network_wait_s: float) -> str:
 def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:
     """Yield the reasons for which an ended crawl left URLs unfinished."""
     lacking = _lacking(summary)
-    if ended_by_budget(summary, job):
-        yield f"--max-pages {job.max_pages} ended it"
+    if (limit := limit_that_ended(summary, job)) is not None:
+        left = f": {lacking} URL{'s are' if lacking != 1 else ' is'} left" if lacking > 0 else ""
+        yield f"{limit.option} {limit.shown} ended it{left}"
     elif lacking > 0 and job.max_pages is None:
         urls = f"{lacking} URL" + ("s" if lacking != 1 else "")
         yield f"{urls} found here went to peers that joined from elsewhere: their directories have the pages"
 
 
-def ended_by_budget(summary: Summary, job: Job) -> bool:
-    """Return whether the budget of pages left URLs unfinished."""
-    return _lacking(summary) > 0 and job.max_pages is not None and summary.pages >= job.max_pages
+@dataclass(frozen=True, slots=True)
+class ReachedLimit:
+    """A limit of the whole crawl that left URLs unfinished."""
+
+    option: str
+    """The option that moves the limit."""
+    shown: str
+    """The limit, as the option takes it."""
+    more: str
+    """A larger limit, with which the crawl goes on."""
+
+
+def limit_that_ended(summary: Summary, job: Job) -> ReachedLimit | None:
+    """Return the limit that left URLs of this crawl unfinished, or None."""
+    if summary.limit_reached == "time" and job.max_time_s is not None:
+        return ReachedLimit("--max-time", shown(job.max_time_s), shown(2 * job.max_time_s))
+    if job.max_pages is not None and summary.pages >= job.max_pages and _lacking(summary) > 0:
+        return ReachedLimit("--max-pages", str(job.max_pages), str(2 * job.max_pages))
+    return None
 
 
 def _lacking(summary: Summary) -> int:

@@ -23,6 +23,8 @@ CELL_PENDING_MAX = 1_000
 COPYING_MAX = 2_000
 """Changes on their way to backups above which no page is brought back."""
 COPYING_WAIT_S = 0.1
+OVER_WAIT_S = 1.0
+"""Seconds between two looks whether a limit still ends the crawl."""
 
 
 class Recrawling:
@@ -36,15 +38,22 @@ class Recrawling:
         clock: Clock,
         *,
         copying: Callable[[], int],
+        is_over: Callable[[], bool],
         wake: Callable[[], None],
     ) -> None:
-        """`copying` returns the number of changes on their way to backups, and `wake` tells the crawler of new
-        entries."""
+        """Take the parts of the peer.
+
+        Args:
+            copying: returns the number of changes on their way to backups.
+            is_over: returns whether a limit has ended the crawl, so that pages are not brought back any more.
+            wake: tells the crawler of new entries.
+        """
         self._store = store
         self._frontier = frontier
         self._activity = activity
         self._clock = clock
         self._copying = copying
+        self._is_over = is_over
         self._wake = wake
         self._due = DueCells(store.visits.next_due)
         self._full: set[Cell] = set()
@@ -79,7 +88,9 @@ class Recrawling:
             self._news.clear()
             first = self._due.first()
             if first is not None and first[0] <= self._clock.now():
-                if self._copying() > COPYING_MAX:
+                if self._is_over():
+                    await asyncio.sleep(OVER_WAIT_S)
+                elif self._copying() > COPYING_MAX:
                     await asyncio.sleep(COPYING_WAIT_S)
                 else:
                     self._bring_back(first[1])

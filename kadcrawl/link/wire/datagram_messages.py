@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, Fingerprint, IdBytes, Message, Small
+from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, Count, Fingerprint, IdBytes, Message, Small
 from kadcrawl.link.wire.joining_messages import GetRange, OwnRange
 
 
@@ -21,14 +21,17 @@ class Ping(Message, frozen=True):
     load: Small
     state_fingerprint: Fingerprint = 0
     """Fingerprint of the sender's swarm state (peer/swarm/swarm_state.py), or 0 if it does not know the state yet."""
+    crawl_ms: Count = 0
+    """Milliseconds for which the swarm has crawled, as far as the sender knows, or 0 without --max-time."""
 
 
 class Pong(Message, frozen=True):
-    """The answer to Ping: the ID, load level (heavy blocks times 100) and state fingerprint of a live peer."""
+    """The answer to Ping: the ID, load level (heavy blocks times 100), state fingerprint and time of a live peer."""
 
     sender: IdBytes
     load: Small
     state_fingerprint: Fingerprint = 0
+    crawl_ms: Count = 0
 
 
 class FindNode(Message, frozen=True):

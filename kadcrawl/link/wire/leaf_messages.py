@@ -52,6 +52,8 @@ class WorkGrant(Message, frozen=True):
     """The fingerprint of all seeds known there. The job itself comes in Welcome, and the reach in GotSwarmState."""
     others: Annotated[list[Contact], Meta(max_length=CONTACTS_MAX)]
     """Further peers to request work from."""
+    crawl_ms: Count = 0
+    """Milliseconds for which the swarm has crawled, as far as the lender knows, or 0 without --max-time."""
 
 
 def leaf_contact(leaf: bytes) -> Contact:

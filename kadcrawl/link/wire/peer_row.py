@@ -3,7 +3,7 @@
 Tests: tests/link/wire/test_codec.py, tests/link/wire/test_messages.py
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -14,6 +14,9 @@ SITE_SHOWN_MAX = 100
 """Characters of the name of a site in the status."""
 REFUSING_MAX = 5
 """Sites that refuse requests in the row of one peer."""
+
+CrawlLimit = Literal["", "pages", "time"]
+"""A limit of the whole crawl: --max-pages or --max-time."""
 
 
 class RefusingSite(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -60,6 +63,8 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The number of its sites that refuse requests."""
     hosted_leaf: bool = False
     """True if a full peer shows one of its leaves by this row. `contact` has the address of that peer."""
+    limit: CrawlLimit = ""
+    """The limit that the crawl has reached as far as the peer knows, or an empty text."""
 
     @property
     def state_text(self) -> str:

@@ -38,6 +38,8 @@ class PeerState(StrEnum):
     """This peer does not reach the sites that other peers reach, which fetch its pages for it."""
     NO_NETWORK = "no_network"
     """Neither this peer nor another peer reaches any site."""
+    LIMIT_REACHED = "limit_reached"
+    """The crawl has reached a limit of the whole swarm, and ends."""
     REFUSED = "refused"
     """More known peers refuse this peer's key than are in touch with the peer. `refused_by` is their number."""
     REFUSED_BY_ALL = "refused_by_all"
@@ -70,6 +72,7 @@ STATE_TEXTS: dict[PeerState, str] = {
     PeerState.NO_PROXY: "waiting for proxies",
     PeerState.NETWORK_FAILING: "network failing: others fetch for it",
     PeerState.NO_NETWORK: "paused: network unreachable",
+    PeerState.LIMIT_REACHED: "ending: limit reached",
     PeerState.REFUSED: "refused by {count} known peer{plural}: key changed?",
     PeerState.REFUSED_BY_ALL: "refused by all: key changed?",
     PeerState.NO_PEER: "looking for a peer",

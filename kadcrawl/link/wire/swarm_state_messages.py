@@ -35,3 +35,5 @@ class GotSwarmState(Message, frozen=True):
     """The IDs of all segments of reach of streamed seeds."""
     retries: Annotated[list[RetryOrder], Meta(max_length=RETRY_ORDERS_MAX)] = field(default_factory=list)
     """The orders to retry (peer/swarm/retry_orders.py)."""
+    crawl_ms: Count = 0
+    """Milliseconds for which the swarm has crawled, as far as the sender knows, or 0 without --max-time."""

@@ -74,7 +74,7 @@ async def open_ends(
     identity: Identity,
     cell_bits: int,
     register: Callable[[LinkServer], None],
-    on_state_fingerprint: Callable[[Contact, int], None],
+    on_heartbeat: Callable[[Contact, int, int], None],
     stack: AsyncExitStack,
 ) -> tuple[LinkServer, Overlay]:
     """Return the listening server and overlay of a peer. `stack` closes them, and `register` adds the handlers.
@@ -96,7 +96,7 @@ async def open_ends(
             settings=resources.environment.overlay,
             credentials=resources.credentials,
             peer_score=resources.peer_score,
-            on_state_fingerprint=on_state_fingerprint,
+            on_heartbeat=on_heartbeat,
         )
 
     if resources.credentials is None and not resources.environment.trusted_network:

@@ -26,7 +26,7 @@ A peer that joined since would wait for ever otherwise.
 async def share_budget(runtime: Runtime, max_pages: int) -> None:
     """Give back unusable fetches, and share the budget out while owning its cell, until cancelled."""
     cell = budget_cell(runtime.job.cell_bits)
-    budget = runtime.components.budget
+    budget = runtime.components.crawl_limits.pages
     resting = Resting()
     announced, again_at = False, inf
     while True:

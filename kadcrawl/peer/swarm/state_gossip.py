@@ -87,8 +87,9 @@ class StateGossip:
         """Return this order with a stamp that is later than all orders known here."""
         return self._runtime.swarm_state.order(verb, self._runtime.resources.clock.now())
 
-    def heard(self, contact: Contact, state_fingerprint: int) -> None:
-        """Note the fingerprint in a heartbeat of a live peer."""
+    def heard(self, contact: Contact, state_fingerprint: int, crawl_ms: int) -> None:
+        """Note the fingerprint, and the time of the crawl, in a heartbeat of a live peer."""
+        self._runtime.hear_time(crawl_ms)
         own = self._runtime.state_fingerprint
         if state_fingerprint == own:
             self._waiting.pop(contact.id, None)
@@ -136,7 +137,7 @@ class StateGossip:
         runtime, state = self._runtime, self._runtime.swarm_state
         seeds = [] if asked.known_seeds == runtime.named_fingerprint else list(runtime.job.seeds)
         reach, retries = runtime.components.scope.reach.ids, runtime.retry_orders.to_wire()
-        return GotSwarmState(state.stamp, state.paused, seeds, reach, retries)
+        return GotSwarmState(state.stamp, state.paused, seeds, reach, retries, runtime.crawl_ms)
 
     async def _reach(self, asked: GetReach) -> GotReach:
         return GotReach(self._runtime.resources.store.reach.get(asked.ids))
@@ -150,6 +151,7 @@ class StateGossip:
             got = await client.ask(contact, question, GotSwarmState, STATE_DEADLINE_S)
             runtime.hear(got.stamp, paused=got.paused)
             runtime.hear_retries(got.retries)
+            runtime.hear_time(got.crawl_ms)
             if not {*got.seeds} <= {*runtime.job.seeds}:
                 runtime.add_seeds(got.seeds)
             async for segments in fetch_segments(client, contact, reach.lacking(got.reach)):

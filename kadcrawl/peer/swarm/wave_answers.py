@@ -64,7 +64,7 @@ class WaveAnswers:
             case Retry():
                 runtime.hear_retries([question.order])
             case Grant():
-                budget = runtime.components.budget
+                budget = runtime.components.crawl_limits.pages
                 budget.learn(question.totals, runtime.contact.id, question.spent)
                 runtime.resources.store.meta.set("grants", msgpack.packb(budget.known))
                 runtime.components.crawler.wake()

@@ -100,7 +100,7 @@ def test_the_last_lines_name_the_results_and_commands_that_can_be_pasted(
         failed={"dns": 2},
         examples={"dns": "http://a/'"},
         job_file=Path("kadcrawl.toml"),
-        pages_max=10,
+        larger_limit="--max-pages 20",
     )
     assert [
         "failed URLs:",
@@ -109,7 +109,7 @@ def test_the_last_lines_name_the_results_and_commands_that_can_be_pasted(
         "  'a b'/peer-*/pages.jsonl     2 files, 70 bytes: one line per URL",
         "  'a b'/peer-*/warc/*.warc.gz  2 files, 1.2 MB: requests and responses",
         "next:",
-        "  the same command with --max-pages 20          fetches as many pages again",
+        "  the same command with --max-pages 20          goes on with the URLs that are left",
         "  grep -h '\"failed\":' 'a b'/peer-*/pages.jsonl  shows every failure",
         "  kadcrawl retry --data 'a b'                   lets the crawl fetch them again",
         "  kadcrawl doctor 'http://a/'\"'\"''              tries that site from this machine",

@@ -38,8 +38,15 @@ class SchedulerBench:
         self.clock = Clock(loop, NOW)
         self.frontier = Frontier(self.store, Limits(), SiteSettings(Job(delay_s=0.0)))
         self.copying = 0
+        self.over = False
         self.recrawling = Recrawling(
-            self.store, self.frontier, Activity(), self.clock, copying=lambda: self.copying, wake=lambda: None
+            self.store,
+            self.frontier,
+            Activity(),
+            self.clock,
+            copying=lambda: self.copying,
+            is_over=lambda: self.over,
+            wake=lambda: None,
         )
         self.frontier.open(CELL, NOW, hold=False)
         self.task: asyncio.Task[Any] = loop.create_task(self.recrawling.run())
@@ -100,6 +107,19 @@ def test_nothing_is_brought_back_while_the_backups_have_much_to_take(
     assert not one.store.pending
     one.copying = 0
     loop.run_until_complete(asyncio.sleep(1))
+    assert CELL_PENDING_MAX == one.store.pending
+
+
+def test_nothing_is_brought_back_once_a_limit_has_ended_the_crawl(
+    scheduler_bench: tuple[SchedulerBench, SimLoop],
+) -> None:
+    one, loop = scheduler_bench
+    one.over = True
+    one.recrawling.opened(CELL)
+    loop.run_until_complete(asyncio.sleep(5))
+    assert not one.store.pending
+    one.over = False
+    loop.run_until_complete(asyncio.sleep(2))
     assert CELL_PENDING_MAX == one.store.pending
 
 

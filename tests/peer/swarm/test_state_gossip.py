@@ -68,12 +68,12 @@ async def test_seeds_that_are_too_many_together_are_asked_for_a_few_times(make_p
 async def test_a_peer_with_ever_other_fingerprints_is_asked_once_a_second(make_peer: MakePeer) -> None:
     one, other = await swarm(make_peer, "ab")
     for number in range(1, 100):
-        one.state_gossip.heard(other.contact, number)
+        one.state_gossip.heard(other.contact, number, 0)
         await asyncio.sleep(0.1)
     assert 5 <= one.state_gossip.asked <= 10
     assert not one.paused
     for number in range(1000):
-        one.state_gossip.heard(other.contact.__class__(number.to_bytes(20, "big"), "127.0.0.1", 9), 7)
+        one.state_gossip.heard(other.contact.__class__(number.to_bytes(20, "big"), "127.0.0.1", 9), 7, 0)
     assert len(one.state_gossip._waiting) <= WAITING_MAX
 
 
@@ -126,7 +126,7 @@ async def test_a_nonsense_answer_about_the_swarm_state_ends_nobody(
 
     monkeypatch.setattr(other.server, "_reply", lie)
     one.activity.armed = True
-    one.state_gossip.heard(other.contact, 7)
+    one.state_gossip.heard(other.contact, 7, 0)
     await until(lambda: one.state_gossip.asked and asked)
     await asyncio.sleep(5)
     assert "crawling" == one.state

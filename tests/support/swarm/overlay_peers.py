@@ -28,13 +28,11 @@ async def our_peer(
     node_id: int,
     bootstrap: int | None = None,
     settings: OverlaySettings | None = None,
-    on_state_fingerprint: Callable[[Contact, int], None] | None = None,
+    on_heartbeat: Callable[[Contact, int, int], None] | None = None,
 ) -> Overlay:
     """Start an overlay on host `number`, joined by way of host `bootstrap`."""
     host = loop.network.host(ip(number))
-    overlay = Overlay(
-        NodeId(node_id), Random(node_id), cell_bits=16, settings=settings, on_state_fingerprint=on_state_fingerprint
-    )
+    overlay = Overlay(NodeId(node_id), Random(node_id), cell_bits=16, settings=settings, on_heartbeat=on_heartbeat)
     await host.spawn(overlay.listen(host.ip, PORT))
     if bootstrap is not None:
         await host.spawn(overlay.join([(ip(bootstrap), PORT)]))
