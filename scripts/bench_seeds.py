@@ -5,12 +5,14 @@
 
 Three real peers on loopback are paused, so that only seeds are worked on. Each seed is of a host of its own, and the
 scope is the host. The figures are the rate, the CPU, and the memory of the command and of the peers, when a tenth and
-when all of the seeds are in. The status of the swarm then tells how many URLs are pending.
+when all of the seeds are in. Of each thousand seeds ten come a second time, one of them much later. The status of the
+swarm then tells how many URLs are pending, each of which an owner has accepted once.
 """
 
 import asyncio
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -30,7 +32,11 @@ UP_TIMEOUT_S = 60.0
 POLL_S = 0.1
 LINES_AT_ONCE = 10_000
 """Seeds written to the pipe at a time."""
-END_TIMEOUT_S = 120.0
+REPEATED_AT_ONCE = 90
+"""Seeds of these lines that follow a second time at once."""
+REPEATED_LATER = 10
+"""Seeds of the first lines that follow a second time, after each of these lines."""
+END_TIMEOUT_S = 900.0
 """Seconds in which the command must end after the last seed, and in which the swarm must count all of them."""
 FLAT = 1.25
 """The most by which the memory of the command may grow between a tenth and all of the seeds."""
@@ -41,7 +47,12 @@ class StreamFigures:
     """The figures of one stream."""
 
     seeds: int
+    """Distinct seeds."""
     peers: int
+    lines: int
+    """Lines that the command has read, as it says."""
+    duplicates: int
+    """Lines that named a seed again."""
     wall_s: float
     seeds_per_s: float
     command_mb_at_a_tenth: float
@@ -58,6 +69,13 @@ class StreamFigures:
 
 def seed_of(number: int) -> str:
     return f"http://host-{number}.example/"
+
+
+def lines_of(start: int, seeds: int) -> list[str]:
+    """Return the lines of the pipe from this seed on: new seeds, and some that came before."""
+    numbers = range(start, min(seeds, start + LINES_AT_ONCE))
+    new = [f"{seed_of(number)}\n" for number in numbers]
+    return [*new, *new[:REPEATED_AT_ONCE], *(f"{seed_of(number)}\n" for number in range(REPEATED_LATER))]
 
 
 def memory_mb(pid: int) -> float:
@@ -110,17 +128,22 @@ async def peer(directory: Path, *arguments: str) -> AsyncIterator[asyncio.subpro
 
 async def feed(data: Path, seeds: int, watched: Sequence[asyncio.subprocess.Process]) -> dict[str, Any]:
     """Write the seeds into the pipe of `kadcrawl add -`, and return the figures of the command."""
-    process = await asyncio.create_subprocess_exec(
-        KADCRAWL, "add", "-", "--data", str(data),
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+    said = data.with_name("add.log")
+    with said.open("w") as log:
+        process = await asyncio.create_subprocess_exec(
+            KADCRAWL, "add", "-", "--data", str(data), stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log
+        )
     assert process.stdin is not None
-    began, tenth_mb, last_mb, used_s = time.perf_counter(), 0.0, 0.0, 0.0
+    began, tenth_mb, last_mb, used_s, written = time.perf_counter(), 0.0, 0.0, 0.0, 0
     for start in range(0, seeds, LINES_AT_ONCE):
-        numbers = range(start, min(seeds, start + LINES_AT_ONCE))
-        process.stdin.write("".join(f"{seed_of(number)}\n" for number in numbers).encode())
-        await process.stdin.drain()
-        last_mb, used_s = memory_mb(process.pid), cpu_s(process.pid)
+        lines = lines_of(start, seeds)
+        written += len(lines)
+        try:
+            process.stdin.write("".join(lines).encode())
+            await process.stdin.drain()
+            last_mb, used_s = memory_mb(process.pid), cpu_s(process.pid)
+        except (OSError, StopIteration):
+            raise RuntimeError(f"kadcrawl add ended early: {last_line(said)}") from None
         if start <= seeds // 10:
             tenth_mb = last_mb
         if any(one.returncode is not None for one in watched):
@@ -128,15 +151,22 @@ async def feed(data: Path, seeds: int, watched: Sequence[asyncio.subprocess.Proc
     process.stdin.close()
     async with asyncio.timeout(END_TIMEOUT_S):
         if await process.wait():
-            raise RuntimeError(f"kadcrawl add ended with exit code {process.returncode}")
+            raise RuntimeError(f"kadcrawl add ended with exit code {process.returncode}: {last_line(said)}")
     wall_s = time.perf_counter() - began
+    summary = re.search(r"from (\d+) lines", said.read_text())
     return {
+        "lines": int(summary[1]) if summary else 0,
+        "duplicates": written - seeds,
         "wall_s": wall_s,
         "seeds_per_s": seeds / wall_s,
         "command_mb_at_a_tenth": tenth_mb,
         "command_mb": last_mb,
         "command_cpu_s": used_s,
     }
+
+
+def last_line(file: Path) -> str:
+    return (file.read_text().strip().splitlines() or ["it said nothing"])[-1]
 
 
 async def measure(directory: Path, seeds: int) -> StreamFigures:

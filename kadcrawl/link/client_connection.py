@@ -22,6 +22,8 @@ UNREACHED_PREFIX = "cannot be reached"
 """The first words of an error if nobody answered the dialer."""
 NO_ANSWER = "no answer"
 """The first words of an error if the answer took too long."""
+SILENT = "is silent"
+"""The error of a connection that was given up because an earlier answer took too long."""
 DIAL_S = 10.0
 KEPT_IDLE_S = 60.0
 SILENT_MIN_S = 5.0
@@ -121,7 +123,7 @@ class ClientConnection:
         """
         silent = self._heard_at <= asked_at <= self._loop.time() - SILENT_MIN_S
         if silent and self._socket is not None:
-            self.drop("is silent")
+            self.drop(SILENT)
 
     def drop(self, why: str) -> None:
         """Accept no further requests. Waiting callers get `why` as the reason."""

@@ -178,7 +178,8 @@ def seeds(kept: KeptFigures) -> str:
     return (
         f"{figures['seeds']:,} seeds of as many hosts, from a pipe into {figures['peers']} peers. Each is kept three "
         f"times: {figures['wall_s']:,.0f} s, {figures['seeds_per_s']:,.0f} seeds/s, "
-        f"{figures['directory_mb']:,.0f} MB of files. The owners have {figures['pending']:,} of them.\n\n"
+        f"{figures['directory_mb']:,.0f} MB of files. The command read {figures['lines']:,} lines, of which "
+        f"{figures['duplicates']:,} named a seed again. The owners have accepted {figures['pending']:,} URLs.\n\n"
         f"{table(head, rows)}\n\n{kept.measured('seeds')}"
     )
 

@@ -12,7 +12,7 @@ from kadcrawl.cli.seeds.seed_feeder import FeedFigures, SeedFeeder, Send
 from kadcrawl.cli.seeds.seed_file import SeedBatch, SeedFile
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.client import Address, LinkClient
-from kadcrawl.link.client_connection import UNREACHED_PREFIX
+from kadcrawl.link.client_connection import NO_ANSWER, SILENT, UNREACHED_PREFIX
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.link.wire.seed_messages import SeedsStreamed, StreamSeeds
 from kadcrawl.settings.job import Job
@@ -96,10 +96,10 @@ def summary_of(figures: FeedFigures, seeds: SeedFile) -> list[str]:
 
 
 def _may_pass(error: RemoteError) -> bool:
-    """Return whether another try may succeed: the peer was not reached, was cut off, or is not ready."""
-    return (
-        error.why.startswith(UNREACHED_PREFIX)
-        or "connection" in error.why
-        or "try again" in error.why
-        or "no answer" in error.why
+    """Return whether another try may succeed: the peer was not reached, was cut off, is slow, or is not ready.
+
+    Two batches share a connection. If one of them has no answer in time, the other ends with the connection.
+    """
+    return error.why.startswith((UNREACHED_PREFIX, NO_ANSWER, SILENT)) or any(
+        words in error.why for words in ("connection", "try again")
     )
