@@ -276,8 +276,9 @@ class Cells:
         if away_s < STALL_S:
             return False
         log.warning("peer.stalled seconds=%.1f", away_s)
-        self._beat_at = now
         self.sync.close_all()
+        # That takes a second with many cells, in which nothing is open: it is no further stall.
+        self._beat_at = asyncio.get_running_loop().time()
         return True
 
     async def leave(self, goodbye: Callable[[], Awaitable[None]], deadline_s: float) -> None:

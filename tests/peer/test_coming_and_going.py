@@ -31,6 +31,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.membership import bootstrap as bootstrap_module
 from kadcrawl.peer.membership.endpoints import hello
+from kadcrawl.replication import cells as cells_module
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.web import Web, html, tree
@@ -346,3 +347,16 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
         assert len(sent) > 200
         assert all(opening > before[peer] for peer, opening in sent)
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(400)} == dict(site.fetched)
+
+
+async def test_closing_the_cells_after_a_stall_is_no_further_stall(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells_module, "STALL_S", 0.3)
+    peer = await make_peer("a")
+    cells = peer.runtime.cells
+    await until(lambda: cells._beat_at is not None)
+    monkeypatch.setattr(cells.sync, "close_all", lambda: time.sleep(0.4))
+    time.sleep(0.4)
+    assert cells.is_stalled()
+    assert not cells.is_stalled()
