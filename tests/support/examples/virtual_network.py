@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 VARIABLE: Final = "EXAMPLE_NETWORK"
 """The environment variable that holds the network as JSON."""
@@ -116,6 +117,8 @@ def _replace_socket_methods(network: VirtualNetwork) -> None:
     kind: Any = socket.socket
     plain = {name: getattr(kind, name) for name in ("bind", "connect", "connect_ex", "sendto", "recvfrom", "accept")}
     getsockname, getpeername = kind.getsockname, kind.getpeername
+    sites: WeakKeyDictionary[socket.socket, Address] = WeakKeyDictionary()
+    """Socket -> the address of the site that it is connected to. All sites have one server."""
 
     def bind(self: socket.socket, address: Any) -> None:
         if self.family != socket.AF_INET:
@@ -130,6 +133,8 @@ def _replace_socket_methods(network: VirtualNetwork) -> None:
             if self.family != socket.AF_INET:
                 return plain[name](self, address)
             real = network.real(address)
+            if f"{address[0]}:{address[1]}" in network.sites:
+                sites[self] = address
             if real[0].startswith(network.prefix) and getsockname(self)[1] == 0:
                 plain["bind"](self, network.source(real))
             return plain[name](self, real)
@@ -154,7 +159,8 @@ def _replace_socket_methods(network: VirtualNetwork) -> None:
 
     kind.bind, kind.connect, kind.connect_ex = bind, connecting("connect"), connecting("connect_ex")
     kind.sendto, kind.recvfrom, kind.accept = sendto, recvfrom, accept
-    kind.getsockname, kind.getpeername = naming(getsockname), naming(getpeername)
+    kind.getsockname = naming(getsockname)
+    kind.getpeername = lambda self: sites.get(self) or naming(getpeername)(self)
 
 
 def _replace_name_lookup(names: Mapping[str, str]) -> None:
