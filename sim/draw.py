@@ -50,6 +50,8 @@ REFUSING = (0.0, 0.0, 0.03, 0.08)
 """Shares of pages that answer 429 at first, so that their sites must be left alone."""
 FACTORS = (0.0, 0.0, 0.0, 3.0)
 """Delay factors of the job, 0 for a delay that does not adapt."""
+ADDRESSES = (0, 0, 0, 0, 0, 0, 3, 6)
+"""Addresses that the sites share in a job with per-ip, 0 for a job without."""
 LEAVES = (0, 0, 0, 2)
 AMBUSHES = 1 / 5
 """Share of the single kills that wait for the moment of most harm."""
@@ -95,6 +97,7 @@ def _drawn(seed: int, peers: int, *, faults: bool) -> Plan:
     refusing = Random(f"refusing {seed}").choice(REFUSING)
     plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, refusing=refusing, leaves=leaves)
     plan = replace(plan, delay_factor=Random(f"factor {seed}").choice(FACTORS) if delay_s <= DELAY_MOST_S else 0.0)
+    plan = replace(plan, per_ip=Random(f"per ip {seed}").choice(ADDRESSES))
     return replace(plan, streamed=Random(f"streamed {seed}").random() < STREAMED)
 
 

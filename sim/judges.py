@@ -109,6 +109,8 @@ class Facts:
     """URLs that are linked and that robots.txt, or a rule of the job, forbids."""
     delays: Mapping[str, float] = field(default_factory=dict)
     """Site -> seconds between two of its requests, as its rule or its robots.txt asks."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Site -> its IP address, in a job whose delay holds for an address too."""
     treatments: Mapping[str, SiteTreatment] = field(default_factory=dict)
     """Site -> the rule of the job for it."""
     delay_s: float = 0.0
@@ -251,8 +253,12 @@ def _takes(facts: Facts, url: str) -> int:
 
 
 def polite(facts: Facts) -> list[str]:
-    """Two requests to one site are never closer than its delay, from any machines. For partitions see `parted`."""
-    return [sentence for sentence, excepted in _hurries(facts) if not excepted]
+    """Two requests to one site are never closer than its delay, from any machines. For partitions see `parted`.
+
+    With per-ip, neither are two requests to one IP address: the delay is that of the site that was asked first.
+    """
+    found = [*_hurries(facts), *_hurried_addresses(facts)]
+    return [sentence for sentence, excepted in found if not excepted]
 
 
 def backs_off(facts: Facts) -> list[str]:
@@ -577,6 +583,25 @@ def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:
                 f"{fetch.at_s - before.at_s:.3f} s of {delay_s:g} s after {before.machine} had asked for {before.url}"
             )
             yield sentence, _excused(facts, before, fetch)
+
+
+def _hurried_addresses(facts: Facts) -> Iterator[tuple[str, bool]]:
+    """Yield each pair of requests to two sites of one address that are too close, and whether a partition excuses
+    them.
+    """
+    recent: defaultdict[str, list[Fetch]] = defaultdict(list)
+    for fetch in facts.fetches:
+        if (address := facts.addresses.get(fetch.site)) is None:
+            continue
+        close = [one for one in recent[address] if fetch.at_s - one.at_s < facts.first_delay_s(one.site) - SLACK_S]
+        recent[address] = [*close, fetch]
+        for before in close:
+            if before.site != fetch.site:
+                sentence = (
+                    f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, only "
+                    f"{fetch.at_s - before.at_s:.3f} s after {before.machine} had asked for {before.url} at {address}"
+                )
+                yield sentence, _apart(facts, before, fetch)
 
 
 def _crowds(facts: Facts) -> Iterator[tuple[str, bool]]:

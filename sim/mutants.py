@@ -191,13 +191,32 @@ def crawl_delay_ignored(_: Any) -> Any:
 @mutant("kadcrawl.crawl.frontier.frontier:Frontier.open")
 def not_held_after_crash(open_cell: Any) -> Any:
     """A cell whose owner died is crawled at once, not after a full delay."""
-    return lambda self, cell, now, *, hold: open_cell(self, cell, now, hold=False)
+    return lambda self, cell, now, *, hold, unsure_since=None: open_cell(
+        self, cell, now, hold=False, unsure_since=unsure_since
+    )
 
 
 @mutant("kadcrawl.crawl.frontier.frontier:Frontier.clock")
 def clocks_forgotten_on_move(clock: Any) -> Any:
     """The next owner of a cell learns that its sites may be asked at once."""
     return lambda self, name, now: (0.0, clock(self, name, now)[1])
+
+
+@mutant("kadcrawl.crawl.clocks.clock_keeper:KeptClock.lapse")
+def clock_leased_to_two(_: Any) -> Any:
+    """The owner of a shared clock leases it although another peer has it."""
+
+    def lapse(self: Any, now: float) -> bool:
+        self.lease = None
+        return True
+
+    return lapse
+
+
+@mutant("kadcrawl.crawl.frontier.frontier:Frontier.shared_rest_s")
+def clock_leased_by_a_new_owner_at_once(_: Any) -> Any:
+    """A new owner of a shared clock leases it while leases of the former owner are in use."""
+    return lambda self, clock, now: 0.0
 
 
 @mutant("kadcrawl.crawl.frontier.frontier:Frontier.close")

@@ -15,7 +15,7 @@ from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.peer import Peer
 from kadcrawl.store.schema import is_pending
-from kadcrawl.urls import site_of
+from kadcrawl.urls import host_of, site_of
 
 from . import sometimes
 from .histories import Histories
@@ -83,6 +83,8 @@ class Observer:
         self._keys = {url: self._place(url).key for url in self._truth}
         self._urls: dict[bytes, str] = {self._place(url).key: url for url in [*self._truth, *self._disallowed]}
         self._histories = Histories((self._place(url).cell, Key(key)) for key, url in self._urls.items())
+        self.addresses = {origin: web.address(host_of(f"{origin}/")) or "" for origin in web.origins if job.per_ip}
+        """Site -> its IP address, in a job whose delay holds for an address."""
         self._sites = {origin: self._place(f"{origin}/").cell for origin in web.origins}
         self._cells = tuple(dict.fromkeys(self._sites.values()))
         bits = job.cell_bits
@@ -232,6 +234,7 @@ class Observer:
             truth=self._truth,
             disallowed=self._disallowed,
             delays=self._delays,
+            addresses=self.addresses,
             delay_s=self._job.delay_s,
             fetches=self._fetches,
             overs=[min(over_s, self._out_of_reach.get(place, inf)) for place, over_s in enumerate(self._overs)],

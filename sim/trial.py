@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from ipaddress import ip_network
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ class Size:
             mix=mix if hurried else replace(mix, calendar=0.0, no_robots=0.1, crawl_delay=0.6, slow=0.25),
             trails=trails,
             trail_pages=on_trails // max(1, trails),
-            addresses=(WEB_ADDRESS,),
+            addresses=tuple(map(str, islice(ip_network(WEB_NETWORKS[0]).hosts(), max(1, plan.per_ip)))),
             treatments=by_number(plan.treatments, self.sites, seeds) if plan.treatments else (),
             annex=plan.annex,
         )
@@ -174,6 +175,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         scope="host" if plan.streamed else "any",
         delay_s=plan.delay_s,
         delay_factor=plan.delay_factor,
+        per_ip=plan.per_ip > 0,
         delay_most_s=DELAY_MOST_S if plan.delay_factor else Job().delay_most_s,
         balance=plan.balance,
         history=plan.history,
@@ -309,9 +311,11 @@ class Trial:
 
     async def story(self) -> Facts:
         now = self._loop.time
-        listens = self._loop.create_server(self.server.connect, WEB_ADDRESS, 80)
-        await self._loop.network.host(WEB_ADDRESS).spawn(listens)
-        self._loop.network.web = frozenset({WEB_ADDRESS})
+        served = sorted({WEB_ADDRESS, *self.observer.addresses.values()})
+        for address in served:
+            listens = self._loop.create_server(self.server.connect, address, 80)
+            await self._loop.network.host(address).spawn(listens)
+        self._loop.network.web = frozenset(served)
         self.machines.start(0)
         for number in range(1, self._plan.peers):
             await asyncio.sleep(min(BOOT_APART_S, BOOT_MOST_S / self._plan.peers))

@@ -62,6 +62,7 @@ QUICK: dict[str, Any] = {
 }
 """Facts of a site without a delay, with two requests under way at a time."""
 
+ONE_ADDRESS = dict.fromkeys((SITE, OTHER), "192.0.2.1")
 ELSEWHERE = fetch(9.0, "/robots.txt", site=OTHER)
 HEADED = SiteTreatment(0, header="b")
 SPACED = (
@@ -125,6 +126,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("polite", {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=0.9), *LATER)}),
     ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST._replace(at_s=5.5), BUSY), "partings": [PARTITION]}),
     ("polite", {"fetches": (ROBOTS, HOME, fetch(3.0, "/robots.txt", 2), *LATER[1:])}),
+    ("polite", {"fetches": (*CLEAN.fetches, fetch(8.9, "/robots.txt", 2, site=OTHER)), "addresses": ONE_ADDRESS}),
     ("backs_off", asked_at(6.0, 8.0, 11.9, 14.0)),
     ("backs_off", asked_at(6.0, 8.0, 11.9, 14.0, stops=[(10.1, 1), (7.0, 2)])),
     ("backs_off", asked_at(6.0, 8.0, 12.0, 14.0, back_off_s=2.1)),

@@ -5,11 +5,13 @@ from pkgutil import resolve_name
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from kadcrawl.replication.placement.holdings import Holdings
 from sim.campaign import Hunt, hunt
+from sim.draw import draw
 from sim.mutants import MUTANTS, QUICK, planted
-from sim.trial import Size
+from sim.trial import Size, run
 
 
 def at_seam(name: str) -> Any:
@@ -61,6 +63,13 @@ def test_no_mutant_plants_nothing() -> None:
 def test_a_mutant_nobody_knows_is_an_error() -> None:
     with pytest.raises(KeyError), planted("no_such_bug"):
         pass
+
+
+@pytest.mark.parametrize("name", [None, "clock_leased_to_two", "clock_leased_by_a_new_owner_at_once"])
+def test_bugs_of_shared_clocks_are_found_where_sites_share_addresses(name: str | None) -> None:
+    plan = replace(draw(3, 4), per_ip=3)
+    outcome = run(plan, Size(pages=40, sites=9), mutant=name)
+    assert (set() if name is None else {"polite"}) == outcome.violations.keys()
 
 
 def test_a_planted_bug_is_found_in_a_small_world() -> None:

@@ -162,12 +162,13 @@ class ClockHolder:
         shared = self._clocks.get(clock)
         if shared is None:
             shared = self._clocks[clock] = SharedClock(clock, self._connections)
-        now = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()  # At the end of a world there is none any more.
+        now = loop.time()
         if not shared.may_begin(waiter.key, delay_s, now):
             shared.wait(waiter.key, delay_s)
             self._waiters[waiter.key] = waiter
             waiter.park()
-            self._touch(shared)
+            self._touch(shared, now)
             yield None
             return
         if shared.begin(waiter.key, delay_s):
@@ -177,15 +178,17 @@ class ClockHolder:
         try:
             yield use
         finally:
-            shared.end(asyncio.get_running_loop().time() + use.rest_s)
-            self._touch(shared)
+            now = loop.time()
+            shared.end(now + use.rest_s)
+            self._touch(shared, now)
 
     def is_free(self, clock: str) -> None:
         """Ask for a clock at once, as its owner says that it is free."""
         shared = self._clocks.get(clock)
         if shared is not None:
-            shared.is_free_now(asyncio.get_running_loop().time())
-            self._touch(shared)
+            now = asyncio.get_running_loop().time()
+            shared.is_free_now(now)
+            self._touch(shared, now)
 
     async def run(self) -> None:
         """Ask the owners of clocks, and call the sites in turn, until cancelled."""
@@ -207,7 +210,7 @@ class ClockHolder:
                         self._call(site)
                     looked_at.append(shared)
                 for shared in looked_at:
-                    self._touch(shared, loop.time() + LOOK_AGAIN_S)
+                    self._touch(shared, now, now + LOOK_AGAIN_S)
                 if asked:
                     questions.create_task(self._ask(asked), name="lease clocks")
                 self._forget_idle(now)
@@ -226,9 +229,9 @@ class ClockHolder:
         if waiter is not None:
             waiter.call()
 
-    def _touch(self, shared: SharedClock, least: float = 0.0) -> None:
+    def _touch(self, shared: SharedClock, now: float, least: float = 0.0) -> None:
         """Look at a clock again when something is due there, at the second `least` at the earliest."""
-        at = max(shared.due(asyncio.get_running_loop().time()), least)
+        at = max(shared.due(now), least)
         if at < self._due_at.get(shared.name, inf):
             self._due_at[shared.name] = at
             heappush(self._due, (at, shared.name))
@@ -272,13 +275,13 @@ class ClockHolder:
             self._owners.suspect(owner)
             for shared, _ in asked:
                 shared.unheard(loop.time())
-                self._touch(shared)
+                self._touch(shared, loop.time())
             return
         for (shared, _), turn in zip(asked, answer.turns, strict=False):
             if turn.owner is not None:
                 self._owners.learn_owner(self._partitioner.cell(shared.name), turn.owner)
             shared.heard(turn, sent_at, loop.time())
-            self._touch(shared)
+            self._touch(shared, loop.time())
         for shared, _ in asked[len(answer.turns) :]:
             shared.unheard(loop.time())
-            self._touch(shared)
+            self._touch(shared, loop.time())
