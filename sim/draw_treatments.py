@@ -35,13 +35,13 @@ def draw_treatments(seed: int, own_delay_s: float, delay_factor: float) -> tuple
     found = []
     if random.random() < GENERAL:
         found.append(SiteTreatment(EVERY, header="every"))
-    kinds = ["off", "delay", "connections", "retries", "robots", "header", "sitemaps"]
-    weights = [4, 4, 0 if delay_factor else 4, 3, 3, 1, 2]
+    kinds = ["off", "delay", "connections", "retries", "robots", "header", "sitemaps", "cookies"]
+    weights = [4, 4, 0 if delay_factor else 4, 3, 3, 1, 2, 5]
     for site in random.sample(range(TREATED_MOST), random.choice(SITES_TREATED)):
         [kind] = random.choices(kinds, weights)
         delay_s = random.choice((0.0, own_delay_s / 2, own_delay_s))
         connections, retries = random.choice(CONNECTIONS), random.choice(RETRIES)
-        follows = random.random() < 0.5
+        follows = has_login = random.random() < 0.5
         is_starred, is_headed = random.random() < STARRED, random.random() < HEADED
         header = f"site {site}" if is_headed or kind == "header" else ""
         match kind:
@@ -57,6 +57,8 @@ def draw_treatments(seed: int, own_delay_s: float, delay_factor: float) -> tuple
                 found.append(SiteTreatment(site, ignores_robots=True, header=header))
             case "sitemaps":
                 found.append(SiteTreatment(site, is_starred, sitemaps=follows, header=header))
+            case "cookies":
+                found.append(SiteTreatment(site, cookies=True, login=has_login, header=header))
             case "header":
                 found.append(SiteTreatment(site, is_starred, header=header))
     return tuple(found)

@@ -2,11 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 
+from kadcrawl.settings.secrets import Secrets
+from kadcrawl.settings.site_login import SiteLogin
 from kadcrawl.settings.site_rules import EVERY as EVERY_HOST, SiteRule
 from kadcrawl.settings.site_settings import SiteSettings
 
 from .site_treatment import EVERY, RULE_HEADER, USUAL_TREATMENT, SiteTreatment
+from .wall import LOGIN_PATH
 
+SECRET = "door"
+"""The name of the secret of all login forms."""
+SECRETS = Secrets({SECRET: "opens"})
+"""The secrets of each machine."""
 CONTACT = "https://simulator.test/"
 """The contact of jobs that ignore a robots.txt."""
 
@@ -17,10 +24,10 @@ def site_rules(treatments: Iterable[SiteTreatment], hosts: Sequence[str]) -> tup
     is_general = False
     for host, one in zip(hosts, treatments, strict=True):
         if one.site != EVERY:
-            found.append(_rule(one, f"*.{host}" if one.is_starred else host))
+            found.append(_rule(one, f"*.{host}" if one.is_starred else host, host))
         elif one != USUAL_TREATMENT and not is_general:
             is_general = True
-            found.insert(0, _rule(one, EVERY_HOST))
+            found.insert(0, _rule(one, EVERY_HOST, ""))
     return tuple(found)
 
 
@@ -43,7 +50,7 @@ def treatment(settings: SiteSettings, origin: str) -> SiteTreatment:
     )
 
 
-def _rule(one: SiteTreatment, match: str) -> SiteRule:
+def _rule(one: SiteTreatment, match: str, host: str) -> SiteRule:
     return SiteRule(
         match=(match,),
         off=one.off,
@@ -53,4 +60,11 @@ def _rule(one: SiteTreatment, match: str) -> SiteRule:
         sitemaps=one.sitemaps,
         headers=(f"{RULE_HEADER}: {one.header}",) if one.header else (),
         robots="ignore" if one.ignores_robots else None,
+        cookies="keep" if one.cookies else None,
+        login=_login(host) if one.login else None,
+        http_secrets=True if one.login else None,
     )
+
+
+def _login(host: str) -> SiteLogin:
+    return SiteLogin(url=f"http://{host}{LOGIN_PATH}", fields=(("user", "crawler"),), secrets=(("password", SECRET),))

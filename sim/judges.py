@@ -12,6 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from .site_treatment import USUAL_TREATMENT, SiteTreatment
+from .wall import COOKIE
 
 COPIES = 3
 """Peers that hold each record."""
@@ -48,6 +49,12 @@ class Fetch(NamedTuple):
     """Seconds of the Retry-After in the answer, or 0."""
     rule: str = ""
     """The value of the request's header `RULE_HEADER`."""
+    cookie: str = ""
+    """The value of its header Cookie."""
+    given: str = ""
+    """The cookie that the answer gives."""
+    is_form: bool = False
+    """It is a form, and no request for a page."""
 
     @property
     def path(self) -> str:
@@ -226,7 +233,7 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
     the join of the newcomer. Each order to retry allows as many fetches of a URL that fails, and one more of a site
     that is down, but none of a page that was fetched.
     """
-    pages = [fetch for fetch in facts.fetches if fetch.path != ROBOTS_PATH]
+    pages = [fetch for fetch in facts.fetches if fetch.path != ROBOTS_PATH and not fetch.is_form]
     counts = Counter(fetch.url for fetch in pages if fetch.status != DOWN)
     refused = Counter(fetch.url for fetch in pages if fetch.status == DOWN)
     sites = {fetch.url: fetch.site for fetch in facts.fetches}
@@ -351,7 +358,7 @@ def nothing_beyond_the_links(facts: Facts) -> list[str]:
     return [
         f"{fetch.url} was asked for by {fetch.machine}, and no followed link leads there"
         for fetch in facts.fetches
-        if fetch.path != ROBOTS_PATH and fetch.site in sites and fetch.url not in known
+        if fetch.path != ROBOTS_PATH and not fetch.is_form and fetch.site in sites and fetch.url not in known
     ]
 
 
@@ -371,6 +378,43 @@ def headers_of_the_site(facts: Facts) -> list[str]:
         for fetch in facts.fetches
         if fetch.rule != (said := facts.treatment(fetch.site).header)
     ]
+
+
+def cookies_of_the_site(facts: Facts) -> list[str]:
+    """A cookie goes back to the site that gave it, if a rule keeps its cookies, and its pages are never lent."""
+    found = []
+    for fetch in facts.fetches:
+        keeps = facts.treatment(fetch.site).cookies
+        host = fetch.site.removeprefix("http://")
+        if COOKIE in fetch.cookie and not (keeps and fetch.cookie.startswith(f"{COOKIE}={host}/")):
+            found.append(f"{fetch.url} was asked for by {fetch.machine} with the cookie {fetch.cookie}")
+        elif keeps and fetch.lender is not None:
+            found.append(f"{fetch.url} was lent by {fetch.lender} to {fetch.machine}, though its site keeps cookies")
+    return found
+
+
+def cookies_kept(facts: Facts) -> list[str]:
+    """Once a site has given a cookie, each later request has one, also from the next owner.
+
+    A cookie may be lost with a machine that stops within `TOLD_S`. Other machines know of it after as long, and so does
+    any machine that asks for several pages at a time.
+    """
+    given: dict[str, _Wait] = {}
+    found = []
+    for place, fetch in enumerate(facts.fetches):
+        gift = given.get(fetch.site)
+        if gift is not None and not fetch.cookie and not _unaware(facts, gift, fetch):
+            is_same = fetch.machine == gift.refusal.machine and facts.delays.get(fetch.site, facts.delay_s) > 0
+            known_s = gift.over_s if is_same else gift.from_s
+            if fetch.at_s > known_s + SLACK_S:
+                found.append(
+                    f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s without a cookie, and its "
+                    f"site had given one to {gift.refusal.machine} at {gift.over_s:.3f} s"
+                )
+        if fetch.given and place not in facts.cut:
+            over_s = facts.overs[place] if facts.overs else fetch.at_s
+            given[fetch.site] = _Wait(fetch, over_s, over_s + TOLD_S, inf, 0)
+    return found
 
 
 def one_owner_when_quiet(facts: Facts) -> list[str]:
@@ -454,6 +498,8 @@ JUDGES: tuple[Judge, ...] = (
     nothing_beyond_the_links,
     off_sites_left_alone,
     headers_of_the_site,
+    cookies_of_the_site,
+    cookies_kept,
     one_owner_when_quiet,
     three_copies,
     lent_to_one,

@@ -35,6 +35,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 
 from .disk import Disk, DiskState
+from .job_rules import SECRETS
 from .loop import SimLoop
 from .network import HOST, Host
 
@@ -370,6 +371,7 @@ class Machines:
             exit_when_done=self._exit_when_done,
             work_area=None if machine.is_leaf else self._work_area,
             limits=self._limits,
+            secrets=SECRETS,
         )
 
     def _environment(self, machine: Machine) -> Environment:

@@ -56,6 +56,7 @@ QUICK = (
     "nofollow_never_ignored",
     "tracking_parameters_kept",
     "off_sites_crawled",
+    "cookies_of_other_sites_sent",
     "general_rule_wins",
     "rule_delay_ignored",
     "rule_headers_forgotten",
@@ -388,6 +389,43 @@ def rule_headers_forgotten(_: Any) -> Any:
 def ignored_robots_obeyed(_: Any) -> Any:
     """The robots.txt of a site counts, although a rule ignores it."""
     return lambda self, url: False
+
+
+# --- cookies ---------------------------------------------------------------------------------------------------------
+
+
+@mutant("kadcrawl.crawl.cookies.site_cookies:SiteCookies.header")
+def cookies_of_other_sites_sent(header: Any) -> Any:
+    """A site that has given no cookie gets that of another site."""
+    last = [""]
+
+    def any_header(self: Any, site: str, url: str, now: float) -> Any:
+        last[0] = header(self, site, url, now) or last[0]
+        return last[0]
+
+    return any_header
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings.holds_cookies")
+def sites_with_cookies_lent(_: Any) -> Any:
+    """The pages of a site that keeps cookies are lent, and its cookies do not move with it."""
+    return lambda self, site: False
+
+
+@mutant("kadcrawl.store.site_table:SiteTable.learn_cookies")
+def cookies_forgotten_on_move(_: Any) -> Any:
+    """Neither the next owner of a site nor its backups learn its cookies."""
+    return lambda self, site, cell, cookies: None
+
+
+@mutant("kadcrawl.crawl.reach.lone_fetcher:LoneFetcher._lies_with_the_site")
+def owner_blames_a_site_with_cookies(_: Any) -> Any:
+    """A failure to connect to a site that keeps cookies is final, although the network of its owner fails."""
+
+    async def lies_with_the_site(self: Any, url: str, host: str, since: float) -> Any:
+        return True
+
+    return lies_with_the_site
 
 
 # --- owners -----------------------------------------------------------------------------------------------------------

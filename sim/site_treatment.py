@@ -33,6 +33,10 @@ class SiteTreatment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     """The site's sitemaps are followed, or not, whatever the job does."""
     header: str = ""
     """The value of the header `RULE_HEADER` in each request."""
+    cookies: bool = False
+    """The site shows its pages only to a visitor with a cookie (`sim/wall.py`), and its cookies are kept."""
+    login: bool = False
+    """It gives the cookie to whoever sends a form with a password."""
     ignores_robots: bool = False
     """The robots.txt of the site, which forbids everything, is not obeyed."""
 

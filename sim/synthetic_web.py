@@ -425,6 +425,11 @@ class Truth(Mapping[str, Expected]):
         kind, number = self._web.kind(site, path)
         if kind in (PageKind.NOTHING, PageKind.ROBOTS, PageKind.MAZE):
             raise KeyError(url)
+        page = self._page(site, kind, number)
+        # Any page may be the first that the site is asked for, before it has given a cookie.
+        return page._replace(fetches_max=page.fetches_max + 1) if site.treatment.cookies else page
+
+    def _page(self, site: SyntheticSite, kind: PageKind, number: int) -> Expected:
         status = self._web.status(site, kind, number)
         match kind:
             case PageKind.BUSY:

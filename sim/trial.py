@@ -41,6 +41,7 @@ from .scene import Scene
 from .site_treatment import by_number
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
+from .wall import Wall
 from .web_server import WebServer
 
 OBSERVE_INTERVAL_S = 0.25
@@ -257,7 +258,8 @@ class Trial:
         self._say = say
         self._watch = watch
         self._look_s = max(OBSERVE_INTERVAL_S, plan.peers / MACHINES_SEEN_S)
-        self.server = WebServer(scene.web)
+        walled = {origin.removeprefix("http://"): one for origin, one in scene.treatments.items() if one.cookies}
+        self.server = WebServer(scene.web, {host: Wall(host, has_form=one.login) for host, one in walled.items()})
         self.machines = Machines(
             loop,
             scene.web,

@@ -6,12 +6,13 @@ only after the answer before it is written. A request is logged when its head is
 stay for the answer. The cost of a client is bounded: the size of the head, the bytes that wait behind it, and the time
 in which the server waits for the client. Time comes from the loop alone. Shares no code with kadcrawl.
 
-A request with a body, or with another method than GET or a target that is no path, is refused. It is counted, but not
-logged.
+A request with another method than GET or a target that is no path, is refused. It is counted, but not logged. So is a
+request with a body, but for the form of a site with a wall.
 """
 
 import asyncio
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
 from math import inf
 from typing import Final, NamedTuple, Protocol
@@ -19,11 +20,14 @@ from typing import Final, NamedTuple, Protocol
 from .judge import Access
 from .site_treatment import RULE_HEADER
 from .synthetic_web import SyntheticResponse
+from .wall import LOGIN_PATH, Wall
 
 HEAD_BYTES_MAX: Final = 16 * 1024
 """The most bytes of a request head. A longer head is refused. Pipelined bytes behind it wait unread."""
 CONNECTION_TIMEOUT_S: Final = 15.0
 """A connection is given up when it waits so long for a whole request, or for the client to read."""
+FORM_BYTES_MAX: Final = 1024
+"""The most bytes of a form."""
 REFUSED: Final = 403
 """The status of all pages of a site that is down. No page of a synthetic web has it otherwise."""
 REFUSED_S: Final = 1.5
@@ -59,6 +63,12 @@ class Request(NamedTuple):
     """Seconds of the answer's Retry-After, or 0."""
     rule: str = ""
     """The value of the request's header `RULE_HEADER`, or an empty text."""
+    cookie: str = ""
+    """The value of its header Cookie."""
+    given: str = ""
+    """The cookie that the answer gives."""
+    is_form: bool = False
+    """It is a POST to the form of a site."""
 
     @property
     def url(self) -> str:
@@ -79,13 +89,19 @@ class Head(NamedTuple):
     """The connection stays open after the answer."""
     rule: str = ""
     """The value of the header `RULE_HEADER`."""
+    cookie: str = ""
+    """The value of the header Cookie."""
+    form_bytes: int | None = None
+    """The length of the form that follows, or None for a GET."""
 
 
 class WebServer:
     """Serves one web: ``await loop.create_server(server.connect, ip, 80)`` for each of its addresses."""
 
-    def __init__(self, web: Web) -> None:
+    def __init__(self, web: Web, walls: Mapping[str, Wall] | None = None) -> None:
+        """`walls` are those around single hosts."""
         self.web = web
+        self._walls = walls or {}
         self.log: list[Request] = []
         """All requests in the order of arrival."""
         self.overs: list[float] = []
@@ -109,18 +125,29 @@ class WebServer:
         for connection in list(self.connections):
             connection.abort()
 
-    def take(self, now: float, head: Head, peer: str) -> SyntheticResponse:
+    def take(self, now: float, head: Head, peer: str, form: bytes = b"") -> SyntheticResponse:
         """Log a request and return the answer to it."""
         host, target = head.host, head.target
         asked = self._asked.get((host, target), 0)
-        is_refused = host in self.down and target != "/robots.txt"
-        answer = SyntheticResponse(REFUSED, latency_s=REFUSED_S) if is_refused else self.web.answer(host, target, asked)
+        answer = self._at_the_door(head, form) or self.web.answer(host, target, asked)
         if answer.counted:
             self._asked[host, target] = asked + 1
         retry_after_s = float(dict(answer.headers).get("Retry-After", 0))
-        self.log.append(Request(now, host, target, answer.status, peer, retry_after_s, head.rule))
+        given = dict(answer.headers).get("Set-Cookie", "").partition(";")[0] if host in self._walls else ""
+        is_form = head.form_bytes is not None
+        seen = (now, host, target, answer.status, peer, retry_after_s, head.rule, head.cookie, given, is_form)
+        self.log.append(Request(*seen))
         self.overs.append(inf)
         return answer
+
+    def _at_the_door(self, head: Head, form: bytes) -> SyntheticResponse | None:
+        """Return the answer of a site that is down or has a wall, or None if the page answers."""
+        if head.host in self.down and head.target != "/robots.txt":
+            return SyntheticResponse(REFUSED, latency_s=REFUSED_S)
+        wall = self._walls.get(head.host)
+        if head.form_bytes is not None:
+            return SyntheticResponse(HTTPStatus.METHOD_NOT_ALLOWED) if wall is None else wall.log_in(form)
+        return None if wall is None else wall.answer(head.target, head.cookie)
 
 
 class WebConnection(asyncio.Protocol):
@@ -193,11 +220,16 @@ class WebConnection(asyncio.Protocol):
         if end < 0:
             return
         head = parse_head(bytes(self._received[:end]))
-        del self._received[: end + len(_HEAD_END)]
         if isinstance(head, HTTPStatus):
             self._refuse(head)
             return
-        answer = self._server.take(self._loop.time(), head, self._peer)
+        body_from = end + len(_HEAD_END)
+        body_to = body_from + (head.form_bytes or 0)
+        if len(self._received) < body_to:
+            return
+        form = bytes(self._received[body_from:body_to])
+        del self._received[:body_to]
+        answer = self._server.take(self._loop.time(), head, self._peer, form)
         self._number = len(self._server.log) - 1
         self._keep = head.keep
         self._unsent = memoryview(_rendered(answer, head.keep))
@@ -265,11 +297,13 @@ def parse_head(head: bytes) -> Head | HTTPStatus:
     if request is None:
         return HTTPStatus.BAD_REQUEST
     method, target, minor = request.groups()
-    if method != "GET":
+    is_form = method == "POST" and target == LOGIN_PATH
+    if method != "GET" and not is_form:
         return HTTPStatus.METHOD_NOT_ALLOWED
     hosts: list[str] = []
     connection = "" if minor == "1" else "close"
-    rule = ""
+    rule = cookie = ""
+    form_bytes = None
     for line in lines:
         field = _FIELD.fullmatch(line)
         if field is None:
@@ -281,11 +315,15 @@ def parse_head(head: bytes) -> Head | HTTPStatus:
             connection = value
         elif name == RULE_HEADER.lower():
             rule = value
+        elif name == "cookie":
+            cookie = value
+        elif name == "content-length" and is_form and value.isdecimal() and int(value) <= FORM_BYTES_MAX:
+            form_bytes = int(value)
         elif name in ("content-length", "transfer-encoding"):
             return HTTPStatus.BAD_REQUEST
-    if len(hosts) != 1 or not hosts[0]:
+    if len(hosts) != 1 or not hosts[0] or (is_form and form_bytes is None):
         return HTTPStatus.BAD_REQUEST
-    return Head(hosts[0], target, keep="close" not in connection, rule=rule)
+    return Head(hosts[0], target, keep="close" not in connection, rule=rule, cookie=cookie, form_bytes=form_bytes)
 
 
 def _rendered(answer: SyntheticResponse, keep: bool) -> bytes:

@@ -211,7 +211,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         random=resources.random,
         crawl_limits=crawl_limits,
         fetcher=reach.watched,
-        direct=reach.watched,
+        direct=reach.alone,
         extractor=LinkExtractor(limits, obeys_nofollow=job.nofollow == "obey", agent=job.robots_agent),
         scope=scope,
         forwarder=forwarder,

@@ -16,6 +16,7 @@ from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
 from kadcrawl.crawl.crawl_limits import CrawlLimits
+from kadcrawl.crawl.fetch.fetcher import FormFetching
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Forwarder
@@ -23,7 +24,7 @@ from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.pause_reasons import PauseReason
-from kadcrawl.crawl.reach.relayed_fetcher import PageFetching, WatchedFetcher
+from kadcrawl.crawl.reach.relayed_fetcher import PageFetching
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.scope import Scope
@@ -62,7 +63,7 @@ class CrawlDependencies:
     random: Random
     crawl_limits: CrawlLimits
     fetcher: PageFetching
-    direct: WatchedFetcher
+    direct: FormFetching
     """Fetches without the help of other peers, which must not see the cookies of a site."""
     extractor: LinkExtractor
     scope: Scope

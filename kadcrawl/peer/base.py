@@ -227,7 +227,8 @@ class PeerBase:
         try:
             check_contact(job.sites, job.contact)
             check_secrets(job.sites, self.config.secrets)
-            check_key(job.sites, has_key=self.config.swarm_key is not None)
+            is_private = self.config.swarm_key is not None or self.environment.trusted_network
+            check_key(job.sites, has_key=is_private)
             for rule in job.sites:
                 if rule.client_certificate:
                     tls_of(rule, job.ca_pem, self.config.secrets)

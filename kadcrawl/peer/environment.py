@@ -31,7 +31,7 @@ class Environment:
     overlay: OverlaySettings | None = None
     """The timing of the overlay."""
     trusted_network: bool = False
-    """True if only peers are on the network, so that a swarm without a key may listen there."""
+    """True if only peers are on the network, so that a swarm without a key may listen there, and may keep cookies."""
     sync: Callable[[Iterable[int]], None] = sync_files
     """Makes the files of these descriptors durable. It runs in the loop's executor. Raises OSError."""
     free_bytes: Callable[[Path], int] = free_bytes

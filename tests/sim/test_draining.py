@@ -51,8 +51,8 @@ class PacedServer(WebServer):
     late = ""
     """The address of the slow machine."""
 
-    def take(self, now: float, head: Head, peer: str) -> SyntheticResponse:
-        return super().take(now, head, peer)._replace(latency_s=SLOW_S if peer == self.late else QUICK_S)
+    def take(self, now: float, head: Head, peer: str, form: bytes = b"") -> SyntheticResponse:
+        return super().take(now, head, peer, form)._replace(latency_s=SLOW_S if peer == self.late else QUICK_S)
 
 
 def dealt(peers: Sequence[Peer]) -> list[list[str]]:

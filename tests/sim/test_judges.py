@@ -65,6 +65,7 @@ QUICK: dict[str, Any] = {
 ONE_ADDRESS = dict.fromkeys((SITE, OTHER), "192.0.2.1")
 ELSEWHERE = fetch(9.0, "/robots.txt", site=OTHER)
 HEADED = SiteTreatment(0, header="b")
+CLEAN_WITH_COOKIES = tuple(one._replace(cookie="another") for one in CLEAN.fetches[2:])
 SPACED = (
     ROBOTS._replace(at_s=-0.9),
     *CLEAN.fetches[1:2],
@@ -143,6 +144,8 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("off_sites_left_alone", {"fetches": (*CLEAN.fetches, ELSEWHERE), "treatments": {OTHER: SiteTreatment(off=True)}}),
     ("headers_of_the_site", {"fetches": (*CLEAN.fetches, ELSEWHERE._replace(rule="a"))}),
     ("headers_of_the_site", {"fetches": (*CLEAN.fetches, ELSEWHERE), "treatments": {OTHER: HEADED}}),
+    ("cookies_of_the_site", {"fetches": (*CLEAN.fetches, ELSEWHERE._replace(cookie="sim-session=a.test/1"))}),
+    ("cookies_kept", {"fetches": (ROBOTS._replace(given="sim-session=a.test/1"), HOME, *CLEAN_WITH_COOKIES)}),
     ("one_owner_when_quiet", {"claims": {7: (1, 2)}}),
     ("one_owner_when_quiet", {"claims": {}}),
     ("one_owner_when_quiet", {"claims": {7: (2,)}}),

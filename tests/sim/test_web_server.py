@@ -296,6 +296,19 @@ def test_an_answer_takes_its_latency_and_its_rate() -> None:
     tell(story)
 
 
+def test_a_form_is_taken_when_all_of_it_is_there() -> None:
+    async def story(server: WebServer, wire: Wire) -> None:
+        wire.protocol.data_received(b"POST /login HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\na=")
+        assert [] == server.log
+        wire.protocol.data_received(b"b" + request("/next"))
+        await asyncio.sleep(1)
+        assert [("/login", True, 405), ("/next", False, 200)] == [
+            (one.path, one.is_form, one.status) for one in server.log
+        ]
+
+    tell(story)
+
+
 def test_a_quick_answer_is_one_write() -> None:
     async def story(server: WebServer, wire: Wire) -> None:
         wire.protocol.data_received(request("/one"))
@@ -428,6 +441,12 @@ HOST = "\r\nHost: a.test"
         (f"GET / HTTP/1.1{HOST}\r\nConnection: Close", Head("a.test", "/", False)),
         (f"GET / HTTP/1.0{HOST}", Head("a.test", "/", False)),
         (f"GET / HTTP/1.0{HOST}\r\nConnection: keep-alive", Head("a.test", "/", True)),
+        (f"GET / HTTP/1.1{HOST}\r\nX-Rule: a\r\nCookie: b=c", Head("a.test", "/", True, "a", "b=c")),
+        (f"POST /login HTTP/1.1{HOST}\r\nContent-Length: 9", Head("a.test", "/login", True, form_bytes=9)),
+        (f"POST /login HTTP/1.1{HOST}", HTTPStatus.BAD_REQUEST),
+        (f"POST /login HTTP/1.1{HOST}\r\nContent-Length: 1025", HTTPStatus.BAD_REQUEST),
+        (f"POST /login HTTP/1.1{HOST}\r\nContent-Length: -9", HTTPStatus.BAD_REQUEST),
+        (f"POST /page HTTP/1.1{HOST}\r\nContent-Length: 9", HTTPStatus.METHOD_NOT_ALLOWED),
         (f"HEAD / HTTP/1.1{HOST}", HTTPStatus.METHOD_NOT_ALLOWED),
         (f"GET / HTTP/1.1{HOST}{HOST}", HTTPStatus.BAD_REQUEST),
         ("GET / HTTP/1.1\r\nHost:", HTTPStatus.BAD_REQUEST),

@@ -10,6 +10,7 @@ from random import Random
 import msgspec
 
 from kadcrawl.crawl.fetch.fetcher import Fetcher, FormFetching
+from kadcrawl.crawl.reach.lone_fetcher import LoneFetcher
 from kadcrawl.crawl.reach.network_health import NetworkHealth
 from kadcrawl.crawl.reach.network_proof import NetworkProof
 from kadcrawl.crawl.reach.opinions import Opinions
@@ -42,6 +43,8 @@ class Reach:
     """Fetches directly. For pages of other peers, which decide for themselves who tries next."""
     own: WatchedFetcher | RelayedFetcher
     """Fetches this peer's own pages."""
+    alone: FormFetching
+    """Fetches this peer's own pages without the help of other peers."""
     self_test: SelfTest | None
     """None for a leaf, whose lenders let others try."""
     proof: NetworkProof
@@ -68,7 +71,7 @@ def build_reach(
     health = NetworkHealth(wait_s, meta.read(KNOWN, msgspec.json.Decoder(list[str]).decode) or ())
     watched, proof = WatchedFetcher(fetching, health, now), NetworkProof(*testing, health, now)
     if swarm is None:
-        return Reach(health, watched, watched, None, proof)
+        return Reach(health, watched, watched, watched, None, proof)
     opinions, relay = Opinions(), RelayClient(client, swarm.me, limits)
     own = RelayedFetcher(
         watched,
@@ -82,6 +85,9 @@ def build_reach(
         limits=limits,
         now=now,
     )
+    alone = LoneFetcher(
+        watched, relay, opinions, helpers=swarm.helpers, works=proof.works, wait_s=wait_s, random=random, now=now
+    )
     test = SelfTest(
         proof,
         relay,
@@ -91,4 +97,4 @@ def build_reach(
         now=now,
         keep=lambda urls: meta.set(KNOWN, msgspec.json.encode(urls)),
     )
-    return Reach(health, watched, own, test, proof, opinions)
+    return Reach(health, watched, own, alone, test, proof, opinions)
