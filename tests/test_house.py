@@ -39,7 +39,7 @@ CONVERSATIONS = {
     "crawl.links": "forwarder",
     "crawl.output": "page_stream",
     "crawl.proxies": "fetcher health_checks",
-    "crawl.reach": "network_proof relay_client relay_host relayed_fetcher self_test",
+    "crawl.reach": "lone_fetcher network_proof relay_client relay_host relayed_fetcher self_test",
     "crawl.recrawl": "expiry scheduler",
     "leaf": "late_reports leaf leaf_crawl leaf_owners work_requests",
     "lending": "balancer blocks borrower drain_policy leaf_host lender level_policy loans throughput_learning",
