@@ -1,6 +1,7 @@
 """The swarm's key for a command comes from a file, the environment or a peer's directory, never from an argument.
 
---key-file FILE wins over KADCRAWL_KEY, which wins over the key in the directory of --data.
+--key-file FILE wins over KADCRAWL_KEY, which wins over the key in the directory of --data. A peer that joins a peer of
+the same user on the same machine needs none of them: own_peers.py finds the directory of the other peer.
 
 Tests: tests/cli/test_command_keys.py
 """
@@ -8,7 +9,7 @@ Tests: tests/cli/test_command_keys.py
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
@@ -21,6 +22,7 @@ from cloup import option, option_group
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import Address
+from kadcrawl.cli.own_peers import directory_at
 from kadcrawl.cli.targets import directories
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_kept_key, read_key, write_secret
@@ -117,10 +119,28 @@ def key_to_join(given: KeyOptions, data: Path) -> SwarmKey | None:
     key = _key(given, data)
     if key is None and not given.insecure:
         raise ConfigError(
-            f"to join, this peer needs the swarm's key: {HOW}. Whoever began the swarm has it in its --data, as "
-            f"{SWARM_KEY}; a swarm that was begun with --insecure has none, and is joined with --insecure"
+            f"to join, this peer needs the swarm's key: {HOW}. No peer of yours on this machine listens at "
+            f"--bootstrap, so copy the file {SWARM_KEY} from the --data of a peer of the swarm, by a way that "
+            "nobody else reads. A swarm that was begun with --insecure has no key, and is joined with --insecure"
         )
     return key
+
+
+def directory_to_ask(given: KeyOptions, bootstrap: Sequence[tuple[str, int]]) -> Path | None:
+    """Return the directory of this user's peer at one of these addresses, or None if a key is given or none is known.
+
+    The swarm's key is in that directory, unless the swarm has none.
+    """
+    if given.insecure or given.key_file is not None or os.environ.get(VARIABLE):
+        return None
+    return next((found for address in bootstrap if (found := directory_at(address)) is not None), None)
+
+
+def key_of_neighbor(directory: Path) -> SwarmKey:
+    """Return the swarm's key from the directory of another peer of this user. Raises ConfigError if it has none."""
+    if not (directory / SWARM_KEY).exists():
+        raise ConfigError(f"the swarm of your peer in {directory} was begun with --insecure: join it with --insecure")
+    return read_kept_key(directory / SWARM_KEY)
 
 
 def key_to_ask(key_file: Path | None, data: Path) -> SwarmKey | None:

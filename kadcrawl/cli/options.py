@@ -95,11 +95,12 @@ def _is_host(text: str) -> bool:
     return True
 
 
+LISTEN_DEFAULT = ("127.0.0.1", PORT_DEFAULT)
 LISTEN = option(
     "--listen",
     type=Address(),
     help="Address for other peers, TCP and UDP. Port 0 chooses a free port.  [default: where the peer of --data "
-    f"listened before, or 127.0.0.1:{PORT_DEFAULT}]",
+    f"listened before, or 127.0.0.1:{PORT_DEFAULT}, or a free port if it joins a peer of this machine]",
 )
 
 
@@ -230,13 +231,15 @@ def networks_of(given: tuple[str, ...], directory: Path) -> tuple[str, ...]:
     return journaled_networks(directory)
 
 
-def listen_at(given: tuple[str, int] | None, directory: Path) -> tuple[str, int]:
-    """Return the (host, port) to listen at: as given, or else where other peers may look for this peer."""
+def listen_at(
+    given: tuple[str, int] | None, directory: Path, otherwise: tuple[str, int] = LISTEN_DEFAULT
+) -> tuple[str, int]:
+    """Return the (host, port) to listen at: as given, or where other peers may look for this peer, or `otherwise`."""
     if given is None and directory.is_dir():
         from kadcrawl.peer.job_store import journaled_listening  # As below.
 
         given = journaled_listening(directory)
-    return given or ("127.0.0.1", PORT_DEFAULT)
+    return given or otherwise
 
 
 def _check_health_check_url(job: Job, seeds: Sequence[str]) -> None:

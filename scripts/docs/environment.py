@@ -71,6 +71,11 @@ OF_LIBRARIES = (
     Variable("COLUMNS", "a number", "The width of the live table (rich)."),
     Variable("HOME", "a directory", "Replaces ~ in the file of a sink."),
     Variable(
+        "XDG_STATE_HOME",
+        "a directory",
+        "The place of the user's state on Linux: kadcrawl/peers in it has a file for each running peer (platformdirs).",
+    ),
+    Variable(
         "AWS_*",
         "",
         "The keys, region and endpoint of an S3 sink, where s3fs and boto look for them. Other places of fsspec have "

@@ -3,21 +3,33 @@
 Tests: tests/cli/test_command_live.py, tests/cli/test_command_leaf.py
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import cloup
 from cloup import option, option_group
 
 from kadcrawl.cli.exits import told
-from kadcrawl.cli.keys import REKEYED, KeyOptions, key_to_join, member_options, say_insecure
+from kadcrawl.cli.keys import (
+    REKEYED,
+    KeyOptions,
+    directory_to_ask,
+    key_of_neighbor,
+    key_to_join,
+    member_options,
+    say_insecure,
+)
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
-from kadcrawl.cli.options import PEER, SEEDS, Address, make_sinks
-from kadcrawl.cli.peer_config import make_config
+from kadcrawl.cli.options import PEER, SEEDS, Address, is_given, make_sinks
+from kadcrawl.cli.peer_config import listen_beside, make_config, place_beside
 from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.errors import ConfigError
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.system.file_names import SWARM_KEY
 
 if TYPE_CHECKING:
     from kadcrawl.peer import Peer
@@ -64,6 +76,9 @@ def join(
 ) -> int:
     """Join a swarm and crawl with it. The job comes from the swarm.
 
+    Where --bootstrap is a peer that you run on this machine, its address is enough: the key is found in its directory,
+    and this peer takes a port and a directory of its own. On another machine, give the key: --key-file.
+
     Started again on its --data when no --bootstrap peer answers, the peer asks those that it knew when it last ran. A
     --data of another swarm is refused. The first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over
     and exits, the second exits at once. While less than 64 MiB are left on the disk, the peer waits for room.
@@ -76,8 +91,10 @@ def join(
     from kadcrawl.peer import Peer
 
     settings = make_machine(machine, make_sinks(machine.sinks, None))
-    swarm_key = key_to_join(key, data)
-    config = replace(settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key)), hooks=hooks)
+    swarm_key, data = _key_and_place(key, bootstrap, data)
+    otherwise = listen_beside(bootstrap)
+    config = settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key, otherwise))
+    config = replace(config, hooks=hooks)
     say_insecure(swarm_key)
     if leaf:
         if seeds_file is not None:
@@ -94,3 +111,15 @@ def join(
 
     feed = None if seeds_file is None else peer_feed(SeedFile(seeds_file))
     return run(live(lambda: Peer(config), enter, "join", feed))
+
+
+def _key_and_place(given: KeyOptions, bootstrap: Sequence[tuple[str, int]], data: Path) -> tuple[SwarmKey | None, Path]:
+    """Return the key of the swarm, and the directory of the new peer. Raises ConfigError without a key."""
+    neighbor = directory_to_ask(given, bootstrap)
+    if neighbor is None or (is_given("data") and (data / SWARM_KEY).exists()):
+        return key_to_join(given, data), data
+    key = key_of_neighbor(neighbor)
+    if not is_given("data"):
+        data = place_beside(neighbor, key, data)
+    click.echo(f"kadcrawl: the key is that of your peer in {neighbor}; this peer is in {data}", err=True)
+    return key, data

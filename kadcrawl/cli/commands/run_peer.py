@@ -16,6 +16,7 @@ import click
 from kadcrawl.cli.commands.export import say_shortfalls
 from kadcrawl.cli.exits import INTERRUPTED, UNDELIVERED, code_of_limit
 from kadcrawl.cli.options import shown
+from kadcrawl.cli.own_peers import note_peer
 from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
 from kadcrawl.cli.seeds.feeding import STREAM_DEADLINE_S, feed, summary_of
 from kadcrawl.cli.seeds.seed_file import SeedFile
@@ -210,6 +211,8 @@ async def _run_once(
     """Run the peer until it has ended as asked."""
     await first_of(entering, interrupts.first.wait())
     if not interrupts.first.is_set():
+        if isinstance(peer, Peer):
+            note_peer(peer.contact.address, peer.config.data)
         for line in peer_run.greeting(peer):
             progress.say(line)
         limits = limits_with(peer.config.limits, peer.job.shared_limits)

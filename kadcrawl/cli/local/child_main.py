@@ -29,6 +29,7 @@ from kadcrawl.cli.local.protocol import (
     Unable,
     line,
 )
+from kadcrawl.cli.own_peers import note_peer
 from kadcrawl.cli.run import Interrupts, first_of, log_to, run, until_stopped
 from kadcrawl.cli.view.live.sites import report_sites
 from kadcrawl.crawl.disk_guard import Pauses
@@ -134,6 +135,7 @@ async def _one_life(
             await _settle(peer)
         else:
             await peer.begin(paused=True)
+        note_peer(peer.contact.address, peer.config.data)
         _report(Ready(peer.contact.address))
         sites_told = _tell_sites(peer, assignment.sites_interval_s)
         await first_of(until_stopped(peer, interrupts), _obey(peer, orders), _tell(peer), sites_told)

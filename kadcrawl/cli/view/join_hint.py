@@ -1,18 +1,19 @@
 """The join hint is a command that joins this peer, to be pasted on this machine or on another.
 
-A peer on loopback is joined from its own machine only, so the next peer needs another port and another directory.
+A peer on loopback is joined from its own machine only. Its address is enough where own_peers.py finds its directory.
+Otherwise the next peer needs the key and another directory.
 Another machine's address is not known here. A peer that listens on all addresses is known by the address that leads to
 this peer.
 """
 
 import ipaddress
-import re
 import shlex
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 
 from kadcrawl.cli.options import shown
+from kadcrawl.cli.own_peers import directory_at
+from kadcrawl.cli.peer_config import beside
 from kadcrawl.settings.config import Config
 from kadcrawl.system.file_names import SWARM_KEY
 
@@ -28,8 +29,9 @@ def how_to_join(
     key_file = (config.data / SWARM_KEY).absolute()
     if ip.is_loopback:
         where = "on this machine"
-        key = ["--key-file", str(key_file)]
-        place = ["--listen", shown((address[0], 0)), "--data", str(_another(config.data.absolute()))]
+        is_found = config.swarm_key is not None and directory_at(address) is not None
+        key = [] if is_found else ["--key-file", str(key_file)]
+        place = [] if is_found else ["--data", str(_another(config.data.absolute()))]
     else:
         where = f"on other machines, with a copy of {key_file}"
         key = ["--key-file", key_file.name]
@@ -48,5 +50,4 @@ def how_to_join(
 
 def _another(data: Path) -> Path:
     """Return a directory beside this directory that does not exist yet."""
-    stem = re.sub(r"-[0-9]+\Z", "", data.name)
-    return next(path for number in count(2) if not (path := data.with_name(f"{stem}-{number}")).exists())
+    return next(path for path in beside(data) if not path.exists())

@@ -32,10 +32,11 @@ async def test_what_is_printed_can_be_pasted_on_the_same_machine(tmp_path: Path)
     two = await start(*await printed(one), env=NO_KEY, directory=elsewhere)
     three = await start(*await printed(two), env=NO_KEY, directory=elsewhere)
     last = await printed(three)
-    assert ["crawl", "crawl-2", "crawl-3"] == sorted(path.name for path in here.iterdir())
-    assert str(here / "crawl-4") == last[last.index("--data") + 1]
+    assert ["crawl"] == [path.name for path in here.iterdir()]
+    assert ["crawl-data", "crawl-data-2"] == sorted(path.name for path in elsewhere.iterdir())
+    assert "--key-file" not in last
     assert last[-4:-2] == ["--allow-network", "127.0.0.0/8"], "what one joins with is handed on"
-    status = await kadcrawl("status", "--data", str(here / "crawl-3"), "--json", env=NO_KEY)
+    status = await kadcrawl("status", "--data", str(elsewhere / "crawl-data-2"), "--json", env=NO_KEY)
     assert 3 == len(json.loads(status.out)["peers"])
     for process in (three, two, one):
         assert (await interrupted(process)).code == 11
@@ -58,5 +59,13 @@ def test_for_other_machines_it_says_what_to_copy_and_listens_there(tmp_path: Pat
 def test_without_a_key_none_is_named(tmp_path: Path) -> None:
     config = Config(data=tmp_path / "one")
     command = how_to_join(("127.0.0.1", 4160), config).partition(": ")[2]
-    assert command.startswith("kadcrawl join --insecure --listen 127.0.0.1:0 ")
+    assert command.startswith("kadcrawl join --insecure --data ")
     assert "--key-file" not in command
+
+
+def test_where_the_directory_is_not_found_by_the_address_the_command_names_key_and_directory(tmp_path: Path) -> None:
+    config = Config(data=tmp_path / "one", swarm_key=SwarmKey.generate())
+    config.data.mkdir()
+    command = shlex.split(how_to_join(("127.0.0.1", 1), config).partition(": ")[2])
+    key, place = str(tmp_path / "one" / "swarm.key"), str(tmp_path / "one-2")
+    assert ["kadcrawl", "join", "--key-file", key, "--data", place, "--bootstrap", "127.0.0.1:1"] == command

@@ -1,9 +1,12 @@
 """The command in a process of its own, its exit code and output, and a web to crawl."""
 
 import asyncio
+import atexit
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +25,9 @@ KEY = os.urandom(32).hex()
 
 Tests run at the same time, and a port may pass from the peers of a test to the peers of another test.
 """
+STATE = tempfile.mkdtemp(prefix="kadcrawl-state-")
+"""The state directory of the commands of this process."""
+atexit.register(shutil.rmtree, STATE, ignore_errors=True)
 PIPE = asyncio.subprocess.PIPE
 STARTED: list[asyncio.subprocess.Process] = []
 """The processes that the current test started. Conftest.py ends the processes that a failed test leaves."""
@@ -49,7 +55,7 @@ async def start(
     directory: Path | None = None,
 ) -> asyncio.subprocess.Process:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
-    environment |= {"KADCRAWL_KEY": KEY}
+    environment |= {"KADCRAWL_KEY": KEY, "XDG_STATE_HOME": STATE}
     process = await asyncio.create_subprocess_exec(
         *program,
         *arguments,
