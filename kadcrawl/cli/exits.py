@@ -44,6 +44,11 @@ INTERRUPTED = 11
 
 Run the same command again: a crawl goes on where it stopped. A peer that was asked to leave goes on leaving."""
 
+LIMIT_OF_BYTES = 14
+"""The crawl reached `--max-bytes`, and URLs are left.
+
+Run the same command with a larger `--max-bytes`: it goes on with the URLs that are left. Browsertrix Crawler has the
+same code."""
 LIMIT_OF_TIME = 15
 """The crawl reached `--max-time`, and URLs are left.
 
@@ -53,7 +58,7 @@ same code."""
 
 def code_of_limit(limit: str) -> int:
     """Return the exit code of a crawl that this limit of the whole swarm has ended (`PeerRow.limit`)."""
-    return LIMIT_OF_TIME if limit == "time" else DONE
+    return LIMIT_OF_TIME if limit == "time" else LIMIT_OF_BYTES if limit == "bytes" else DONE
 
 
 def told(command: Callable[..., int]) -> Callable[..., None]:

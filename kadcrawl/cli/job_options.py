@@ -12,7 +12,7 @@ import click
 from cloup import option, option_group
 
 from kadcrawl.cli.options import Command
-from kadcrawl.cli.types import Duration, Line, OrNone
+from kadcrawl.cli.types import Duration, Line, OrNone, Size
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.job import MAX_TIME_S, REFUSALS_MAX, URL_PARTS_MAX, Job
 from kadcrawl.settings.request_headers import normal_header
@@ -159,6 +159,12 @@ LIMITS = option_group(
         type=OrNone(click.IntRange(1)),
         metavar="N",
         help="The most URLs that the whole swarm fetches.",
+    ),
+    option(
+        "--max-bytes",
+        type=OrNone(Size()),
+        help="The most bytes of bodies that the whole swarm receives, such as 500MB or 10GiB, and the bodies that are "
+        "under way then. The crawl ends as with --max-time.",
     ),
     option(
         "--max-time",

@@ -1,4 +1,4 @@
-"""Types of options: a length of time, a limit, and a setting that the word `none` unsets.
+"""Types of options: a length of time, a size, a limit, and a setting that the word `none` unsets.
 
 Tests: tests/cli/test_job_options.py, tests/cli/test_parts.py
 """
@@ -9,8 +9,9 @@ import click
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
+from kadcrawl.settings.job import COUNT_MAX
 from kadcrawl.settings.limit_file import limit
-from kadcrawl.settings.units import seconds_of
+from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.settings.unset import NONE, is_none
 
 
@@ -32,6 +33,23 @@ class Duration(click.ParamType[float]):
         if self._least_s is not None and self._most_s is not None and not self._least_s <= seconds <= self._most_s:
             self.fail(f"{value} is not from {shown(self._least_s)} to {shown(self._most_s)}", param, ctx)
         return seconds
+
+
+class Size(click.ParamType[int]):
+    """A size, converted to bytes."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            size = bytes_of(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if not 1 <= size <= COUNT_MAX:
+            self.fail(f"{value} is not from 1 byte to {COUNT_MAX} bytes", param, ctx)
+        return size
 
 
 class Limit(click.ParamType[tuple[str, float | None]]):

@@ -9,7 +9,7 @@ The life of a URL:
    the backups and added to the `frontier`. Only then is the link acknowledged.
 4. *Ready*: `frontier.frontier` returns an entry when the clock of its site allows, and `crawler` starts an `attempt`.
    The attempt needs the rules of robots.txt (`robots`, `robots_fetch`), `capacity`, and that the `crawl_limits` allow
-   it (`page_budget`, `crawl_time`).
+   it (`page_budget`, `byte_budget`, `crawl_time`).
 5. *Fetched*: `fetch` makes one bounded request, perhaps through `proxies`. A passing fault postpones the entry.
    `page_processor` reads every other answer, writes it to the WARC (`output.outputs`), and its links start at 1.
 6. *Done*: when all links of the page are acknowledged, the URL is journaled as DONE together with its line in

@@ -13,6 +13,7 @@ from random import Random
 import msgspec
 from aiohttp.abc import AbstractResolver
 
+from kadcrawl.crawl.byte_budget import ByteBudget
 from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.clocks.addresses import Addresses
 from kadcrawl.crawl.clocks.clock_holder import ClockHolder
@@ -342,7 +343,11 @@ def _crawl_limits(job: Job, resources: PeerResources) -> CrawlLimits:
     granted = meta.read("granted", int) or 0
     known = meta.read("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
     pages = Budget(job.max_pages, granted, begun=resources.counters.tried, known=known)
-    return CrawlLimits(pages, CrawlTime(job.max_time_s, journaled_s(meta)), resources.clock.now)
+    granted_bytes = meta.read("bytes_granted", int) or 0
+    known_bytes = meta.read("bytes_grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
+    counters = resources.counters
+    bytes_ = ByteBudget(job.max_bytes, granted_bytes, lambda: (counters.body_bytes, counters.pages), known_bytes)
+    return CrawlLimits(pages, bytes_, CrawlTime(job.max_time_s, journaled_s(meta)), resources.clock.now)
 
 
 def _outputs(job: Job, resources: PeerResources) -> Outputs:

@@ -9,9 +9,10 @@ therefore never exceeded. The unused grant of a dead peer is missing until that 
 `peer/swarm/budget_sharing.py` sends the messages.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
+from typing import Literal
 
 from kadcrawl.keys import Cell, Key, cell_of
 from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
@@ -27,6 +28,8 @@ grant."""
 
 class Budget:
     """The share of one peer."""
+
+    unit: Literal["pages"] = "pages"
 
     def __init__(self, max_pages: int | None, granted: int, begun: int, known: dict[bytes, int] | None = None) -> None:
         self.max_pages = max_pages
@@ -82,6 +85,14 @@ class Budget:
         """Give the unused grant back, as this peer has nothing to fetch for now."""
         self.granted = self.begun
 
+    def granted_to(self, row: PeerRow) -> int:
+        """Return the grant of the peer with this row."""
+        return row.granted
+
+    def shares(self, rows: Sequence[PeerRow], resting: Collection[bytes], absent: int) -> tuple[dict[bytes, int], bool]:
+        """Return the new totals of the peers that lack allowance and do not rest, and whether the budget is spent."""
+        return share(self.max_pages or 0, rows, resting, absent)
+
 
 def budget_cell(cell_bits: int) -> Cell:
     """Return the cell whose owner shares the budget out."""
@@ -91,7 +102,9 @@ def budget_cell(cell_bits: int) -> Cell:
 class Resting:
     """Remembers the peers that gave a grant back although they have URLs, which must wait for their sites."""
 
-    def __init__(self) -> None:
+    def __init__(self, granted: Callable[[PeerRow], int] = lambda row: row.granted) -> None:
+        """`granted` returns the grant of the peer with a row."""
+        self._granted = granted
         self._totals: dict[bytes, int] = {}
         self._until: dict[bytes, float] = {}
 
@@ -99,9 +112,9 @@ class Resting:
         """Return the IDs of the peers to pass over now. The seconds are of any clock."""
         self._until = {peer: until for peer, until in self._until.items() if until > now}
         for row in rows:
-            if row.pending and row.granted < self._totals.get(row.contact.id, 0):
+            if row.pending and self._granted(row) < self._totals.get(row.contact.id, 0):
                 self._until[row.contact.id] = now + REST_S
-        self._totals = {row.contact.id: row.granted for row in rows}
+        self._totals = {row.contact.id: self._granted(row) for row in rows}
         return self._until.keys()
 
     def grant(self, totals: dict[bytes, int]) -> None:

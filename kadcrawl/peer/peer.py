@@ -385,5 +385,7 @@ class Peer(PeerBase):
 
     def _flush(self) -> list[int]:
         if self.begun:
-            self.store.meta.set("granted", str(self.components.crawl_limits.pages.granted).encode())
+            limits = self.components.crawl_limits
+            self.store.meta.set("granted", str(limits.pages.granted).encode())
+            self.store.meta.set("bytes_granted", str(limits.bytes.granted).encode())
         return super()._flush()

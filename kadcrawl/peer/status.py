@@ -76,4 +76,5 @@ def row_of(runtime: Runtime) -> PeerRow:
         refusing_count=len(refusing),
         refused_by=runtime.key_mismatches.count,
         limit=components.crawl_limits.reached,
+        bytes_granted=min(components.crawl_limits.bytes.granted, COUNT_MAX),
     )

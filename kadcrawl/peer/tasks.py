@@ -54,4 +54,6 @@ def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[st
         )
         yield "time", counting
     if runtime.job.max_pages is not None:
-        yield "budget", share_budget(runtime, runtime.job.max_pages)
+        yield "budget", share_budget(runtime, components.crawl_limits.pages)
+    if runtime.job.max_bytes is not None:
+        yield "bytes", share_budget(runtime, components.crawl_limits.bytes)

@@ -83,6 +83,10 @@ class Job:
     """Limit on the number of links from a seed to a page, 0 or more. None for no limit."""
     max_pages: int | None = None
     """Limit on the number of URLs that the whole swarm fetches, 1 or more. None for no limit."""
+    max_bytes: int | None = None
+    """Limit on the bytes of bodies that the whole swarm receives, 1 or more. None for no limit.
+
+    Bodies under way when it is reached are received whole (crawl/byte_budget.py). Not with leaves."""
     max_time_s: float | None = None
     """Limit on the seconds for which the swarm crawls, above 0 and at most 3,660 days. None for no limit.
 
@@ -273,7 +277,8 @@ class Job:
         require(
             self.max_time_s is None or 0 < self.max_time_s <= MAX_TIME_S, "max_time_s must be above 0, up to 3660 days"
         )
-        for name in ("max_depth", "max_pages", "site_pages_max", "path_queries_max"):
+        require(self.max_bytes is None or self.max_bytes >= 1, "max_bytes must be 1 or more")
+        for name in ("max_depth", "max_pages", "max_bytes", "site_pages_max", "path_queries_max"):
             require((getattr(self, name) or 0) <= COUNT_MAX, f"{name} must be at most {COUNT_MAX}")
         for name in ("path_segments_max", "path_repeats_max", "query_parameters_max"):
             require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")

@@ -28,7 +28,7 @@ from kadcrawl.settings.limit_file import LIMITS, SaidLimits, joined
 from kadcrawl.settings.proxy_list import read_file
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.trust import read_authorities
-from kadcrawl.settings.units import seconds_of
+from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.settings.unset import UNSET, fields_in_use, is_none
 from kadcrawl.settings.useful import check_useful
 from kadcrawl.urls import Partition, canonical, seed
@@ -58,6 +58,8 @@ DURATIONS = frozenset(
     }
 )
 """Keys whose value may be a text such as "7d"."""
+SIZES = frozenset({"max-bytes"})
+"""Keys whose value may be a text such as "10 MB"."""
 TOGETHER = frozenset({"user-agent", "robots-token"})
 """Keys that are checked with the whole job, as each depends on the other."""
 _PATTERNS = "a list of regular expressions, such as ['/docs/', '\\.html$']"
@@ -69,6 +71,7 @@ KEYS = {
     "exclude": Key("exclude", _PATTERNS),
     "max-depth": Key("max_depth", "a whole number of links"),
     "max-pages": Key("max_pages", "a whole number of URLs"),
+    "max-bytes": Key("max_bytes", 'a size, such as "500 MB", "10 GiB", or a number of bytes'),
     "max-time": Key("max_time_s", _DURATION),
     "max-site-pages": Key("site_pages_max", "a whole number of URLs"),
     "max-path-queries": Key("path_queries_max", "a whole number of URLs"),
@@ -261,9 +264,9 @@ def _checked(key: str, value: object) -> object:
             return UNSET[field]
     except ConfigError as error:
         raise ConfigError(f"{key}: {error}") from None
-    if key in DURATIONS and isinstance(value, str):
+    if key in DURATIONS | SIZES and isinstance(value, str):
         try:
-            value = seconds_of(value)
+            value = seconds_of(value) if key in DURATIONS else bytes_of(value)
         except ValueError:
             raise ConfigError(f"{key} must be {takes}, not {_shown(value)}") from None
     try:

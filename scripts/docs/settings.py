@@ -54,6 +54,7 @@ EXAMPLES = {
     "exclude": "exclude = ['/old/', '[?]']",
     "max-depth": "max-depth = 5",
     "max-pages": "max-pages = 500",
+    "max-bytes": 'max-bytes = "10 GB"',
     "max-time": 'max-time = "12h"',
     "max-site-pages": "max-site-pages = 10_000",
     "max-path-queries": "max-path-queries = 100",

@@ -39,6 +39,7 @@ FIELDS = {
     "epoch_filters": "The epoch filters.",
     "live_mask": "Bit i is set if bucket i has a live peer.",
     "load": "Load level of the sender, in hundredths of a heavy block.",
+    "unit": "The budget: pages for `--max-pages`, bytes for `--max-bytes`.",
     "crawl_ms": "Milliseconds for which the swarm has crawled, or 0 without `--max-time`.",
     "state_fingerprint": "Fingerprint of the sender's swarm state, or 0 if it does not know the state yet.",
     "seeds_fingerprint": "Fingerprint of the sender's seeds.",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from kadcrawl.cli.exits import LIMIT_OF_TIME
+from kadcrawl.cli.exits import LIMIT_OF_BYTES, LIMIT_OF_TIME
 from tests.support.sites.web import Web, html, slow, tree
 from tests.support.swarm.command import LOOPBACK, crawl, kadcrawl
 
@@ -94,6 +94,23 @@ async def test_a_crawl_that_max_time_ends_says_so_and_a_longer_time_goes_on(tmp_
         assert "ended it" not in run.out
         assert "" == json.loads((tmp_path / "summary.json").read_text())["limit_reached"]
         assert pages == sum(site.fetched.values())
+
+
+async def test_a_crawl_that_max_bytes_ends_says_so_and_a_larger_number_goes_on(tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: html(f"/{int(request.path[1:] or 0) + 1 if request.path != '/19' else 0}")
+        command = crawl(tmp_path / "data", site.url())
+        run = await kadcrawl(*command, "--max-bytes", "50 bytes")
+        assert run.code == LIMIT_OF_BYTES, run
+        assert "--max-bytes 50bytes ended it: 1 URL is left" in run.out
+        (again,) = [line for line in commands(run.out) if "--max-bytes" in line]
+        assert again == "the same command with --max-bytes 100bytes"
+        fetched = len(site.fetched)
+        assert 2 < fetched < 10
+        assert (await kadcrawl(*command, *again.split()[-2:])).code == LIMIT_OF_BYTES
+        assert fetched < len(site.fetched)
+        assert (await kadcrawl(*command, "--max-bytes", "none")).code == 0
+        assert 21 == len(site.fetched)
 
 
 async def test_a_single_peer_that_max_time_ends_has_the_same_exit_code(tmp_path: Path) -> None:

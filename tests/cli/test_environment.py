@@ -38,6 +38,7 @@ VALUES = {
     "--nofollow": ("ignore", "obey"),
     "--twins": ("skip", "follow"),
     "--max-pages": ("3", "none"),
+    "--max-bytes": ("3MB", "none"),
     "--max-time": ("3h", "none"),
     "--max-site-pages": ("3", "4"),
     "--max-path-queries": ("3", "4"),

@@ -123,6 +123,7 @@ JOURNALED = Job(
     exclude=("b",),
     max_depth=3,
     max_pages=5,
+    max_bytes=1000,
     max_time_s=60.0,
     site_pages_max=6,
     path_queries_max=7,
@@ -153,7 +154,7 @@ async def journal(job: Job, directory: Path) -> None:
     ("job", "options"),
     [
         (JOURNALED, "include exclude max-depth max-pages max-site-pages max-path-queries proxies proxy-judge contact "),
-        (JOURNALED, "max-time max-path-segments max-path-repeats max-parameters strip-parameters"),
+        (JOURNALED, "max-bytes max-time max-path-segments max-path-repeats max-parameters strip-parameters"),
         (RECRAWLED, "recrawl-least recrawl-most"),
         (BLOOM, "grain"),
         (Job(headers=("X-A: 1",), user_agent="mybot/1 (otherbot)", robots_token="otherbot"), NAMES),
@@ -194,7 +195,7 @@ def test_every_option_that_can_be_unset_is_tried_above() -> None:
     more = (
         "max-time max-path-segments max-path-repeats max-parameters strip-parameters recrawl-most grain recrawl-after"
     )
-    assert {KEYS[name].field for name in f"{tried} {more} {NAMES} recrawl-after ca-file".split()} | {
+    assert {KEYS[name].field for name in f"{tried} {more} {NAMES} max-bytes recrawl-after ca-file".split()} | {
         "proxies_from"
     } == UNSET.keys()
 

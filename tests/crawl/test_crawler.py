@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from kadcrawl.crawl.attempt import ALONE_WAIT_S, KEPT_WAITING_TRIES, retry_wait_s
+from kadcrawl.crawl.byte_budget import ByteBudget
 from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.crawl_limits import CrawlLimits
@@ -171,7 +172,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = Fal
         limits=LIMITS,
         clock=clock,
         random=random,
-        crawl_limits=CrawlLimits(world.budget, world.time, clock.now),
+        crawl_limits=CrawlLimits(world.budget, ByteBudget(None, 0, lambda: (0, 0)), world.time, clock.now),
         fetcher=world,
         direct=cast(Any, world),
         extractor=LinkExtractor(LIMITS),

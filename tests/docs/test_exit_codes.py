@@ -22,8 +22,20 @@ def test_every_exit_code_is_returned_by_a_command() -> None:
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("crawl", ["DONE", "NOTHING_FETCHED", "MISTAKE", "LEFT_BEHIND", "UNDELIVERED", "INTERRUPTED", "LIMIT_OF_TIME"]),
-        ("join", ["DONE", "MISTAKE", "UNDELIVERED", "INTERRUPTED", "LIMIT_OF_TIME"]),
+        (
+            "crawl",
+            [
+                "DONE",
+                "NOTHING_FETCHED",
+                "MISTAKE",
+                "LEFT_BEHIND",
+                "UNDELIVERED",
+                "INTERRUPTED",
+                "LIMIT_OF_BYTES",
+                "LIMIT_OF_TIME",
+            ],
+        ),
+        ("join", ["DONE", "MISTAKE", "UNDELIVERED", "INTERRUPTED", "LIMIT_OF_BYTES", "LIMIT_OF_TIME"]),
         ("keygen", ["DONE", "MISTAKE", "INTERRUPTED"]),
     ],
 )

@@ -107,6 +107,7 @@ def test_every_key_reaches_the_job() -> None:
     lending = parse('balance = "level"\nblock = 7\nupdate = 0.5', FILE)
     assert Job(balance="level", block_urls=7, update_s=0.5) == lending.job
     assert Job(max_pages=9) == parse("max-pages = 9", FILE).job
+    assert Job(max_bytes=1_500_000) == parse("max-bytes = '1.5 MB'", FILE).job
     assert Job(max_time_s=5400.0) == parse("max-time = '90 min'", FILE).job
     forgets = parse('history = "bloom"\nrecrawl-after = "7d"\ngrain = "1d"\nfilters = "rbloom"', FILE)
     assert Job(history="bloom", recrawl_after_s=604_800.0, grain_s=86_400.0, filters="rbloom") == forgets.job
@@ -114,6 +115,7 @@ def test_every_key_reaches_the_job() -> None:
         "block",
         "update",
         "max-pages",
+        "max-bytes",
         "max-time",
         "history",
         "grain",
@@ -238,6 +240,11 @@ def test_without_a_line_the_key_is_named_all_the_same(text: str) -> None:
         ("max-depth = true", "max-depth must be a whole number of links, not true"),
         ("max-depth = -1", "max-depth must be 0 or more, not -1"),
         ("max-pages = 0", "max-pages must be 1 or more, not 0"),
+        ("max-bytes = 0", "max-bytes must be 1 or more, not 0"),
+        (
+            "max-bytes = 'much'",
+            'max-bytes must be a size, such as "500 MB", "10 GiB", or a number of bytes, not "much"',
+        ),
         ("max-time = 0", "max-time must be above 0, up to 3660 days, not 0"),
         ("max-time = '3661 days'", "max-time must be above 0, up to 3660 days, not 316310400.0"),
         ("max-pages = 66666666666666666666", f"max-pages must be at most {2**53}, not 66666666666666666666"),

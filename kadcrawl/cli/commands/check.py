@@ -14,7 +14,7 @@ from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import make_sinks, needs_contact
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
-from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
+from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, SIZES, JobFile, read
 from kadcrawl.settings.limit_file import LIMITS, limit_shown
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.parameter_sets import PARAMETER_SETS
@@ -22,6 +22,7 @@ from kadcrawl.settings.proxy_list import shown as proxies_shown
 from kadcrawl.settings.site_file import keys_of
 from kadcrawl.settings.site_rules import robots_ignored, secrets_of, unverified
 from kadcrawl.settings.trust import shown as authorities_shown
+from kadcrawl.settings.units import shown_size
 from kadcrawl.sinks.sink_names import parse
 from kadcrawl.system.printable import printable
 
@@ -266,6 +267,8 @@ def _shown(value: Any, key: str) -> str:
         return "none" if value is None else shown(value)
     if value is None:
         return "no limit"
+    if key in SIZES:
+        return shown_size(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):

@@ -85,6 +85,7 @@ def crawl(
                 3  it ended without URLs known only to crashed peers. The same command goes on with them
                 4  it is whole, but a --sink lacks something. The same command, or kadcrawl export, goes on
                11  interrupted, or stopped by kadcrawl stop. The same command goes on
+               14  --max-bytes ended it. The same command with a larger number goes on
                15  --max-time ended it. The same command with a longer time goes on
     """
     check_for_crawl(data)

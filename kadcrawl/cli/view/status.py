@@ -99,7 +99,7 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     record_errors: int | None = None
     """Pages whose hook or selectors failed, so that they have no records."""
     limit_reached: str
-    """The limit of the whole crawl that is reached while URLs are left: `pages` or `time`. Empty otherwise."""
+    """The limit of the whole crawl that is reached while URLs are left: `pages`, `bytes` or `time`. Empty otherwise."""
     peers: list[PeerFigures]
     """The peers that are there, in the order of their answers."""
     state: str

@@ -17,6 +17,7 @@ from kadcrawl.cli.view.unresolved import still_done, still_failed
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.units import shown_size as shown_bytes
 
 LINES_COMPARED_MAX = 1_000_000
 """Lines of page logs in which repeats are looked for: about 100 MB of memory and a second or two."""
@@ -89,7 +90,7 @@ class Summary:
     peers: list[PeerSummary]
     """The figures of each peer, in the order of IDs."""
     limit_reached: str = ""
-    """The limit that ended the crawl before its end: `pages` or `time`. Empty otherwise."""
+    """The limit that ended the crawl before its end: `pages`, `bytes` or `time`. Empty otherwise."""
     failed_examples: dict[str, str] = field(default_factory=dict)
     """The last failed URL of each reason, as far as the page logs were read."""
 
@@ -189,6 +190,10 @@ def limit_that_ended(summary: Summary, job: Job) -> ReachedLimit | None:
     """Return the limit that left URLs of this crawl unfinished, or None."""
     if summary.limit_reached == "time" and job.max_time_s is not None:
         return ReachedLimit("--max-time", shown(job.max_time_s), shown(2 * job.max_time_s))
+    if summary.limit_reached == "bytes" and job.max_bytes is not None:
+        return ReachedLimit(
+            "--max-bytes", *(shown_bytes(size).replace(" ", "") for size in (job.max_bytes, 2 * job.max_bytes))
+        )
     if job.max_pages is not None and summary.pages >= job.max_pages and _lacking(summary) > 0:
         return ReachedLimit("--max-pages", str(job.max_pages), str(2 * job.max_pages))
     return None

@@ -226,14 +226,15 @@ class Order(Message, frozen=True):
 
 
 class Grant(Message, frozen=True):
-    """Shares of the budget --max-pages by wave: the total fetches that each listed peer is granted
-    (crawl/page_budget.py).
+    """Shares of the budget --max-pages or --max-bytes by wave: the total fetches or bytes that each listed peer is
+    granted (crawl/page_budget.py, crawl/byte_budget.py).
 
-    Totals, not additions, so that a repeat changes nothing. `spent` says that no fetch is left for any peer.
+    Totals, not additions, so that a repeat changes nothing. `spent` says that nothing is left for any peer.
     """
 
     totals: Annotated[dict[IdBytes, Count], Meta(max_length=ROWS_MAX)]
     spent: bool
+    unit: Literal["pages", "bytes"] = "pages"
 
 
 Question = Survey | Census | Order | NewSeeds | NewReach | Grant | Retry

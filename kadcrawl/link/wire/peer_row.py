@@ -15,8 +15,8 @@ SITE_SHOWN_MAX = 100
 REFUSING_MAX = 5
 """Sites that refuse requests in the row of one peer."""
 
-CrawlLimit = Literal["", "pages", "time"]
-"""A limit of the whole crawl: --max-pages or --max-time."""
+CrawlLimit = Literal["", "pages", "bytes", "time"]
+"""A limit of the whole crawl: --max-pages, --max-bytes or --max-time."""
 
 
 class RefusingSite(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -65,6 +65,8 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """True if a full peer shows one of its leaves by this row. `contact` has the address of that peer."""
     limit: CrawlLimit = ""
     """The limit that the crawl has reached as far as the peer knows, or an empty text."""
+    bytes_granted: Count = 0
+    """Bytes of bodies of the budget --max-bytes that the peer was ever granted."""
 
     @property
     def state_text(self) -> str:

@@ -1,15 +1,16 @@
-"""The conversation that shares --max-pages out among the peers.
+"""The conversation that shares --max-pages, or --max-bytes, out among the peers.
 
-crawl/page_budget.py decides the shares. The owner of the budget's cell asks all peers for their rows and grants each a
-share.
+crawl/page_budget.py and crawl/byte_budget.py decide the shares. The owner of the budget's cell asks all peers for their
+rows and grants each a share.
 
-Tests: tests/peer/test_peer.py, tests/peer/test_swarm.py, tests/crawl/test_page_budget.py
+Tests: tests/peer/test_swarm.py, tests/peer/test_max_bytes.py, tests/crawl/test_page_budget.py
 """
 
 import asyncio
 from math import inf
 
-from kadcrawl.crawl.page_budget import SOON_S, Resting, budget_cell, listed, share
+from kadcrawl.crawl.crawl_limits import SharedBudget
+from kadcrawl.crawl.page_budget import SOON_S, Resting, budget_cell, listed
 from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.messages import Grant
 from kadcrawl.peer.runtime import Runtime
@@ -23,25 +24,26 @@ A peer that joined since would wait for ever otherwise.
 """
 
 
-async def share_budget(runtime: Runtime, max_pages: int) -> None:
-    """Give back unusable fetches, and share the budget out while owning its cell, until cancelled."""
+async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
+    """Give back unusable fetches or bytes, and share the budget out while owning its cell, until cancelled."""
     cell = budget_cell(runtime.job.cell_bits)
-    budget = runtime.components.crawl_limits.pages
-    resting = Resting()
+    resting = Resting(budget.granted_to)
     announced, again_at = False, inf
     while True:
         await asyncio.sleep(INTERVAL_S)
-        if not runtime.components.frontier.pending or _must_wait(runtime):
+        if not runtime.balancing.loans.borrower.urls and (
+            not runtime.components.frontier.pending or _must_wait(runtime)
+        ):
             budget.give_back()
         if runtime.overlay.owns(cell):
             rows = [row for row in (await take_census(runtime.waves)).rows if not has_left(row)]
             absent = budget.absent(rows)
             now = asyncio.get_running_loop().time()
             resters = resting.look(rows, now)
-            totals, spent = share(max_pages, rows, resters, sum(absent.values()))
+            totals, spent = budget.shares(rows, resters, sum(absent.values()))
             resting.grant(totals)
             if totals or spent != announced or now >= again_at:
-                await runtime.waves.ask_all(Grant(listed(totals, absent), spent))
+                await runtime.waves.ask_all(Grant(listed(totals, absent), spent, budget.unit))
                 announced, again_at = spent, now + BUDGET_SPENT_INTERVAL_S if spent else inf
 
 

@@ -13,6 +13,7 @@ from itertools import starmap
 import msgpack
 import msgspec
 
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.basics import REASONS_MAX, ReasonCount
 from kadcrawl.link.wire.messages import (
@@ -64,10 +65,7 @@ class WaveAnswers:
             case Retry():
                 runtime.hear_retries([question.order])
             case Grant():
-                budget = runtime.components.crawl_limits.pages
-                budget.learn(question.totals, runtime.contact.id, question.spent)
-                runtime.resources.store.meta.set("grants", msgpack.packb(budget.known))
-                runtime.components.crawler.wake()
+                self._take(question)
         tally = Tally(
             members=1,
             view=own_view(runtime.contact.id, runtime.incarnation, runtime.resources.activity.count),
@@ -85,6 +83,18 @@ class WaveAnswers:
         if not isinstance(question, Census):
             return tally, []
         return tally, [row_of(runtime), *runtime.parts.leaves.rows(), *runtime.departed.rows()]
+
+    def _take(self, grant: Grant) -> None:
+        """Take this peer's share of a budget, and pause or go on as the budget is spent or is not."""
+        components, meta = self._runtime.components, self._runtime.resources.store.meta
+        budget = components.crawl_limits.budget(grant.unit)
+        budget.learn(grant.totals, self._runtime.contact.id, grant.spent)
+        meta.set("grants" if grant.unit == "pages" else "bytes_grants", msgpack.packb(budget.known))
+        if grant.unit == "bytes":  # Pages are not lent with a budget of pages, so that no borrower must hear of it.
+            pause_reasons = components.crawler.pause_reasons
+            is_reached = bool(components.crawl_limits.reached)
+            (pause_reasons.add if is_reached else pause_reasons.discard)(PauseReason.LIMIT)
+        components.crawler.wake()
 
     def obey(self, order: Order) -> None:
         """Carry out an order of the swarm at this peer."""
