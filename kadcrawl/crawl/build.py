@@ -203,7 +203,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         random=resources.random,
         now=clock.now,
     )
-    clocks = _clocks(job, resources, partitioner, fetcher, limits, callbacks.clock_host)
+    clocks = _clocks(job, resources, partitioner, fetcher, site_settings, callbacks.clock_host)
     parts = CrawlDependencies(
         by_depth=job.max_depth is not None,
         site_settings=site_settings,
@@ -322,14 +322,16 @@ def _clocks(
     resources: PeerResources,
     partitioner: Partitioner,
     fetcher: Fetcher,
-    limits: Limits,
+    site_settings: SiteSettings,
     host: Callable[[], ClockHost | None],
 ) -> ClockHolder | None:
     """Return the leases of shared clocks, if sites of the job may have one clock."""
     if not job.shares_clocks:
         return None
     addresses = Addresses(fetcher.resolve) if job.per_ip else None
-    return ClockHolder(resources.owners, resources.client, partitioner, limits, addresses=addresses, host=host)
+    limits = limits_with(resources.config.limits, job.shared_limits)
+    shared = (resources.owners, resources.client, partitioner, limits, site_settings)
+    return ClockHolder(*shared, addresses=addresses, host=host)
 
 
 def _robots(job: Job) -> str:

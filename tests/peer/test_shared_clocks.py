@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
 
-from kadcrawl import Peer
+from kadcrawl import ConfigError, Job, Peer
+from kadcrawl.crawl.clocks.clock_names import REST_S
+from kadcrawl.settings.site_rules import SiteRule
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.web import Web, html
 from tests.support.swarm.crash import crash
@@ -107,3 +110,85 @@ async def test_requests_without_a_delay_keep_to_the_connections_of_an_address(ma
         await finish(peers)
         assert urls <= site.fetched.keys()
         assert 1 < most <= QUICK.site_connections_max
+
+
+@pytest.mark.parametrize("rule", [{"connections": 2}, {"delay_s": DELAY_S}])
+async def test_a_rule_of_a_host_holds_for_all_its_urls(rule: dict[str, float], make_peer: MakePeer) -> None:
+    async with Web() as site:
+        urls, under_way, most = {site.url(f"/{page}") for page in range(30)}, 0, 0
+
+        async def page(request: web.BaseRequest) -> web.StreamResponse:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.05)
+            under_way -= 1
+            return html(*sorted(urls))
+
+        site.fallback = page
+        rules = (SiteRule(match=("127.0.0.2",), **cast(Any, rule)),)
+        peers = await three(make_peer, partition="url", delay_s=0.0, sites=rules)
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        assert urls <= site.fetched.keys()
+        assert (2 if "connections" in rule else 1) == most
+        assert "connections" in rule or min(spacings(site)) >= SPACED_S
+
+
+async def test_a_crawl_delay_holds_for_the_address(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        urls = serve(site, 12)
+        site.pages["/robots.txt"] = lambda request: web.Response(text=f"User-agent: *\nCrawl-delay: {5 * DELAY_S}\n")
+        peers = await three(make_peer, per_ip=True, delay_s=DELAY_S)
+        await peers[0].crawl([named(site, 0)])
+        await finish(peers)
+        assert urls <= site.fetched.keys()
+        assert min(spacings(site)) >= SPACED_S
+        after_pages = [
+            later - earlier for (earlier, url), (later, _) in pairwise(site.requests) if not url.endswith("/robots.txt")
+        ]
+        assert min(after_pages) >= 5 * SPACED_S
+
+
+async def test_after_a_restart_of_all_the_clock_rests(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web() as site:
+        urls = serve(site)
+        peers = await three(make_peer, per_ip=True, delay_s=DELAY_S)
+        await peers[0].crawl([named(site, 0)])
+        await until(lambda: len(site.requests) > 8)
+        for peer in peers:
+            await peer.__aexit__(None, None, None)
+        asked = len(site.requests)
+        first = await make_peer("a", hosts=NAMES, per_ip=True, delay_s=DELAY_S)
+        others = [await make_peer(name, join=first, hosts=NAMES) for name in "bc"]
+        await finish([first, *others])
+        assert urls == {url for url, line in lines().items() if line.status == 200}
+        assert min(spacings(site)) >= SPACED_S
+        assert spacings(site)[asked - 1] >= REST_S
+
+
+@pytest.mark.parametrize("job", [{"max_pages": 10}, {"history": "bloom"}, {"recrawl_after_s": 3600.0}])
+async def test_an_address_has_one_pace_in_every_kind_of_job(job: dict[str, object], make_peer: MakePeer) -> None:
+    async with Web() as site:
+        urls = serve(site)
+        peers = await three(make_peer, per_ip=True, delay_s=DELAY_S, **job)
+        await peers[0].crawl([named(site, 0)])
+        most = cast(int, job.get("max_pages", len(urls)))
+        await until(lambda: len(site.fetched) >= most)
+        assert min(spacings(site)) >= SPACED_S
+
+
+async def test_a_host_that_no_name_server_knows_fails_as_ever(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: html("http://nowhere.test/")
+        peers = await three(make_peer, per_ip=True, delay_s=0.0, retries=0)
+        await peers[0].crawl([named(site, 0)])
+        await finish(peers)
+        line = lines()["http://nowhere.test/"]
+        assert "dns" == line.failed
+        assert cast(int, line.fields["tried_by"]) >= 2
+
+
+def test_proxies_look_up_addresses_themselves() -> None:
+    with pytest.raises(ConfigError, match="per_ip cannot go with proxies"):
+        Job(per_ip=True, proxies=("http://192.0.2.1:8080",), proxy_judge="http://judge.example/")

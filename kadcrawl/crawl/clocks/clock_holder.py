@@ -19,7 +19,7 @@ from math import inf
 from kadcrawl.crawl.clocks.addresses import Addresses
 from kadcrawl.crawl.clocks.clock_host import ClockHost
 from kadcrawl.crawl.clocks.clock_names import host_clock, ip_clock
-from kadcrawl.crawl.clocks.shared_clock import SharedClock
+from kadcrawl.crawl.clocks.shared_clock import Pace, SharedClock
 from kadcrawl.crawl.fetch.fetcher import always
 from kadcrawl.crawl.fetch.pinned_address import pin
 from kadcrawl.crawl.links.forwarder import Owners
@@ -29,6 +29,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.clock_messages import CLOCKS_MAX, ClockQuestion, ClocksLeased, LeaseClocks
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.urls import host_of, site_of
 
 LEASE_DEADLINE_S = 5.0
@@ -81,6 +82,7 @@ class ClockHolder:
         client: LinkClient,
         partitioner: Partitioner,
         limits: Limits,
+        site_settings: SiteSettings,
         *,
         addresses: Addresses | None,
         host: Callable[[], ClockHost | None],
@@ -92,7 +94,8 @@ class ClockHolder:
         self._owners = owners
         self._client = client
         self._partitioner = partitioner
-        self._connections = limits.site_connections_max
+        self._limits = limits
+        self._site_settings = site_settings
         self._addresses = addresses
         self._host = host
         self._clocks: dict[str, SharedClock] = {}
@@ -161,17 +164,18 @@ class ClockHolder:
         """Begin a request on a clock, and end it with the block. Yield None if the site has to wait for its turn."""
         shared = self._clocks.get(clock)
         if shared is None:
-            shared = self._clocks[clock] = SharedClock(clock, self._connections)
+            shared = self._clocks[clock] = SharedClock(clock)
         loop = asyncio.get_running_loop()  # At the end of a world there is none any more.
         now = loop.time()
-        if not shared.may_begin(waiter.key, delay_s, now):
-            shared.wait(waiter.key, delay_s)
+        pace = Pace(delay_s, self._connections(url))
+        if not shared.may_begin(waiter.key, pace, now):
+            shared.wait(waiter.key, pace)
             self._waiters[waiter.key] = waiter
             waiter.park()
             self._touch(shared, now)
             yield None
             return
-        if shared.begin(waiter.key, delay_s):
+        if shared.begin(waiter.key, pace):
             self._call(waiter.key)
         use = ClockUse(shared, host_of(url), address)
         use.rest(delay_s)  # If the block is left by an exception, a request may have gone out.
@@ -223,6 +227,12 @@ class ClockHolder:
                     pass
 
     # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _connections(self, url: str) -> int:
+        """Return the requests that may be under way at a time to the site of a URL, if it has no delay."""
+        if self._site_settings.is_adaptive:
+            return 1
+        return self._site_settings.connections(site_of(url, "host")) or self._limits.site_connections_max
 
     def _call(self, site: Hashable) -> None:
         waiter = self._waiters.pop(site, None)

@@ -9,6 +9,7 @@ times are seconds of the loop.
 
 from collections.abc import Hashable
 from math import inf
+from typing import NamedTuple
 
 from kadcrawl.crawl.clocks.clock_names import AHEAD_S, LEASE_S
 from kadcrawl.link.wire.clock_messages import ClockQuestion, ClockTurn
@@ -25,13 +26,25 @@ WAIT_MAX_S = 86_400.0
 """The longest wait or delay in a message."""
 
 
+class Pace(NamedTuple):
+    """The pace of one site."""
+
+    delay_s: float
+    """Seconds between two requests."""
+    connections: int
+    """Requests that may be under way at a time without a delay."""
+
+    @property
+    def most(self) -> int:
+        """Requests that may be under way at a time."""
+        return 1 if self.delay_s > 0 else self.connections
+
+
 class SharedClock:
     """One clock."""
 
-    def __init__(self, name: str, connections: int) -> None:
-        """`connections` is the number of requests that may be under way at a time to sites without a delay."""
+    def __init__(self, name: str) -> None:
         self.name = name
-        self._connections = connections
         self._number = 0
         """Number of the lease, or 0 without one."""
         self._until = -inf
@@ -47,10 +60,10 @@ class SharedClock:
         self._asked: ClockQuestion | None = None
         """The question under way."""
         self._in_flight = 0
-        self._is_exclusive = False
-        """The request under way is one of a site with a delay."""
-        self._waiting: dict[Hashable, float] = {}
-        """Site that waits -> its delay."""
+        self._most = 0
+        """Requests that may be under way beside each other, by those that are."""
+        self._waiting: dict[Hashable, Pace] = {}
+        """Site that waits -> its pace."""
         self._promised: Hashable | None = None
         self._promised_until = -inf
         self._delay_s = 0.0
@@ -58,19 +71,19 @@ class SharedClock:
 
     # --- requests --------------------------------------------------------------------------------------------------
 
-    def may_begin(self, site: Hashable, delay_s: float, now: float) -> bool:
-        """Return whether a request to a site with this delay may begin now, without passing over other sites."""
-        if not self._admits(delay_s, now):
+    def may_begin(self, site: Hashable, pace: Pace, now: float) -> bool:
+        """Return whether a request to a site with this pace may begin now, without passing over other sites."""
+        if not self._admits(pace, now):
             return False
         if self._promised is not None and self._promised_until > now:
             return self._promised == site
         return not self._waiting or next(iter(self._waiting)) == site
 
-    def begin(self, site: Hashable, delay_s: float) -> bool:
+    def begin(self, site: Hashable, pace: Pace) -> bool:
         """Count a request that begins, and return whether its site waited, which it does no more."""
+        self._most = min(self._most, pace.most) if self._in_flight else pace.most
         self._in_flight += 1
-        self._is_exclusive = delay_s > 0
-        self._delay_s = max(self._delay_s, delay_s)
+        self._delay_s = max(self._delay_s, pace.delay_s)
         if self._promised == site:
             self._promised = None
         return self._waiting.pop(site, None) is not None
@@ -82,36 +95,32 @@ class SharedClock:
     def end(self, free_at: float) -> None:
         """Count the end of a request, after which the clock rests until `free_at`."""
         self._in_flight -= 1
-        if not self._in_flight:
-            self._is_exclusive = False
         self._next_at = max(self._next_at, free_at)
 
-    def wait(self, site: Hashable, delay_s: float) -> None:
+    def wait(self, site: Hashable, pace: Pace) -> None:
         """Let a site wait for its turn. A site that had its turn and could not use it is the first again."""
         if self._promised == site:
             self._promised = None
-            self._waiting = {site: delay_s, **self._waiting}
+            self._waiting = {site: pace, **self._waiting}
         else:
-            self._waiting[site] = delay_s
-        self._delay_s = max(self._delay_s, delay_s)
+            self._waiting[site] = pace
+        self._delay_s = max(self._delay_s, pace.delay_s)
 
     def next_site(self, now: float) -> Hashable | None:
         """Return the site whose turn is now, if it waits, and promise it the clock for a moment."""
         if not self._waiting or (self._promised is not None and self._promised_until > now):
             return None
-        site, delay_s = next(iter(self._waiting.items()))
-        if not self._admits(delay_s, now):
+        site, pace = next(iter(self._waiting.items()))
+        if not self._admits(pace, now):
             return None
         del self._waiting[site]
         self._promised, self._promised_until = site, now + PROMISE_S
         return site
 
-    def _admits(self, delay_s: float, now: float) -> bool:
+    def _admits(self, pace: Pace, now: float) -> bool:
         if not self._number or now >= self._until or now < self._next_at:
             return False
-        if not self._in_flight:
-            return True
-        return delay_s == 0 and not self._is_exclusive and self._in_flight < self._connections
+        return not self._in_flight or self._in_flight < min(self._most, pace.most)
 
     # --- the lease -------------------------------------------------------------------------------------------------
 
@@ -199,4 +208,4 @@ class SharedClock:
 
     def _drop_lease(self) -> None:
         self._number, self._until, self._renew_at = 0, -inf, inf
-        self._delay_s = max(self._waiting.values(), default=0.0)
+        self._delay_s = max((pace.delay_s for pace in self._waiting.values()), default=0.0)

@@ -33,6 +33,8 @@ class SiteFigures(NamedTuple):
     """Status of the last of them, or 0."""
     adapts: bool = False
     """The delay follows the time of the last answer."""
+    takes_turns: bool = False
+    """The site waits for its turn on a shared clock."""
 
 
 def site_figures(
@@ -58,5 +60,6 @@ def site_figures(
                 due = site.due(window) if not site.in_flight else None
                 wait_s = max(0.0, due - now) if due is not None else 0.0
                 pace = (site.delay_s, wait_s, site.request_s, site.back_off.refusals, site.back_off.status)
-                figures.append(SiteFigures(site.name, pending, *pace, adapts=site.adaptive_s > site.least_s))
+                adapts = site.adaptive_s > site.least_s
+                figures.append(SiteFigures(site.name, pending, *pace, adapts=adapts, takes_turns=site.parked))
     return figures

@@ -6,26 +6,27 @@ import pytest
 
 from kadcrawl.crawl.clocks import shared_clock
 from kadcrawl.crawl.clocks.clock_names import LEASE_S
-from kadcrawl.crawl.clocks.shared_clock import SharedClock
+from kadcrawl.crawl.clocks.shared_clock import Pace, SharedClock
 from kadcrawl.link.wire.clock_messages import ClockTurn
 
+SLOW, FREE = Pace(1.0, 4), Pace(0.0, 4)
 S, T, U = "s.test", "t.test", "u.test"
 
 
-def leased(delay_s: float = 1.0, connections: int = 4) -> SharedClock:
+def leased(pace: Pace = SLOW) -> SharedClock:
     """Return a clock whose lease was asked for by S at second 0, and given at once."""
-    clock = SharedClock("ip 192.0.2.1", connections)
-    clock.wait(S, delay_s)
+    clock = SharedClock("ip 192.0.2.1")
+    clock.wait(S, pace)
     assert clock.question(0.0) is not None
     clock.heard(ClockTurn(7, 0.0), 0.0, 0.0)
     return clock
 
 
 def test_no_request_begins_without_a_lease() -> None:
-    clock = SharedClock("ip 192.0.2.1", 4)
-    assert not clock.may_begin(S, 1.0, 0.0)
+    clock = SharedClock("ip 192.0.2.1")
+    assert not clock.may_begin(S, SLOW, 0.0)
     assert clock.question(0.0) is None
-    clock.wait(S, 1.0)
+    clock.wait(S, SLOW)
     question = clock.question(0.0)
     assert question is not None
     assert (0, True, False, 1.0) == (question.lease, question.wants, question.ends, question.delay_s)
@@ -35,57 +36,58 @@ def test_no_request_begins_without_a_lease() -> None:
 def test_the_site_that_asked_has_the_first_turn() -> None:
     clock = leased()
     assert S == clock.next_site(0.1)
-    assert not clock.may_begin(T, 1.0, 0.1)
-    assert clock.may_begin(S, 1.0, 0.1)
+    assert not clock.may_begin(T, SLOW, 0.1)
+    assert clock.may_begin(S, SLOW, 0.1)
 
 
 def test_with_a_delay_one_request_is_under_way_and_the_next_waits_for_the_delay() -> None:
     clock = leased()
-    clock.begin(S, 1.0)
-    assert not clock.may_begin(T, 1.0, 0.2)
+    clock.begin(S, SLOW)
+    assert not clock.may_begin(T, SLOW, 0.2)
     clock.end(1.3)
-    assert not clock.may_begin(T, 1.0, 1.2)
-    assert clock.may_begin(T, 1.0, 1.3)
+    assert not clock.may_begin(T, SLOW, 1.2)
+    assert clock.may_begin(T, SLOW, 1.3)
 
 
 def test_without_a_delay_as_many_requests_are_under_way_as_there_are_connections() -> None:
-    clock = leased(0.0, connections=2)
+    two = Pace(0.0, 2)
+    clock = leased(two)
     for _ in range(2):
-        assert clock.may_begin(S, 0.0, 0.1)
-        clock.begin(S, 0.0)
-    assert not clock.may_begin(S, 0.0, 0.1)
+        assert clock.may_begin(S, two, 0.1)
+        clock.begin(S, two)
+    assert not clock.may_begin(S, two, 0.1)
     clock.end(0.2)
-    assert clock.may_begin(S, 0.0, 0.2)
+    assert clock.may_begin(S, two, 0.2)
 
 
 def test_a_site_with_a_delay_is_asked_alone() -> None:
-    clock = leased(0.0)
-    clock.begin(S, 0.0)
-    assert not clock.may_begin(T, 1.0, 0.1)
+    clock = leased(FREE)
+    clock.begin(S, FREE)
+    assert not clock.may_begin(T, SLOW, 0.1)
     clock.end(0.1)
-    clock.begin(T, 1.0)
-    assert not clock.may_begin(S, 0.0, 0.2)
+    clock.begin(T, SLOW)
+    assert not clock.may_begin(S, FREE, 0.2)
 
 
 def test_sites_have_their_turns_in_the_order_in_which_they_came() -> None:
     clock = leased()
-    clock.begin(S, 1.0)
+    clock.begin(S, SLOW)
     for site in (T, U, S):
-        clock.wait(site, 1.0)
+        clock.wait(site, SLOW)
     clock.end(1.0)
     turns = []
     for second in (1.0, 2.0, 3.0):
         turn = clock.next_site(second)
         turns.append(turn)
-        assert clock.may_begin(turn, 1.0, second)
-        clock.begin(turn, 1.0)
+        assert clock.may_begin(turn, SLOW, second)
+        clock.begin(turn, SLOW)
         clock.end(second + 1.0)
     assert [T, U, S] == turns
 
 
 def test_a_site_that_does_not_come_loses_its_turn() -> None:
     clock = leased()
-    clock.wait(T, 1.0)
+    clock.wait(T, SLOW)
     assert S == clock.next_site(0.0)
     assert clock.next_site(0.1) is None
     assert T == clock.next_site(shared_clock.PROMISE_S)
@@ -93,27 +95,27 @@ def test_a_site_that_does_not_come_loses_its_turn() -> None:
 
 def test_a_site_whose_turn_came_too_early_is_the_first_again() -> None:
     clock = leased()
-    clock.wait(T, 1.0)
+    clock.wait(T, SLOW)
     assert S == clock.next_site(0.0)
-    clock.wait(S, 1.0)
+    clock.wait(S, SLOW)
     assert S == clock.next_site(0.0)
 
 
 def test_nothing_is_sent_after_the_end_of_the_lease_counted_from_the_question() -> None:
-    clock = SharedClock("ip 192.0.2.1", 4)
-    clock.wait(S, 1.0)
+    clock = SharedClock("ip 192.0.2.1")
+    clock.wait(S, SLOW)
     clock.question(10.0)
     clock.heard(ClockTurn(7, 0.5), 10.0, 13.0)
-    assert not clock.may_begin(S, 1.0, 13.4)
-    assert clock.may_begin(S, 1.0, 13.5)
-    clock.begin(S, 1.0)
+    assert not clock.may_begin(S, SLOW, 13.4)
+    assert clock.may_begin(S, SLOW, 13.5)
+    clock.begin(S, SLOW)
     assert clock.may_send(10.0 + LEASE_S - 0.01)
     assert not clock.may_send(10.0 + LEASE_S)
 
 
 def test_a_lease_in_use_is_renewed_half_way() -> None:
     clock = leased()
-    clock.begin(S, 1.0)
+    clock.begin(S, SLOW)
     assert LEASE_S / 2 == clock.due(0.1)
     question = clock.question(LEASE_S / 2)
     assert question is not None
@@ -124,22 +126,22 @@ def test_a_lease_in_use_is_renewed_half_way() -> None:
 
 def test_a_lease_that_is_not_renewed_goes_on_to_its_end_and_is_given_back_then() -> None:
     clock = leased()
-    clock.begin(S, 1.0)
+    clock.begin(S, SLOW)
     clock.question(3.0)
     clock.heard(ClockTurn(0, 0.1), 3.0, 3.1)
     clock.end(4.0)
-    clock.wait(T, 1.0)
-    assert clock.may_begin(T, 1.0, LEASE_S - 0.1)
+    clock.wait(T, SLOW)
+    assert clock.may_begin(T, SLOW, LEASE_S - 0.1)
     question = clock.question(LEASE_S)
     assert question is not None
     assert question.ends
     clock.heard(ClockTurn(0, 2.0), LEASE_S, LEASE_S)
-    assert not clock.may_begin(T, 1.0, LEASE_S + 1.0)
+    assert not clock.may_begin(T, SLOW, LEASE_S + 1.0)
 
 
 def test_a_clock_for_which_no_site_waits_is_given_back_soon() -> None:
     clock = leased()
-    clock.begin(S, 1.0)
+    clock.begin(S, SLOW)
     clock.end(1.0)
     assert 1.0 + shared_clock.IDLE_S == pytest.approx(clock.due(0.5))
     assert clock.question(1.0) is None
@@ -151,8 +153,8 @@ def test_a_clock_for_which_no_site_waits_is_given_back_soon() -> None:
 
 
 def test_a_clock_that_rests_beyond_its_lease_is_given_back_at_once_with_its_rest() -> None:
-    clock = leased(30.0)
-    clock.begin(S, 30.0)
+    clock = leased(Pace(30.0, 4))
+    clock.begin(S, Pace(30.0, 4))
     clock.end(30.5)
     question = clock.question(0.5)
     assert question is not None
@@ -160,8 +162,8 @@ def test_a_clock_that_rests_beyond_its_lease_is_given_back_at_once_with_its_rest
 
 
 def test_an_owner_that_does_not_answer_is_asked_again_ever_more_seldom() -> None:
-    clock = SharedClock("ip 192.0.2.1", 4)
-    clock.wait(S, 1.0)
+    clock = SharedClock("ip 192.0.2.1")
+    clock.wait(S, SLOW)
     waits, now = [], 0.0
     for _ in range(6):
         assert clock.question(now) is not None
@@ -173,19 +175,29 @@ def test_an_owner_that_does_not_answer_is_asked_again_ever_more_seldom() -> None
 
 def test_a_lost_answer_to_a_return_leaves_no_lease_here() -> None:
     clock = leased()
-    clock.begin(S, 1.0)
+    clock.begin(S, SLOW)
     clock.end(1.0)
     assert clock.question(2.0) is not None
     clock.unheard(2.0)
-    assert not clock.may_begin(S, 1.0, 2.1)
+    assert not clock.may_begin(S, SLOW, 2.1)
     assert inf == clock.due(2.1)
 
 
 def test_a_peer_that_is_told_that_the_clock_is_free_asks_at_once() -> None:
-    clock = SharedClock("ip 192.0.2.1", 4)
-    clock.wait(S, 1.0)
+    clock = SharedClock("ip 192.0.2.1")
+    clock.wait(S, SLOW)
     clock.question(0.0)
     clock.heard(ClockTurn(0, 9.0), 0.0, 0.0)
     assert clock.question(1.0) is None
     clock.is_free_now(1.0)
     assert clock.question(1.0) is not None
+
+
+def test_a_site_without_a_delay_may_have_fewer_connections_than_others() -> None:
+    one = Pace(0.0, 1)
+    clock = leased(FREE)
+    clock.begin(S, FREE)
+    assert not clock.may_begin(T, one, 0.1)
+    clock.end(0.1)
+    clock.begin(T, one)
+    assert not clock.may_begin(S, FREE, 0.2)

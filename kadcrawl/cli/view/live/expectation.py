@@ -40,7 +40,7 @@ class Expectation:
         self._limits = limits
         self._sees_all = sees_all
         self._peers = peers
-        self._sites = {site_of(url, job.partition) for url in seeds}
+        self._sites = {site_of(url, "host" if job.partition == "url" else job.partition) for url in seeds}
         self._delay_told = self._sites_told = False
 
     def sentences(self) -> Iterator[str]:
@@ -48,12 +48,6 @@ class Expectation:
         if not self._sites:
             return
         job, in_flight, sites = self._job, self._limits.fetches_max, len(self._sites)
-        if job.partition == "url":
-            yield (
-                "each URL is a site of its own (--partition url), so no delay is kept between two pages of a host; a "
-                f"peer has at most {in_flight} requests in flight"
-            )
-            return
         if not job.delay_s:
             yield (
                 f"{_sites(sites)} without a delay (--delay 0): at most {self._limits.site_connections_max} "
@@ -65,13 +59,15 @@ class Expectation:
         if own:
             shown = f"{own[0]} has its" if len(own) == 1 else f"{_sites(len(own))} have their"
             yield f"{shown} own delay ([[sites]] of the job file)"
+        if job.per_ip:
+            yield "sites on one IP address share this pace (--per-ip)"
         if self._may_spread:
             yield f"links may lead to more sites (--scope {job.scope}), and each adds its own pace"
 
     def corrections(self, report: SiteReport, seconds: float) -> Iterator[str]:
         """Yield the corrections that this report makes necessary, each correction once."""
         job = self._job
-        if job.partition == "url" or not self._sites:
+        if not self._sites:
             return
         # A small site among many is not worth the sentence, whatever its robots.txt says.
         matters = (line for number, line in enumerate(report.lines) if not number or line.site in self._sites)
@@ -96,7 +92,7 @@ class Expectation:
     def _may_spread(self) -> bool:
         """True if the crawl may come to sites that no seed is on."""
         job = self._job
-        return job.scope == "any" or (job.scope == "domain" and job.partition == "host")
+        return job.scope == "any" or (job.scope == "domain" and job.partition != "domain")
 
     def _at_pace(self, start: str, sites: int) -> str:
         """Return a sentence about so many sites that begins with their number and pace."""

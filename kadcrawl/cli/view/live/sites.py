@@ -13,7 +13,7 @@ import msgspec
 
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.site_settings import SiteSettings
-from kadcrawl.urls import Partition, host_of
+from kadcrawl.urls import Partition, site_of
 
 if TYPE_CHECKING:
     from kadcrawl.crawl.frontier.site_figures import SiteFigures
@@ -42,6 +42,8 @@ class SiteLine(msgspec.Struct, frozen=True, array_like=True):
     """Status of the last of them, or 0."""
     adapts: bool = False
     """The delay follows the time of the last answer."""
+    takes_turns: bool = False
+    """The site waits for its turn on the clock of its address."""
 
     @property
     def least_s(self) -> float:
@@ -87,6 +89,7 @@ def report_sites(figures: Iterable["SiteFigures"], partition: Partition) -> Site
             figure.refusals,
             figure.status,
             figure.adapts,
+            figure.takes_turns,
         )
         for figure in figures
     ]
@@ -110,6 +113,8 @@ def reason_for_pace(line: SiteLine, site_settings: SiteSettings) -> str:
         return f"{line.status}{f' x{line.refusals}' if line.refusals > 1 else ''}, {when}"
     if line.wait_s > line.delay_s + BACK_OFF_LEAST_S:
         return f"back-off, {roughly(line.wait_s)} more"
+    if line.takes_turns:
+        return f"{line.delay_s:g} s, shares an address" if line.delay_s else "shares an address"
     if not line.delay_s:
         return "none"
     rule = site_settings.rule_of_site(line.site)
@@ -120,8 +125,8 @@ def reason_for_pace(line: SiteLine, site_settings: SiteSettings) -> str:
 
 
 def _of_host(line: SiteLine) -> SiteLine:
-    """Return the line of a URL as a line of its host, whose URLs have no common delay."""
-    return SiteLine(host_of(line.site), line.pending, 0.0, 0.0, line.request_s)
+    """Return the line of a URL as a line of its host, whose URLs share a clock."""
+    return SiteLine(site_of(line.site, "host"), line.pending, line.delay_s, 0.0, line.request_s, adapts=line.adapts)
 
 
 def _merged(lines: Iterable[SiteLine]) -> list[SiteLine]:
@@ -138,6 +143,7 @@ def _merged(lines: Iterable[SiteLine]) -> list[SiteLine]:
                 max(line.refusals, other.refusals),
                 max(line.status, other.status),
                 line.adapts or other.adapts,
+                line.takes_turns and other.takes_turns,
             )
         merged[line.site] = line
     return list(merged.values())

@@ -118,9 +118,15 @@ def hosts(count: int, path: str = "/") -> tuple[str, ...]:
             {"partition": "url"},
             ONE,
             1,
+            ["1 site at 1 request/s: more peers do not make this faster; about 20 min per 1,000 pages"],
+        ),
+        (
+            {"per_ip": True},
+            ONE,
+            1,
             [
-                "each URL is a site of its own (--partition url), so no delay is kept between two pages of a host; a "
-                "peer has at most 64 requests in flight"
+                "1 site at 1 request/s: more peers do not make this faster; about 20 min per 1,000 pages",
+                "sites on one IP address share this pace (--per-ip)",
             ],
         ),
     ],
@@ -191,9 +197,7 @@ def test_more_sites_are_counted_as_far_as_they_are_known(active: int, sees_all: 
     assert [expected] == [*expectation.corrections(SiteReport([], active), LATER)]
 
 
-@pytest.mark.parametrize(
-    ("settings", "seeds"), [({"partition": "url"}, ONE), ({"delay_s": 0.0}, ONE), ({}, ())], ids=str
-)
+@pytest.mark.parametrize(("settings", "seeds"), [({"delay_s": 0.0}, ONE), ({}, ())], ids=str)
 def test_more_sites_do_not_matter_where_no_pace_was_told(settings: dict[str, Any], seeds: tuple[str, ...]) -> None:
     expectation = Expectation(Job(**settings), seeds, Limits())
     assert [] == [*expectation.corrections(SiteReport([], 500), LATER)]

@@ -46,10 +46,10 @@ def test_without_sites_nothing_is_known() -> None:
 def test_the_urls_of_a_host_add_up_where_each_is_a_site() -> None:
     figures = [SiteFigures(f"http://a.example/{number}", 1, 1.0, 5.0, 0.2) for number in range(7)]
     first = report_sites([*figures, SiteFigures("http://b.example:81/", 1, 1.0, 0.0, 0.0)], "url")
-    assert [SiteLine("a.example", 7, 0.0, 0.0, 0.2), SiteLine("b.example", 1, 0.0, 0.0, 0.0)] == first.lines
+    assert [SiteLine("a.example", 7, 1.0, 0.0, 0.2), SiteLine("b.example:81", 1, 1.0, 0.0, 0.0)] == first.lines
     second = report_sites([SiteFigures("http://a.example/99", 1, 1.0, 0.0, 0.5)], "url")
     merged = merge_reports([first, second])
-    assert [SiteLine("a.example", 8, 0.0, 0.0, 0.5), SiteLine("b.example", 1, 0.0, 0.0, 0.0)] == merged.lines
+    assert [SiteLine("a.example", 8, 1.0, 0.0, 0.5), SiteLine("b.example:81", 1, 1.0, 0.0, 0.0)] == merged.lines
     assert 2 == merged.active
 
 
@@ -58,6 +58,8 @@ def test_the_urls_of_a_host_add_up_where_each_is_a_site() -> None:
     [
         (SiteLine("a", 1, 1.0, 0.0, 0.1), "1 s, --delay"),
         (SiteLine("a", 1, 1.0, 3.0, 0.1), "1 s, --delay"),
+        (SiteLine("a", 1, 1.0, 0.0, 0.1, takes_turns=True), "1 s, shares an address"),
+        (SiteLine("a", 1, 0.0, 0.0, 0.1, takes_turns=True), "shares an address"),
         (SiteLine("a", 1, 1.0, 3.1, 0.1), "back-off, 3 s more"),
         (SiteLine("a", 1, 10.0, 12.0, 0.1), "10 s, robots.txt"),
         (SiteLine("own.test", 1, 5.0, 0.0, 0.1), "5 s, [[sites]]"),
