@@ -31,7 +31,7 @@ CONVERSATIONS = {
     "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch time_count",
     "crawl.clocks": "addresses clock_holder clock_host",
     "crawl.content": "record_extractor",
-    "crawl.cookies": "log_in",
+    "crawl.cookies": "log_in login_hook",
     "crawl.fetch": (
         "address_guard answer errors fetcher memory_slots metered_connection pinned_address poison_pages "
         "proxy_connector request_rules response_watch"

@@ -22,7 +22,7 @@ from types import TracebackType
 
 from kadcrawl.crawl.capacity import WorkInProgress
 from kadcrawl.crawl.clocks.clock_holder import ClockUse, Waiter
-from kadcrawl.crawl.cookies.log_in import log_in
+from kadcrawl.crawl.cookies.login_request import LoginRequest
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
@@ -207,11 +207,13 @@ class Attempt:
         # The delay may be new here, e.g. if the rules came from another peer: the site waits from its last request on.
         if frontier.wait_s(entry.site, parts.clock.now()):
             return AttemptOutcome.PUT_BACK
-        sessions = self._source.sessions
+        sessions, logging_in = self._source.sessions, self._source.logging_in
         if sessions is not None and (login := sessions.login_before(entry.site, entry.url)) is not None:
             if sessions.is_given_up(entry.site, now):
                 return self._finish_unfetched("login_failed")
-            await log_in(entry.site, login, sessions, frontier, parts.clock, self._send)
+            if logging_in is not None:
+                opening = frontier.opening(self._source.store.cell_of(entry.key))
+                await logging_in.log_in(entry.site, login, lambda request: self._send(request, opening))
             return AttemptOutcome.PUT_BACK
         if not parts.crawl_limits.begin():
             return AttemptOutcome.PUT_BACK
@@ -257,30 +259,34 @@ class Attempt:
         await self._parts.forwarder.forward_all(links, self._source.store.cell_of(self._entry.key))
         return self._finish_unfetched(why)
 
-    async def _send(self, url: str, form: bytes) -> FetchResult | None:
-        """Send a form in the slot."""
-        return await self._request(url, form=form)
+    async def _send(self, login: LoginRequest, opening: int | None) -> FetchResult | None:
+        """Send a request of a login in the slot, if its cell has not been closed since this opening."""
+        if self._source.frontier.opening(self._source.store.cell_of(self._entry.key)) != opening:
+            return None
+        return await self._request(login.url, login.headers, login)
 
-    async def _request(self, url: str, fields: Sequence[tuple[str, str]] = (), form: bytes = b"") -> FetchResult | None:
-        """Make one request in the slot, a POST if it has a form, and tell the clock of the site.
+    async def _request(
+        self, url: str, fields: Sequence[tuple[str, str]] = (), login: LoginRequest | None = None
+    ) -> FetchResult | None:
+        """Make one request in the slot, a POST if it is a login with a form, and tell the clock of the site.
 
         Returns None if no request went out, or if another peer is to make the request.
         """
         parts, frontier, entry = self._parts, self._source.frontier, self._entry
         opening = frontier.opening(self._source.store.cell_of(entry.key))
         if parts.clocks is None:
-            return await self._send_request(url, fields, form, opening, None)
+            return await self._send_request(url, fields, login, opening, None)
         clock, address, error = await parts.clocks.find(url)
         if frontier.wait_s(entry.site, parts.clock.now()):
             return None  # The look-up of the address took a while.
         parts.clocks.pin(url, address, error)
         if error is not None:
-            return await self._send_request(url, fields, form, opening, None)
+            return await self._send_request(url, fields, login, opening, None)
         delay_s = max(frontier.clock(entry.site, parts.clock.now())[1], parts.site_settings.delay_s(url))
         with parts.clocks.enter(clock, url, address, delay_s, self._waiter()) as use:
             if use is None:
                 return None
-            return await self._send_request(url, fields, form, opening, use)
+            return await self._send_request(url, fields, login, opening, use)
 
     def _waiter(self) -> Waiter:
         """Return the site of the entry as it waits for a shared clock."""
@@ -293,14 +299,20 @@ class Attempt:
         return Waiter((id(frontier), site), lambda: frontier.park(site), call)
 
     async def _send_request(
-        self, url: str, fields: Sequence[tuple[str, str]], form: bytes, opening: int | None, use: ClockUse | None
+        self,
+        url: str,
+        fields: Sequence[tuple[str, str]],
+        login: LoginRequest | None,
+        opening: int | None,
+        use: ClockUse | None,
     ) -> FetchResult | None:
         """Make the request, now that it has its turn on the shared clock, if there is one."""
         parts, frontier, entry = self._parts, self._source.frontier, self._entry
         cell = self._source.store.cell_of(entry.key)
         may_start = self._hooks.may_start
         kept = self._source.cookies
-        is_own = bool(form) or host_of(url) == host_of(entry.url)
+        is_own = login is not None or host_of(url) == host_of(entry.url)
+        form = b"" if login is None else login.form
         cookies = kept if kept is not None and is_own and kept.keeps(url) else None
         if cookies is not None and (value := cookies.header(entry.site, url, parts.clock.now())):
             fields = [*fields, ("Cookie", value)]

@@ -21,6 +21,8 @@ from kadcrawl.crawl.clocks.clock_host import ClockHost
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.cookies.log_in import LoggingIn
+from kadcrawl.crawl.cookies.login_hook import CallHook, call_login_hook
 from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
 from kadcrawl.crawl.crawl_limits import CrawlLimits
@@ -87,6 +89,8 @@ class PeerResources:
     extraction: Extraction | None
     """The extraction of records, if the job has rules for records."""
     poison_pages: PoisonPages
+    call_login_hook: CallHook = call_login_hook
+    """Calls the login hooks of the job. By default it starts a process for each login."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +238,8 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
 
     cookies = SiteCookies(store.sites, store.cell_of, site_settings)
     sessions = Sessions(cookies, site_settings, resources.config.secrets)
-    own = CrawlSource(store, frontier, RobotsCache(store, limits), resources.activity, cookies, sessions)
+    logging_in = LoggingIn(sessions, frontier, clock, resources.call_login_hook, limits)
+    own = CrawlSource(store, frontier, RobotsCache(store, limits), resources.activity, cookies, sessions, logging_in)
     crawler = Crawler(replace(parts, fetcher=reach.own), own, callbacks.own_pages)
     return CrawlComponents(
         job=job,

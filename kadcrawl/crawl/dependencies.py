@@ -13,6 +13,7 @@ from kadcrawl.crawl.clocks.clock_holder import ClockHolder
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.cookies.log_in import LoggingIn
 from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
 from kadcrawl.crawl.crawl_limits import CrawlLimits
@@ -97,7 +98,9 @@ class CrawlSource:
     cookies: SiteCookies | None = None
     """The cookies of its sites, unless the pages are borrowed."""
     sessions: Sessions | None = None
-    """The sessions of sites with a login form, together with the cookies."""
+    """The sessions of sites with a login, together with the cookies."""
+    logging_in: LoggingIn | None = None
+    """The login at these sites, together with the sessions."""
 
 
 def _never(cell: Cell) -> bool:

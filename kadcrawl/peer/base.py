@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.cookies.login_hook import check_login_hooks
 from kadcrawl.crawl.fetch.tls import tls_of
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.time_count import keep_time
@@ -30,8 +31,14 @@ from kadcrawl.peer.resources import Resources, open_resources
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_limits import limits_with
-from kadcrawl.settings.page_rules import PageRules
-from kadcrawl.settings.site_rules import check_contact, check_key, check_secrets, robots_ignored, unverified
+from kadcrawl.settings.site_rules import (
+    check_contact,
+    check_key,
+    check_secrets,
+    login_hooks,
+    robots_ignored,
+    unverified,
+)
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
@@ -211,14 +218,16 @@ class PeerBase:
         return self.client.asked
 
     async def _prepare(self, job: Job, given: Job | None = None) -> None:
-        """Start the extraction of this job's records from pages. `given` is the job this peer was made with.
+        """Start the extraction of this job's records from pages, and import its login hooks.
+
+        `given` is the job this peer was made with.
 
         Raises StartError if the job needs a secret or a contact that is missing, and if the job names a hook that was
         not allowed here, or that is not installed. Any member of a
         swarm may name any function of any module, so only the person who runs this machine allows hooks.
         """
-        allowed = {*self.config.hooks, *(PageRules(records=given.records).hooks if given is not None else ())}
-        if strange := sorted(PageRules(records=job.records).hooks - allowed):
+        allowed = {*self.config.hooks, *(given.hooks if given is not None else ())}
+        if strange := sorted(job.hooks - allowed):
             options = " ".join(f"--hook {hook}" for hook in strange)
             raise StartError(
                 f"the job of this swarm calls {', '.join(strange)} on every peer, and here nobody allowed that; "
@@ -238,10 +247,10 @@ class PeerBase:
             log.warning("job.robots_ignored hosts=%s", ",".join(ignored))
         if hosts := unverified(job.sites):
             log.warning("job.tls_unverified hosts=%s", ",".join(hosts))
+        limits = limits_with(self.config.limits, job.shared_limits)
+        await check_login_hooks(login_hooks(job.sites), limits)
         if job.records:
-            self._extraction = self.environment.extraction(
-                job.records, limits_with(self.config.limits, job.shared_limits)
-            )
+            self._extraction = self.environment.extraction(job.records, limits)
             await self._extraction.start()
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:

@@ -70,6 +70,7 @@ def build_parts(
                 random=resources.random,
                 resolver=resources.environment.resolver,
                 extraction=extraction,
+                call_login_hook=resources.environment.call_login_hook,
                 poison_pages=resources.poison_pages,
             ),
             PeerCallbacks(

@@ -11,6 +11,7 @@ from random import Random
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.crawl.content.record_extractor import Extraction, WorkerExtraction
+from kadcrawl.crawl.cookies.login_hook import CallHook, call_login_hook
 from kadcrawl.crawl.disk_guard import free_bytes
 from kadcrawl.crawl.fetch.fetcher import system_resolver
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
@@ -40,5 +41,7 @@ class Environment:
     """Makes the resolver of the sites' names."""
     extraction: Callable[[tuple[RecordRule, ...], Limits], Extraction] = WorkerExtraction
     """Makes the extraction of records from pages, if the job has any. By default it is a process."""
+    call_login_hook: CallHook = call_login_hook
+    """Calls the login hooks of the job. By default it starts a process for each login."""
     poison_pages: Callable[[Path], PoisonPages] = PoisonPages
     """Makes the record, in a peer's directory, of pages that may crash the process."""

@@ -12,12 +12,12 @@ from typing import Literal, get_args
 
 from kadcrawl.settings.job_limits import LimitPairs, check_limits
 from kadcrawl.settings.limits import require
-from kadcrawl.settings.page_rules import RULES_CHARS_MAX, RecordRule, RoleRule, check_pattern, check_rules
+from kadcrawl.settings.page_rules import RULES_CHARS_MAX, PageRules, RecordRule, RoleRule, check_pattern, check_rules
 from kadcrawl.settings.parameter_sets import check_parameters
 from kadcrawl.settings.proxy_list import check_proxies
 from kadcrawl.settings.recrawl_checks import GRAINS_DEFAULT, check_recrawl
 from kadcrawl.settings.request_headers import check_agent, check_headers, check_token, token_of
-from kadcrawl.settings.site_rules import SiteRule, check_sites, recrawl_bounds_s
+from kadcrawl.settings.site_rules import SiteRule, check_sites, login_hooks, recrawl_bounds_s
 from kadcrawl.settings.trust import check_authorities
 from kadcrawl.urls import Partition
 
@@ -348,6 +348,11 @@ class Job:
     def by_proxies(self) -> bool:
         """True if pages are fetched through proxies."""
         return bool(self.proxies) or self.proxies_from is not None
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        """The functions that the job calls on each machine."""
+        return PageRules(records=self.records).hooks | login_hooks(self.sites)
 
     @property
     def recrawl_bounds_s(self) -> tuple[float, float]:

@@ -100,8 +100,7 @@ class RecordRule:
             check_selector(field.name, field.selector)
         if self.each:
             check_selector("each", self.each)
-        if self.hook and (len(self.hook) > HOOK_CHARS_MAX or not _HOOK.fullmatch(self.hook)):
-            raise ConfigError(f"hook must be module:function, such as hooks:item, not {self.hook!r:.60}")
+        check_hook(self.hook)
 
     @property
     def label(self) -> str:
@@ -120,6 +119,12 @@ def check_rules(roles: Sequence[RoleRule], records: Sequence[RecordRule]) -> Non
     require(len(records) <= RULES_MAX, f"a job has at most {RULES_MAX} records")
     chars = sum(len(rule.pattern) for rule in roles) + sum(rule.chars for rule in records)
     require(chars <= RULES_CHARS_MAX, f"the roles and records of a job have at most {RULES_CHARS_MAX} characters")
+
+
+def check_hook(hook: str) -> None:
+    """Raise ConfigError unless this is empty or names a function of a module. Nothing is imported."""
+    if hook and (len(hook) > HOOK_CHARS_MAX or not _HOOK.fullmatch(hook)):
+        raise ConfigError(f"hook must be module:function, such as hooks:item, not {hook!r:.60}")
 
 
 def check_selector(what: str, selector: str) -> None:

@@ -1,4 +1,7 @@
-"""The form by which a crawl logs in at a site: its URL, its plain fields, and the secrets of each machine in it."""
+"""The login of a crawl at a site: the URL of a form, its plain fields, and the secrets of each machine in it.
+
+With a hook the URL is that of the page with the form, and a function of each machine makes the request of this page.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +10,7 @@ from urllib.parse import urlencode
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
+from kadcrawl.settings.page_rules import check_hook
 from kadcrawl.settings.secrets import check_name
 from kadcrawl.urls import is_canonical, seed
 
@@ -24,15 +28,19 @@ class SiteLogin:
     """A form that is sent to a site before its first page. Raises ConfigError for a value out of its limits."""
 
     url: str
-    """Canonical URL to which the form is sent."""
+    """Canonical URL to which the form is sent, or with a hook that of the page that the hook reads."""
     fields: tuple[tuple[str, str], ...] = ()
     """Names and values of fields that are no secrets."""
     secrets: tuple[tuple[str, str], ...] = ()
     """Names of fields, and for each the name of the secret that is its value."""
+    hook: str = ""
+    """Function that makes the request, as ``module:function``, or empty for the form alone."""
 
     def __post_init__(self) -> None:
         require(is_canonical(self.url), "the url of login must be canonical, as urls.seed makes it")
-        require(bool(self.secrets), "login needs a secret, such as secrets = { password = 'wiki-password' }")
+        check_hook(self.hook)
+        has_proof = bool(self.secrets or self.hook)
+        require(has_proof, "login needs a secret, such as secrets = { password = 'wiki-password' }, or a hook")
         every = [*self.fields, *self.secrets]
         require(len(every) <= FIELDS_MAX, f"login has at most {FIELDS_MAX} fields")
         require(len({name for name, _ in every}) == len(every), "a field of login is given twice")
@@ -47,18 +55,28 @@ class SiteLogin:
         fields = [*self.fields, *((name, secrets[secret]) for name, secret in self.secrets)]
         return urlencode(fields).encode("ascii")
 
+    def values(self, secrets: Mapping[str, str]) -> dict[str, str]:
+        """Return the secrets of the form by field, which must not be shown."""
+        return {name: secrets[secret] for name, secret in self.secrets}
+
     def as_table(self) -> dict[str, Any]:
         """Return the table that makes this form. It has the names of secrets, not their values."""
-        return {"url": self.url, "fields": dict(self.fields), "secrets": dict(self.secrets)}
+        form = {"url": self.url, "fields": dict(self.fields), "secrets": dict(self.secrets)}
+        return form | ({"hook": self.hook} if self.hook else {})
 
 
 def from_table(value: object) -> SiteLogin:
     """Return the form of a `login` table in a job file. Raises ConfigError for any other value."""
     if not isinstance(value, dict) or not isinstance(value.get("url"), str):
         raise ConfigError(f"login must be {TAKES}")
-    if strange := sorted(value.keys() - {"url", "fields", "secrets"}):
-        raise ConfigError(f"login has no key {strange[0]!r:.60}; it has url, fields and secrets")
-    return SiteLogin(url=seed(value["url"]), fields=_pairs("fields", value), secrets=_pairs("secrets", value))
+    if strange := sorted(value.keys() - {"url", "fields", "secrets", "hook"}):
+        raise ConfigError(f"login has no key {strange[0]!r:.60}; it has url, fields, secrets and hook")
+    hook = value.get("hook", "")
+    if not isinstance(hook, str):
+        raise ConfigError("hook of login must be a text, as in hook = 'logins:wiki'")
+    return SiteLogin(
+        url=seed(value["url"]), fields=_pairs("fields", value), secrets=_pairs("secrets", value), hook=hook
+    )
 
 
 def _pairs(key: str, table: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -113,7 +113,8 @@ class SiteRule:
     """A form that is sent to the site before its first page, and again when the session is over. It needs cookies
     `keep`.
 
-    The hosts must be named without a star, and the form goes to one of them, by https."""
+    The hosts must be named without a star, and the form goes to one of them, by https. With `hook`, a function of each
+    machine makes the request of the page at `url`."""
     robots: Robots | None = None
     """Treatment of robots.txt: `obey`, or `ignore` for your own hosts.
 
@@ -302,6 +303,11 @@ def secrets_of(sites: Sequence[SiteRule]) -> tuple[str, ...]:
     names = {parse_auth(rule.auth).secret for rule in sites if rule.auth}
     names |= {secret for rule in sites if rule.login for _, secret in rule.login.secrets}
     return tuple(sorted(names | {rule.client_certificate for rule in sites if rule.client_certificate}))
+
+
+def login_hooks(sites: Iterable[SiteRule]) -> frozenset[str]:
+    """Return the functions of each machine by which these rules log in."""
+    return frozenset(rule.login.hook for rule in sites if rule.login is not None and rule.login.hook)
 
 
 def check_secrets(sites: Sequence[SiteRule], secrets: Mapping[str, str]) -> None:

@@ -42,7 +42,7 @@ FAILURES = {
     "scope": "The URL is outside the scope, by the seeds that this peer knows.",
     "exclude": "The URL matches an exclude pattern.",
     "include": "The URL matches no include pattern.",
-    "login_failed": "The site could not be logged in to, after three tries, so the URL was not requested.",
+    "login_failed": "The site could not be logged in to by its form or hook in three tries. The URL was not requested.",
     "site_off": "A rule of [[sites]] leaves the site of the URL out of the crawl.",
     "proxy_judge": "The URL is on the site of --proxy-judge, which is not crawled.",
     "length": "The URL is longer than url_chars_max.",

@@ -40,8 +40,8 @@ AREAS = {
 """The title of each area, the first word of its events, in the order of the page."""
 
 MEANINGS = {
-    "login.done": "The login form of a site was accepted.",
-    "login.failed": "The login form of a site was refused, or opened nothing: status and error of the answer.",
+    "login.done": "The login of a site was accepted.",
+    "login.failed": "The login of a site was refused, opened nothing, or its hook failed: status and error.",
     "job.tls_unverified": "Any certificate of these hosts is accepted, as the job says.",
     "job.robots_ignored": "The job ignores the robots.txt of these hosts, which should be of the person who crawls.",
     "peer.begun": "The peer has started: its ID, its address, and the URLs that wait on it.",

@@ -10,7 +10,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import parse
 from kadcrawl.settings.site_file import keys_of
 from kadcrawl.settings.site_login import FIELD_CHARS_MAX, FIELDS_MAX, SiteLogin
-from kadcrawl.settings.site_rules import SiteRule, secrets_of
+from kadcrawl.settings.site_rules import SiteRule, login_hooks, secrets_of
 
 URL = "https://a.test/login"
 LOGIN = SiteLogin(url=URL, fields=(("user", "me & you"),), secrets=(("password", "wiki"),))
@@ -36,9 +36,11 @@ def test_a_table_makes_the_form_and_shows_it_without_secrets() -> None:
         ("'x'", "login must be a table, as in"),
         ("{ fields = {} }", "login must be a table, as in"),
         (f"{{ url = '{URL}' }}", "login needs a secret"),
-        (f"{{ url = '{URL}', secret = 'x' }}", "login has no key 'secret'; it has url, fields and secrets"),
+        (f"{{ url = '{URL}', secret = 'x' }}", "login has no key 'secret'; it has url, fields, secrets and hook"),
         (f"{{ url = '{URL}', secrets = {{ p = 5 }} }}", "secrets of login must be a table of texts"),
         (f"{{ url = '{URL}', secrets = {{ p = 'Not A Name' }} }}", "the name of a secret has"),
+        (f"{{ url = '{URL}', hook = 5 }}", "hook of login must be a text, as in hook = 'logins:wiki'"),
+        (f"{{ url = '{URL}', hook = 'no hook' }}", "hook must be module:function"),
         ("{ url = 'a.test', secrets = { p = 'x' } }", "has no scheme"),
     ],
 )
@@ -46,6 +48,13 @@ def test_a_mistake_in_a_table_is_told(login: str, why: str) -> None:
     with pytest.raises(ConfigError) as error:
         parse(f"[[sites]]\nmatch = 'a.test'\ncookies = 'keep'\nlogin = {login}", Path("kadcrawl.toml"))
     assert why in str(error.value)
+
+
+def test_a_hook_needs_no_secret_and_is_known_to_the_job() -> None:
+    text = f"[[sites]]\nmatch = 'a.test'\ncookies = 'keep'\nlogin = {{ url = '{URL}', hook = 'logins:wiki' }}"
+    job = parse(text, Path("kadcrawl.toml")).job
+    assert {"logins:wiki"} == job.hooks == login_hooks(job.sites)
+    assert {"url": URL, "fields": {}, "secrets": {}, "hook": "logins:wiki"} == keys_of(job.sites[0])["login"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.parameter_sets import PARAMETER_SETS
 from kadcrawl.settings.proxy_list import shown as proxies_shown
 from kadcrawl.settings.site_file import keys_of
-from kadcrawl.settings.site_rules import robots_ignored, secrets_of, unverified
+from kadcrawl.settings.site_rules import login_hooks, robots_ignored, secrets_of, unverified
 from kadcrawl.settings.trust import shown as authorities_shown
 from kadcrawl.settings.units import shown_size
 from kadcrawl.sinks.sink_names import parse
@@ -203,6 +203,12 @@ def _notes(job: Job) -> Iterator[str]:
     if names := secrets_of(job.sites):
         yield ""
         yield f"secrets that each machine needs (--secrets): {', '.join(names)}"
+    if hooks := login_hooks(job.sites):
+        from kadcrawl.cli.view.login_hooks import missing  # Not at the top: few jobs have one.
+
+        yield ""
+        yield f"login hooks that each machine needs (join --hook): {', '.join(sorted(hooks))}"
+        yield from (f"WARNING: {why}" for why in missing(hooks))
     if named := {name: PARAMETER_SETS[name] for name in job.strip_parameters if name in PARAMETER_SETS}:
         yield ""
         yield "strip-parameters: links are followed without these parameters of their query"

@@ -47,8 +47,8 @@ SWARM = option_group(
         "hooks",
         multiple=True,
         metavar="MODULE:FUNCTION",
-        help="Let the swarm's job call this function of this machine as a hook for records. Without this option a job "
-        "with a hook is refused. Repeatable.",
+        help="Let the swarm's job call this function of this machine as a hook for records or logins. Without this "
+        "option a job with a hook is refused. Repeatable.",
     ),
 )
 

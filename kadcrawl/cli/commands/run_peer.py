@@ -36,7 +36,6 @@ from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.peer import Peer
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.settings.job_limits import limits_with
-from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
 
@@ -107,7 +106,7 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRu
         address = shown(peer.contact.address)
         key_file = peer.config.data / SWARM_KEY
         whom = "whoever asks" if peer.config.swarm_key is None else f"whoever has {key_file}"
-        hooks = sorted(PageRules(records=peer.job.records).hooks)
+        hooks = sorted(peer.job.hooks)
         return (
             f"peer {peer.contact.id.hex()[:8]} listens on {address} and lets in {whom}",
             how_to_join(peer.contact.address, peer.config, hooks, needs_secrets=bool(secrets_of(peer.job.sites))),

@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import BinaryIO
@@ -70,7 +71,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     begin = msgspec.json.decode(_frame(asked), type=Begin)
-    _bound(begin.limits.record_memory_bytes)
+    bound_memory(begin.limits.record_memory_bytes)
     signal.setitimer(signal.ITIMER_REAL, START_S + ALARM_AFTER_S)
     if any(rule.hook for rule in begin.records):
         with suppress(OSError):  # If it is gone nothing is found there.
@@ -92,10 +93,10 @@ def main() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def load(hook: str) -> Hook:
+def load(hook: str) -> Callable[..., object]:
     """Import a ``module:function``. Raises RecordError if it is none, and whatever importing it raises."""
     module, _, name = hook.partition(":")
-    function: Hook | None = getattr(import_module(module), name, None)
+    function: Callable[..., object] | None = getattr(import_module(module), name, None)
     if not callable(function):
         raise RecordError(f"module {module} has no function {name}")
     return function
@@ -126,7 +127,8 @@ def _reply(begin: Begin, hooks: dict[str, Hook], decoder: "msgspec.msgpack.Decod
         return WorkerReply(error=said(error))
 
 
-def _bound(memory_bytes: int) -> None:
+def bound_memory(memory_bytes: int) -> None:
+    """Limit the address space of this process, if the system can."""
     with suppress(ValueError, OSError):  # macOS has no such limit.
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     with suppress(ValueError, OSError):

@@ -4,7 +4,7 @@ The URLs of such sites are never lent, as one peer must know all cookies of a si
 goes to the backups of the site's cell, and moves with the cell.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kadcrawl.crawl.cookies.jar import Jar
@@ -49,6 +49,12 @@ class SiteCookies:
             self._keep(site, jar)
         headers = tuple(header for header in result.headers if header[0].lower() != b"set-cookie")
         return replace(result, headers=headers), changed
+
+    def set(self, site: str, url: str, values: Iterable[str], now: float) -> None:
+        """Keep cookies, each a Set-Cookie value, as if the server of this URL had set them."""
+        jar = Jar.from_bytes(self._sites.cookies(site).jar)
+        if jar.learn(url, values, now):
+            self._keep(site, jar)
 
     def is_logged_in(self, site: str) -> bool:
         """Return whether the cookies of a site are those of a session that a login form has begun."""

@@ -291,3 +291,19 @@ def test_help_teaches_with_a_job_that_is_good(tmp_path: Path) -> None:
     run = CliRunner().invoke(main, ["check", "--help"], terminal_width=120)
     example = run.stdout[run.stdout.index("seeds = ") : run.stdout.index("For each URL")]
     assert "max-pages" in check_job(tmp_path, "\n".join(line.strip() for line in example.splitlines()))
+
+
+def test_login_hooks_are_named_with_a_warning_if_this_machine_lacks_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logins_to_check.py").write_text("def wiki(page):\n    return {}\n")
+    login = "login = { url = 'https://www.example.org/login', hook = 'logins_to_check:NAME' }"
+    text = f"seeds = ['{SEED}']\ncontact = 'me@example.org'\n[[sites]]\nmatch = 'www.example.org'\ncookies = 'keep'\n"
+    said = check_job(tmp_path, text + login.replace("NAME", "wiki"))
+    assert "login hooks that each machine needs (join --hook): logins_to_check:wiki\n" in said
+    assert "WARNING" not in said
+    said = check_job(tmp_path, text + login.replace("NAME", "gone"))
+    assert (
+        "WARNING: this machine lacks the login hook logins_to_check:gone of the job: module logins_to_check has" in said
+    )

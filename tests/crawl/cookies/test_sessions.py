@@ -55,7 +55,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def test_a_site_is_logged_in_once_and_its_next_owner_goes_on(world: World) -> None:
     assert world.wants_login
-    assert b"password=hunter2" == world.sessions.form(LOGIN)
+    assert b"password=hunter2" == world.sessions.form(LOGIN).form
     assert 0.0 == world.log_in()
     assert not world.wants_login
     heir = Sessions(world.cookies, SETTINGS, {"wiki": "hunter2"})

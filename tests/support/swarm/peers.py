@@ -51,8 +51,9 @@ async def finish(peers: Sequence[Peer]) -> None:
 async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
     """Return a coroutine function: make_peer(directory, join=peer, limits=..., key=..., networks=..., **fields).
 
-    The fields are those of the job; `hosts` has the addresses of names; without a key, `random` makes the peer's ID. At
-    the end, the lines that the peers wrote are compared with their documented schemas.
+    The fields are those of the job; `hosts` has the addresses of names, `hooks` are allowed here; without a
+    key, `random` makes the peer's ID. At the end, the lines that the peers wrote are compared with their documented
+    schemas.
     """
     async with AsyncExitStack() as stack:
 
@@ -66,6 +67,7 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             secrets: Mapping[str, str] | None = None,
             networks: Sequence[str] = ("127.0.0.0/8",),
             hosts: Mapping[str, Sequence[str]] | None = None,
+            hooks: Sequence[str] = (),
             **job: Any,
         ) -> Peer:
             config = Config(
@@ -75,6 +77,7 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
                 limits=limits,
                 swarm_key=key,
                 secrets=Secrets(secrets),
+                hooks=tuple(hooks),
             )
             loop = asyncio.get_running_loop()
             world = Environment(random=random, wall=loop.wall() if isinstance(loop, BriskLoop) else None)
