@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from .draw_treatments import draw_annex, draw_treatments
+from .draw_treatments import draw_annex, draw_refusals_max, draw_treatments
 from .plan import DELAY_MOST_S, EXPOSED_MAX, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
 
 FAULTS_FROM_S = 2.0
@@ -82,7 +82,9 @@ NO_WEB_S = (3.0, 20.0)
 def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     """Return the plan of a seed. Without `faults` the plan has no events."""
     plan = _with_loads(seed, _drawn(seed, peers, faults=faults))
-    plan = replace(plan, treatments=draw_treatments(seed, plan.own_delay_s, plan.delay_factor))
+    plan = replace(plan, refusals_max=draw_refusals_max(seed, plan.refusing))
+    treatments = draw_treatments(seed, plan.own_delay_s, plan.delay_factor, plan.refusals_max)
+    plan = replace(plan, treatments=treatments)
     return replace(plan, annex=draw_annex(seed, plan.delay_s))
 
 

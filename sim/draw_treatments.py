@@ -5,8 +5,12 @@ Each rule changes one or two settings.
 
 from random import Random
 
+from msgspec.structs import replace
+
+from kadcrawl.settings.job import Job
+
 from .annex import Annex
-from .site_treatment import EVERY, TREATED_MOST, SiteTreatment
+from .site_treatment import EVERY, TREATED_MOST, USUAL_TREATMENT, SiteTreatment
 
 TREATED = 1 / 2
 """Share of the plans whose job has rules for sites."""
@@ -21,14 +25,40 @@ CONNECTIONS = (1, 2)
 """Fewer than the limit of a machine (`sim/trial.py`)."""
 RETRIES = (0, 1)
 """Fewer than the retries of the job."""
+GIVEN_UP = 1 / 3
+"""Share of the plans without pages that refuse at first, in which a site refuses everything."""
+REFUSALS = (2, 3)
+"""Refusals in a row after which the job gives up such a site. A robots.txt that fails at first refuses once."""
 ANNEXES = 3 / 4
 """Share of the plans without a long delay that have an annex."""
 ANNEX_SITES = range(1, 6)
 """The sites that may have it. The largest has enough pages of its own."""
 
 
-def draw_treatments(seed: int, own_delay_s: float, delay_factor: float) -> tuple[SiteTreatment, ...]:
-    """Return the treatments of a plan. `own_delay_s` is a long delay in this plan."""
+def draw_refusals_max(seed: int, refusing: float) -> int:
+    """Return the refusals in a row after which the job gives a site up.
+
+    If `refusing`, the share of pages that refuse the first requests, is above 0, no site must be given up.
+    """
+    random = Random(f"refusals {seed}")
+    is_drawn = random.random() < GIVEN_UP and not refusing
+    return random.choice(REFUSALS) if is_drawn else Job().refusals_max
+
+
+def draw_treatments(seed: int, own_delay_s: float, delay_factor: float, refusals_max: int) -> tuple[SiteTreatment, ...]:
+    """Return the treatments of a plan. `own_delay_s` is a long delay in this plan.
+
+    If the job gives sites up after fewer refusals than by default, one site refuses everything.
+    """
+    found = _drawn_rules(seed, own_delay_s, delay_factor)
+    if refusals_max >= Job().refusals_max:
+        return found
+    site = Random(f"refusing site {seed}").randrange(TREATED_MOST)
+    general = next((one for one in found if one.site == EVERY), USUAL_TREATMENT)
+    return (*(one for one in found if one.site != site), replace(general, site=site, refuses=True))
+
+
+def _drawn_rules(seed: int, own_delay_s: float, delay_factor: float) -> tuple[SiteTreatment, ...]:
     random = Random(f"treatments {seed}")
     if random.random() >= TREATED:
         return ()

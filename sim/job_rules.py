@@ -23,6 +23,8 @@ def site_rules(treatments: Iterable[SiteTreatment], hosts: Sequence[str]) -> tup
     found = []
     is_general = False
     for host, one in zip(hosts, treatments, strict=True):
+        if one.refuses:
+            continue  # That is of the web, and not of the job.
         if one.site != EVERY:
             found.append(_rule(one, f"*.{host}" if one.is_starred else host, host))
         elif one != USUAL_TREATMENT and not is_general:

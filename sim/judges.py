@@ -29,6 +29,8 @@ SLACK_S = 1e-6
 ROBOTS_PATH = "/robots.txt"
 DOWN = 403
 """The status of all pages of a site that is down."""
+GIVEN_UP = frozenset({"site_refused", "http_429"})
+"""Failures of a URL whose site refuses it."""
 UNCONNECTED = frozenset({"connect", "dns", "tls", "address_refused"})
 """Failures of a URL whose site was never asked."""
 
@@ -118,6 +120,10 @@ class Facts:
     """Site -> seconds between two of its requests, as its rule or its robots.txt asks."""
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Site -> its IP address, in a job whose delay holds for an address too."""
+    refused: Collection[str] = ()
+    """URLs that are linked and whose sites refuse every request."""
+    refusals_max: int = 0
+    """Refusals in a row after which the job gives a site up."""
     treatments: Mapping[str, SiteTreatment] = field(default_factory=dict)
     """Site -> the rule of the job for it."""
     delay_s: float = 0.0
@@ -254,7 +260,7 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
 def _takes(facts: Facts, url: str) -> int:
     """Return the number of fetches of a URL by an owner that stays up."""
     if url not in facts.truth:
-        return 1
+        return facts.refusals_max if url in facts.refused else 1
     page = facts.truth[url]
     return page.fetches * (1 + facts.orders) if page.status >= 400 else page.fetches
 
@@ -417,6 +423,23 @@ def cookies_kept(facts: Facts) -> list[str]:
     return found
 
 
+def refusing_sites_given_up(facts: Facts) -> list[str]:
+    """Each URL of a site that refuses everything fails, and few of them are asked for.
+
+    An owner asks until the site has refused `refusals_max` times in a row. After each wait one more URL may ask.
+    """
+    ended = {line.url for line in facts.lines if line.failed in GIVEN_UP}
+    found = [f"{url} has not failed, though its site refuses everything" for url in facts.refused if url not in ended]
+    refusals = Counter(fetch.site for fetch in facts.fetches if fetch.url in facts.refused)
+    for site, count in refusals.items():
+        most = facts.refusals_max * (1 + facts.changes.get(site, 0)) + sum(
+            url.startswith(site) for url in facts.refused
+        )
+        if count > most:
+            found.append(f"{site} was asked {count} times and refused each time, which is more than {most}")
+    return found
+
+
 def one_owner_when_quiet(facts: Facts) -> list[str]:
     """The live peer XOR-nearest to a cell is its only claimant in a quiet swarm, and all peers name it."""
     found = []
@@ -500,6 +523,7 @@ JUDGES: tuple[Judge, ...] = (
     headers_of_the_site,
     cookies_of_the_site,
     cookies_kept,
+    refusing_sites_given_up,
     one_owner_when_quiet,
     three_copies,
     lent_to_one,

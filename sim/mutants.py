@@ -270,6 +270,12 @@ def refusals_forgotten_on_move(clock_of: Any) -> Any:
     return forgetful
 
 
+@mutant("kadcrawl.settings.site_settings:SiteSettings.refusals_max")
+def refusing_sites_never_given_up(_: Any) -> Any:
+    """A site that refuses everything is asked for each of its URLs, whatever the job's limit."""
+    return property(lambda self: 0)
+
+
 @mutant("kadcrawl.store.site_table:SiteTable.back_off")
 def refusals_not_kept(_: Any) -> Any:
     """The refusals of a site are neither on disk, for a restart, nor known while the site has no work."""

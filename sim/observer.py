@@ -64,7 +64,7 @@ class Observer:
         longest wait of a site that refuses requests.
         """
         job, web = scene.job, scene.web
-        self._treatments = scene.treatments
+        self._treatments, self._refused = scene.treatments, scene.refused
         self._back_off_s = back_off_s
         self._stops: list[tuple[float, int]] = []
         self._first_fault_at = first_fault_at
@@ -81,7 +81,8 @@ class Observer:
         self._disallowed = web.disallowed()
         self._truth = {url: ExpectedPage(one.status, one.fetches_max) for url, one in web.truth(job.retries).items()}
         self._keys = {url: self._place(url).key for url in self._truth}
-        self._urls: dict[bytes, str] = {self._place(url).key: url for url in [*self._truth, *self._disallowed]}
+        known = [*self._truth, *self._disallowed, *scene.refused]
+        self._urls: dict[bytes, str] = {self._place(url).key: url for url in known}
         self._histories = Histories((self._place(url).cell, Key(key)) for key, url in self._urls.items())
         self.addresses = {origin: web.address(host_of(f"{origin}/")) or "" for origin in web.origins if job.per_ip}
         """Site -> its IP address, in a job whose delay holds for an address."""
@@ -241,6 +242,8 @@ class Observer:
             cut=frozenset(self._server.cut),
             connections_max=self._connections_max,
             treatments=self._treatments,
+            refused=self._refused,
+            refusals_max=self._job.refusals_max,
             delay_factor=self._job.delay_factor,
             delay_most_s=self._job.delay_most_s,
             back_off_s=self._back_off_s[0],

@@ -165,6 +165,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The number of addresses that the sites share, in a job whose delay holds for an address, or 0."""
     streamed: bool = False
     """The scope is the hosts of the seeds. The job names the first of them, and the homes of all sites are streamed."""
+    refusals_max: int = Job().refusals_max
+    """The job's: refusals in a row after which a site is given up."""
     treatments: tuple[SiteTreatment, ...] = ()
     """The job's rules for single sites."""
     annex: Annex | None = None

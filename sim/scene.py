@@ -61,6 +61,8 @@ class Scene:
     """Further seeds, streamed by the first machine. The swarm fetches nothing before."""
     treatments: Mapping[str, SiteTreatment] = field(default_factory=dict)
     """``http://host`` -> the rule of the job for this site."""
+    refused: Sequence[str] = ()
+    """URLs whose sites refuse every request."""
     limits: Limits
     work_area: int | None = None
     """The work area of each peer (`Config.work_area`)."""

@@ -37,6 +37,8 @@ class SiteTreatment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     """The site shows its pages only to a visitor with a cookie (`sim/wall.py`), and its cookies are kept."""
     login: bool = False
     """It gives the cookie to whoever sends a form with a password."""
+    refuses: bool = False
+    """The site refuses every request for a page, and the job gives it up."""
     ignores_robots: bool = False
     """The robots.txt of the site, which forbids everything, is not obeyed."""
 

@@ -139,6 +139,11 @@ class SyntheticSite:
     @property
     def open(self) -> bool:
         """True if a correct crawl fetches pages of the site."""
+        return self.allowed and not self.treatment.refuses
+
+    @property
+    def allowed(self) -> bool:
+        """True if robots.txt and the rules of the job allow any URL of the site."""
         is_shut = self.robots in (Robots.CLOSED, Robots.DEAD) and not self.treatment.ignores_robots
         return not (is_shut or self.treatment.off)
 

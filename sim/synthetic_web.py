@@ -39,6 +39,8 @@ OFTEN_SLOW: Final = 0.8
 SLOW_BYTES_S: Final = 1_000
 """Bytes per second of a slow page: slow, but not so slow that a crawler gives up."""
 
+_DOORS: Final = tuple(f"/door/{number}" for number in range(1, 6))
+"""Pages of a site that refuses every request, which the largest site links to."""
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _SPECIAL: Final = re.compile(r"/(page|old|calendar|maze|trail)/([1-9][0-9]{0,8})")
 _HTML: Final = (("Content-Type", "text/html; charset=utf-8"),)
@@ -185,12 +187,20 @@ class SyntheticWeb:
 
         A crawl meets no URL behind them.
         """
-        urls = [f"{site.origin}/maze/1" for site in self.sites if site.maze]
-        shut = [site for site in self.sites if not site.open]
+        urls = [f"{site.origin}/maze/1" for site in self.sites if site.maze and not site.treatment.refuses]
+        shut = [site for site in self.sites if not site.allowed]
         # A crawl that follows sitemaps takes that of a site for a link, though the site forbids everything.
         maps = [site for site in shut if self._follows_sitemaps(site) and site.robots is Robots.CLOSED]
         urls += [f"{site.origin}{SITEMAP_USUAL}" for site in maps if not site.treatment.off]
         return frozenset(urls + [f"{site.origin}/" for site in shut])
+
+    def refused(self) -> tuple[str, ...]:
+        """Return the URLs that allowed pages link to and whose sites refuse every request.
+
+        A crawl asks for some of them, and gives all of them up.
+        """
+        refusing = [site for site in self.sites if site.allowed and site.treatment.refuses]
+        return tuple(f"{site.origin}{path}" for site in refusing for path in ("/", *_DOORS))
 
     def delays(self, delay_s: float) -> dict[str, float]:
         """Return the seconds between two requests to each origin, for a crawl with a job's delay of `delay_s`."""
@@ -330,6 +340,8 @@ class SyntheticWeb:
         if self._annex is not None and site.host == self._annex_host and target.startswith(ANNEX_HOME):
             headers, body = self._annex.answer(target, site.origin, is_atom=bool(site.phase & 1))
             return SyntheticResponse(200, headers, body)
+        if site.treatment.refuses and target != "/robots.txt":
+            return SyntheticResponse(429, body=b"too many requests")
         kind, number = self.kind(site, target)
         match kind:
             case PageKind.ROBOTS:
@@ -370,6 +382,8 @@ class SyntheticWeb:
         links += [f"{origin}/" for origin in site.exits.get(number, ())]
         if number == 0 and site.calendar:
             links.append("/calendar/1")
+        if number == 0 and site is self.sites[0]:
+            links += [url for url in self.refused() if not url.endswith("/")]
         if number == 0 and site.host == self._annex_host:
             links.append(ANNEX_HOME)
         if number == 0 and site in self.sites[: self._trails] and self._trail_pages:

@@ -104,6 +104,8 @@ class Size:
         on_trails = pages // 2 if trails else 0
         mix = Mix(crawl_delay_s=plan.own_delay_s, refusing=plan.refusing)
         mix = mix if plan.delay_s else replace(mix, slow=0.7)
+        if plan.refusals_max < Job().refusals_max:
+            mix = replace(mix, busy=0.0)  # Busy pages in a row would have their site given up.
         return SyntheticWeb(
             plan.seed,
             sites=self.sites,
@@ -176,6 +178,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         scope="host" if plan.streamed else "any",
         delay_s=plan.delay_s,
         delay_factor=plan.delay_factor,
+        refusals_max=plan.refusals_max,
         per_ip=plan.per_ip > 0,
         delay_most_s=DELAY_MOST_S if plan.delay_factor else Job().delay_most_s,
         balance=plan.balance,
@@ -196,6 +199,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         web=web,
         job=job,
         streamed=streamed,
+        refused=web.refused(),
         treatments={site.origin: site.treatment for site in web.sites} if plan.treatments else {},
         limits=replace(size.limits, fetches_max=plan.fetches_max),
         work_area=work_area,

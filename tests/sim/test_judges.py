@@ -104,6 +104,14 @@ def asked_at(*seconds: float, **changes: Any) -> dict[str, Any]:
     return {**REFUSED, "fetches": (*REFUSED["fetches"][:2], *fetches), "overs": (0.0, 2.0, *seconds), **changes}
 
 
+def asked_of_a_refusing_site(times: int, refusals_max: int) -> dict[str, Any]:
+    """Return the facts of a site that has refused so many requests for one URL, which has failed then."""
+    asked = [fetch(30.0 + number, "/", status=429, site=OTHER)._replace(machine=number) for number in range(times)]
+    lines = (*CLEAN.lines, Line(f"{OTHER}/", None, "site_refused", 1))
+    fetches = (*CLEAN.fetches, ROBOTS._replace(at_s=29.0, url=f"{OTHER}/robots.txt", site=OTHER), *asked)
+    return {"fetches": fetches, "lines": lines, "refusals_max": refusals_max}
+
+
 BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("nothing_lost", {"lines": (*CLEAN.lines[:2], *CLEAN.lines[3:]), "done": {}}),
     (
@@ -146,6 +154,8 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("headers_of_the_site", {"fetches": (*CLEAN.fetches, ELSEWHERE), "treatments": {OTHER: HEADED}}),
     ("cookies_of_the_site", {"fetches": (*CLEAN.fetches, ELSEWHERE._replace(cookie="sim-session=a.test/1"))}),
     ("cookies_kept", {"fetches": (ROBOTS._replace(given="sim-session=a.test/1"), HOME, *CLEAN_WITH_COOKIES)}),
+    ("refusing_sites_given_up", {"refused": [f"{OTHER}/"], "lines": CLEAN.lines}),
+    ("refusing_sites_given_up", {"refused": [f"{OTHER}/"], **asked_of_a_refusing_site(4, 2)}),
     ("one_owner_when_quiet", {"claims": {7: (1, 2)}}),
     ("one_owner_when_quiet", {"claims": {}}),
     ("one_owner_when_quiet", {"claims": {7: (2,)}}),
@@ -227,6 +237,7 @@ PASSED: list[dict[str, Any]] = [
     {"treatments": {SITE: SiteTreatment(0, ignores_robots=True)}, "fetches": CLEAN.fetches[1:]},
     {**QUICK, "connections_max": 2},
     {**QUICK, "connections_max": 1, "partings": [PARTITION]},
+    {"refused": [f"{OTHER}/"], **asked_of_a_refusing_site(3, 2)},
     {"live": 2, "copies": dict.fromkeys(CLEAN.copies, 2)},
     {"ends": (End(9.0, 2, 1),), "partings": [PARTITION]},
     {"over": False, "pending": {f"{SITE}/page": 3}, "waited_s": 300.0},

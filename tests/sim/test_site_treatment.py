@@ -23,14 +23,51 @@ def test_plans_draw_rules_of_every_kind_and_older_plans_have_none() -> None:
     drawn = [one for seed in range(200) for one in draw(seed, 16).treatments]
     for name in SiteTreatment.__struct_fields__:
         assert len({getattr(one, name) for one in drawn}) > 1, name
-    assert 0.4 < sum(bool(draw(seed, 16).treatments) for seed in range(200)) / 200 < 0.6
+    assert 0.4 < sum(bool(draw(seed, 16).treatments) for seed in range(200)) / 200 < 0.75
     assert () == Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}').treatments
 
 
 def test_every_drawn_job_is_one_that_kadcrawl_takes() -> None:
     for seed in range(100):
         plan = draw(seed, 16)
-        assert bool(plan.treatments) == bool(scene_of(plan, USUAL).job.sites)
+        rules = [one for one in plan.treatments if not one.refuses]
+        assert bool(rules) == bool(scene_of(plan, USUAL).job.sites)
+
+
+def test_a_site_refuses_everything_if_the_job_gives_sites_up_soon() -> None:
+    plans = [draw(seed, 16) for seed in range(200)]
+    drawn = [plan for plan in plans if plan.refusals_max < 10]
+    assert {2, 3} == {plan.refusals_max for plan in drawn}
+    assert not any(plan.refusing for plan in drawn)
+    for plan in plans:
+        assert (plan in drawn) is any(one.refuses for one in plan.treatments)
+        assert plan.refusals_max == scene_of(plan, USUAL).job.refusals_max
+        numbers = [one.site for one in plan.treatments]
+        assert len(numbers) == len({*numbers})
+    assert 10 == Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}').refusals_max
+
+
+def test_a_site_that_refuses_everything_is_known_by_the_links_of_another() -> None:
+    usual, web = web_of(), web_of(SiteTreatment(1, refuses=True))
+    site = web.sites[SITES - 1 - 1]
+    assert {url for url in usual.truth() if not url.startswith(site.origin)} == set(web.truth())
+    assert [429, 429] == [web.answer(site.host, path, 9).status for path in ("/", "/door/1")]
+    assert 429 != web.answer(site.host, "/robots.txt", 9).status
+    assert f"{site.origin}/" in web.refused()
+    for url in web.refused()[1:]:
+        assert url.encode() in web.answer(web.sites[0].host, "/").body
+    assert not usual.refused()
+    shut = web_of(SiteTreatment(1, refuses=True), mix=Mix(closed=1.0, no_robots=0.0))
+    assert not shut.refused()
+    assert f"{site.origin}/" in shut.disallowed()
+
+
+def test_sites_that_are_never_given_up_are_found_in_a_small_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(2, 2, (), delay_s=0.2, treatments=(SiteTreatment(0, refuses=True),), refusals_max=2)
+    monkeypatch.setattr("sim.campaign.draw", lambda seed, peers: plan)
+    monkeypatch.setattr("sim.trial.REST_TIMEOUT_S", 200.0)
+    catch = hunt(Hunt("refusing_sites_never_given_up", range(1, 2), 2, Size(pages=30, sites=4)))
+    assert "refusing_sites_given_up" in catch.judges
 
 
 def test_a_treatment_is_for_a_site_from_which_no_other_hangs() -> None:
