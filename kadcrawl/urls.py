@@ -32,6 +32,9 @@ SITE_CHARS_CACHED = 300
 """Limit on the characters of a cached site. A host with port has at most 259, but a member may send more."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
+_USERINFO = re.compile(r"(?P<before>^(?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]{2,}|^)(?:[^@]*:.*@|[^/@?#\\]*@)")
+"""The user and the password at the begin of a URL, up to the last @ if there is a password, as it may have any
+characters."""
 _LOCAL = re.compile(r"localhost\b|[\d.]+(?:[:/]|$)|\[")
 
 
@@ -64,17 +67,38 @@ def is_canonical(url: str) -> bool:
 def seed(text: str) -> str:
     """Return the canonical URL of a text that a person typed. Raises ConfigError with a valid example."""
     text = text.strip()
+    shown = without_password(text)
     scheme = _SCHEME.match(text)
     if scheme is None and (guess := canonical(("http://" if _LOCAL.match(text) else "https://") + text)):
-        raise ConfigError(f"{text!r} has no scheme: did you mean {guess}?")
+        raise ConfigError(f"{shown!r} has no scheme: did you mean {guess}?")
     if scheme is not None and scheme[1].lower() not in ("http", "https"):
-        raise ConfigError(f"{text!r} cannot be crawled: only http and https URLs can, not {scheme[1]}")
+        raise ConfigError(f"{shown!r} cannot be crawled: only http and https URLs can, not {scheme[1]}")
     if len(text) > URL_CHARS_MAX:
-        raise ConfigError(f"{text[:40]!r}... is too long: a URL may have {URL_CHARS_MAX} characters")
+        raise ConfigError(f"{shown[:40]!r}... is too long: a URL may have {URL_CHARS_MAX} characters")
     url = canonical(text)
     if url is None:
-        raise ConfigError(f"{text!r} is not a URL; one looks like https://example.org/")
+        raise ConfigError(f"{shown!r} is not a URL; one looks like https://example.org/")
+    if has_credentials(text):
+        raise ConfigError(
+            f"{shown!r} has a user or a password, which would be dropped: leave them out of the URL, and give "
+            f"{host_of(url)} an auth in a [[sites]] table of the job file"
+        )
     return url
+
+
+def has_credentials(text: str) -> bool:
+    """Return whether a text that has a canonical form names a user or a password."""
+    if "@" not in text:
+        return False
+    url = ada_url.URL(text)
+    return bool(url.username or url.password)
+
+
+def without_password(text: str) -> str:
+    """Return a text for a person, without what may be the user and the password of a URL in it."""
+    if "@" not in text or (canonical(text) is not None and not has_credentials(text)):
+        return text
+    return _USERINFO.sub(r"\g<before>***@", text)
 
 
 def site_of(url: str, partition: Partition) -> str:

@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.urls import URL_CHARS_MAX, Partition, canonical, host_of, is_canonical, origin_of, path_of, seed, site_of
+from kadcrawl.urls import (
+    URL_CHARS_MAX,
+    Partition,
+    canonical,
+    host_of,
+    is_canonical,
+    origin_of,
+    path_of,
+    seed,
+    site_of,
+    without_password,
+)
 
 CASES = Path(__file__).parents[2] / "shared" / "conformance" / "wpt_urltestdata.json"
 
@@ -146,12 +157,40 @@ def test_seed_is_made_canonical(text: str, expected: str) -> None:
         ("", "is not a URL"),
         ("http://h/" + "a" * URL_CHARS_MAX, "too long"),
         ("a" * (URL_CHARS_MAX + 1), "too long"),
+        ("https://user@example.org/", "and give example.org an auth in a [[sites]] table"),
+        ("https://user:pw@example.org:8080/", "and give example.org an auth in a [[sites]] table"),
     ],
 )
 def test_bad_seed_is_refused_with_a_hint(text: str, hint: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(hint)) as refused:
         seed(text)
     assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://user:secret@example.org/",
+        "https://:secret@example.org/",
+        "https:user:secret@example.org/",
+        "\\\\user:secret@example.org/",
+        "//user:secret@example.org/",
+        "user:secret@example.org/",
+        "https://user:secret/secret?secret#secret@example.org/",
+        "ftp://user:secret@example.org/",
+        "https://user:secret@example.org/" + "a" * URL_CHARS_MAX,
+        "https://user:se@cret secret@example.org/@",
+    ],
+)
+def test_no_error_shows_a_password(text: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape("***@")) as refused:
+        seed(text)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["https://example.org/@me", "https://example.org:8080/a:b@c", "http://h/?u:p@x"])
+def test_a_sign_elsewhere_in_a_url_is_no_password(url: str) -> None:
+    assert url == seed(url) == without_password(url)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from cloup import option, option_group
 from kadcrawl.cli.options import Command
 from kadcrawl.cli.types import Duration, Line, OrNone, Size
 from kadcrawl.errors import ConfigError
+from kadcrawl.settings.contact import checked_contact
 from kadcrawl.settings.job import MAX_TIME_S, REFUSALS_MAX, URL_PARTS_MAX, Job
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.trust import read_authorities
@@ -23,6 +24,13 @@ from kadcrawl.settings.unset import is_none
 def _headers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return values if is_none(values) else tuple(map(normal_header, values))
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _contact(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    try:
+        return value if value is None or is_none(value) else checked_contact(value)
     except ConfigError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -68,6 +76,7 @@ JOB = option_group(
     option(
         "--contact",
         envvar="KADCRAWL_CONTACT",
+        callback=_contact,
         metavar="URL|EMAIL",
         help="The User-Agent tells this address to the owners of sites. [env: KADCRAWL_CONTACT]",
     ),

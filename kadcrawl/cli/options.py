@@ -17,6 +17,7 @@ from cloup import argument, option, option_group
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import PORT_DEFAULT
+from kadcrawl.settings.contact import checked_contact
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
 from kadcrawl.settings.limit_file import SaidLimits, joined
@@ -215,7 +216,7 @@ def make_job(
                 "so that a site's owner can reach you"
             )
         contact = click.prompt("Contact for the sites' owners (URL or e-mail address; goes into the User-Agent)")
-        job = replace(job, contact=contact)
+        job = replace(job, contact=checked_contact(contact))
     check_contact(job.sites, job.contact)
     return seeds, job
 

@@ -23,6 +23,7 @@ import msgspec
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings import limit_file, rule_file, site_file
+from kadcrawl.settings.contact import checked_contact
 from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.limit_file import LIMITS, SaidLimits, joined
 from kadcrawl.settings.proxy_list import read_file
@@ -316,6 +317,8 @@ def _refined(key: str, value: Any) -> Any:
         return tuple(dict.fromkeys(map(seed, value)))
     if key == "proxy-judge":
         return seed(value)
+    if key == "contact":
+        return checked_contact(value)
     if key == "ca-file":
         return read_authorities(Path(value))
     if key == "headers":
@@ -333,10 +336,15 @@ def in_keys(sentence: str, dashes: str = "") -> str:
     return sentence
 
 
+def _hidden(text: str) -> str:
+    """Return a text without the passwords of URLs in it."""
+    return re.sub(r"//[^/?#\s\"]*@", "//***@", text)
+
+
 def _shown(value: object) -> str:
     if isinstance(value, dict):
         return "a table"
-    text = json.dumps(value, default=str, ensure_ascii=False)
+    text = _hidden(json.dumps(value, default=str, ensure_ascii=False))
     return text if len(text) <= VALUE_CHARS_SHOWN_MAX else text[: VALUE_CHARS_SHOWN_MAX - 3] + "..."
 
 

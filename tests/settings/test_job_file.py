@@ -268,7 +268,20 @@ def test_without_a_line_the_key_is_named_all_the_same(text: str) -> None:
         ("name = ''", 'name must have 1 to 100 characters, not ""'),
         ("name = 2026-11-22", 'name must be a text in quotes, not "2026-11-22"'),
         ("contact = ['a@b.c']", 'contact must be a URL or an e-mail address, in quotes, not ["a@b.c"]'),
-        ("contact = 'ü'", 'contact must be printable ASCII, not "ü"'),
+        ("contact = 'https://ü.example/'", 'contact must be printable ASCII, not "https://ü.example/"'),
+        (
+            "contact = 'me'",
+            "contact must be a URL such as https://example.org/crawler, or an e-mail address such as you@example.org, "
+            'not "me"',
+        ),
+        (
+            "seeds = ['https://a:secret@example.org/']",
+            "seeds: 'https://***@example.org/' has a user or a password, which would be dropped: leave them out",
+        ),
+        (
+            "seeds = 'https://a:secret@example.org/'",
+            'seeds must be a list of URLs, such as ["https://example.org/"], not "https://***@example.org/"',
+        ),
         (
             "seeds = 'https://a.b/'",
             'seeds must be a list of URLs, such as ["https://example.org/"], not "https://a.b/"',

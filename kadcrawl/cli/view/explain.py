@@ -15,7 +15,7 @@ from kadcrawl.keys import cell_of, site_hash, url_key
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.settings.site_file import keys_of
-from kadcrawl.urls import URL_CHARS_MAX, canonical, seed, site_of
+from kadcrawl.urls import URL_CHARS_MAX, canonical, has_credentials, seed, site_of, without_password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class UrlVerdict:
     """Seconds between two requests to the site. robots.txt may ask for more."""
     in_scope: bool
     reason: str | None
-    """The rule that keeps it out: scheme, url, or a reason of `Scope.why_not`; None if it is in scope."""
+    """The rule that keeps it out: scheme, url, credentials, or a reason of `Scope.why_not`; None if it is in scope."""
     why: str
     """The reason as a sentence, or the rule that lets the URL in."""
     role: str | None = None
@@ -65,7 +65,10 @@ def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> UrlVerdict
     url = canonical(given.strip())
     if url is None:
         word, why = _no_url(given)
-        return UrlVerdict(url=given, in_scope=False, reason=word, why=why)
+        return UrlVerdict(url=without_password(given), in_scope=False, reason=word, why=why)
+    if has_credentials(given.strip()):
+        _, why = _no_url(given)
+        return UrlVerdict(url=without_password(given), in_scope=False, reason="credentials", why=why)
     stripped = () if scope.is_seed(url) else scope.url_rules.stripped(url)
     url = url if scope.is_seed(url) else scope.url_rules.plain(url)
     reason = scope.why_not(url, 0 if scope.is_seed(url) else 1)
@@ -97,7 +100,7 @@ def _no_url(given: str) -> tuple[str, str]:
     except ConfigError as error:
         why = str(error)
     else:
-        raise AssertionError("what has no canonical form is no seed")
+        raise AssertionError("what has no canonical form, or a password, is no seed")
     if len(given) > URL_CHARS_MAX:
         return "length", why
     return "url" if given.strip().lower().startswith(("http:", "https:")) else "scheme", why

@@ -43,7 +43,7 @@ from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end
-from kadcrawl.urls import canonical, origin_of, site_of
+from kadcrawl.urls import canonical, origin_of, site_of, without_password
 
 TURN_CHARS = 128 * 1024
 """Characters of URLs judged in one turn: few pages have more, and the slowest take 0.1 s."""
@@ -188,7 +188,7 @@ class LinkFinder:
     def _redirected(self, entry: FrontierEntry, result: FetchResult, location: str) -> FoundLinks:
         target = canonical(location, entry.url)
         if target is None:
-            return FoundLinks((), [], "bad_redirect", location=location[:LOCATION_CHARS_MAX])
+            return FoundLinks((), [], "bad_redirect", location=without_password(location)[:LOCATION_CHARS_MAX])
         failed: str | None = loop_of(entry, target, result)
         if failed is None and entry.hops >= self._limits.redirects_max:
             return FoundLinks((target,), [], "redirect_limit", location=target)

@@ -49,6 +49,15 @@ JOBS = [
 ]
 
 
+def test_a_url_with_a_password_is_out_and_the_password_is_not_shown() -> None:
+    verdict, other = explain(
+        Job(seeds=(SEED,)), ["https://user:secret@www.example.org/", "ftp://user:secret@b.example/"]
+    )
+    assert ("https://***@www.example.org/", False, "credentials") == (verdict.url, verdict.in_scope, verdict.reason)
+    assert ("ftp://***@b.example/", "scheme") == (other.url, other.reason)
+    assert "secret" not in f"{verdict} {other}"
+
+
 @pytest.mark.parametrize("job", JOBS)
 def test_a_verdict_is_the_one_of_the_crawler(job: Job) -> None:
     scope = Scope(job)

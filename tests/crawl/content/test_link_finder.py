@@ -403,6 +403,11 @@ def test_the_target_of_a_loop_goes_on_as_its_trail_may_be_a_lie() -> None:
     assert ["/b"] == onward(on_trail("/c", "/b", "/a", "/b"))
 
 
+def test_a_redirect_to_no_url_tells_no_password() -> None:
+    page = redirected(JOB, "/a", "ftp://user:secret@example.org/")
+    assert ("bad_redirect", "ftp://***@example.org/") == (page.failed, page.location)
+
+
 def test_a_redirect_to_no_url_tells_what_was_sent() -> None:
     page = redirected(JOB, "/a", "mailto:" + "x" * 3_000)
     assert ("bad_redirect", 2083) == (page.failed, len(page.location or ""))
