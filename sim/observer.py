@@ -87,7 +87,7 @@ class Observer:
         self.addresses = {origin: web.address(host_of(f"{origin}/")) or "" for origin in web.origins if job.per_ip}
         """Site -> its IP address, in a job whose delay holds for an address."""
         self._sites = {origin: self._place(f"{origin}/").cell for origin in web.origins}
-        self._cells = tuple(dict.fromkeys(self._sites.values()))
+        self._cells = tuple(dict.fromkeys([*self._sites.values(), *(self._place(url).cell for url in self._truth)]))
         bits = job.cell_bits
         self._placements = {
             cell: (anchor(cell, bits), backup_key(cell, 1, bits), backup_key(cell, 2, bits)) for cell in self._cells

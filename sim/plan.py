@@ -161,6 +161,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The share of pages whose first requests get 429 without Retry-After."""
     delay_factor: float = 0.0
     """The job's: factor of an adaptive delay, of at most `DELAY_MOST_S`."""
+    partition: Literal["host", "url"] = "host"
+    """The job's: with `url` the URLs of a host have many owners, and share the clock of the host."""
     per_ip: int = 0
     """The number of addresses that the sites share, in a job whose delay holds for an address, or 0."""
     streamed: bool = False

@@ -179,6 +179,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         delay_s=plan.delay_s,
         delay_factor=plan.delay_factor,
         refusals_max=plan.refusals_max,
+        partition=plan.partition,
         per_ip=plan.per_ip > 0,
         delay_most_s=DELAY_MOST_S if plan.delay_factor else Job().delay_most_s,
         balance=plan.balance,

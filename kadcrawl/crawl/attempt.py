@@ -93,6 +93,7 @@ class Attempt:
         "_has_new_cookies",
         "_has_slot",
         "_hooks",
+        "_last_use",
         "_memory_slots",
         "_outcome",
         "_parts",
@@ -114,6 +115,8 @@ class Attempt:
         self._has_budget = False
         self._has_new_cookies = False
         """The last answer has changed the cookies of the site."""
+        self._last_use = "", 0.0
+        """The shared clock of the last request, and the second by which its site had the request."""
         self._due = 0.0
         """Wall-clock second of the next try, if the entry is postponed."""
         self._outcome: AttemptOutcome | None = None
@@ -191,6 +194,7 @@ class Attempt:
             known = source.robots.look_up(origin_of(entry.url), parts.clock.now())
         if known is None:
             await self._context.search.advance(entry, self._request)
+            self._rest_by_rules()
             return AttemptOutcome.PUT_BACK
         if isinstance(known, Rules):
             return await self._fetch(known)
@@ -357,8 +361,19 @@ class Attempt:
     def _rest(self, use: ClockUse, fetched: FetchResult, seconds: float) -> None:
         """Let the shared clock rest after a request, and try another address next if there was no connection."""
         use.rest(max(0.0, seconds))
+        self._last_use = use.clock, self._parts.clock.of(fetched.first_byte_at)
         if fetched.error is FetchError.CONNECT and self._parts.clocks is not None:
             self._parts.clocks.missed(use)
+
+    def _rest_by_rules(self) -> None:
+        """Let the shared clock of a robots.txt rest for the delay that the file asks for."""
+        parts, (clock, received_at), url = self._parts, self._last_use, self._entry.url
+        if parts.clocks is None or not clock:
+            return
+        now = parts.clock.now()
+        rules = self._source.robots.look_up(origin_of(url), now)
+        if isinstance(rules, Rules):
+            parts.clocks.rest(clock, received_at + self._context.search.delay_s(url, rules) - now)
 
     def _heed(self, fetched: FetchResult, now: float) -> None:
         """Leave the site alone for a while if it refused the request, or ease its back-off if it did not."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -375,3 +376,20 @@ async def test_a_leaf_knows_how_far_streamed_seeds_reach(make_peer: MakePeer, ma
         await stream_seeds(peer.runtime, each(["http://later.example/"]), 0)
         await until(lambda: leaf.work.components.scope.is_near("http://later.example/page"))
         assert () == leaf.job.seeds == peer.job.seeds
+
+
+@pytest.mark.parametrize("job", [{"per_ip": True}, {"partition": "url"}])
+async def test_a_leaf_leases_the_clocks_of_its_pages(
+    job: dict[str, Any], make_peer: MakePeer, make_leaf: MakeLeaf
+) -> None:
+    async with Web(6) as site:
+        site.fallback = tree(120, 6)(site)
+        peers = await swarm(make_peer, "ab", delay_s=0.1, **job)
+        leaf = await make_leaf("leaf", *peers)
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        assert site.numbered(120) <= site.fetched.keys()
+        assert leaf.counters.pages > 0
+        for number in range(6):
+            asked = [at for at, url in site.requests if url.startswith(site.url("/", number))]
+            assert min(later - earlier for earlier, later in pairwise(asked)) >= 0.098

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,17 @@ async def test_at_max_time_lent_pages_come_back_and_until_then_they_are_lent(
         fetched = weak.counters.done + strong.counters.done
         assert 1000 == fetched + weak.row().pending
         assert len(lines()) == fetched == sum(site.fetched.values()) < 1000
+
+
+async def test_a_borrower_leases_the_clocks_of_its_pages(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = slow(answered, 0.02)
+        weak = await make_peer("a", limits=WEAK, per_ip=True, delay_s=0.05, **BALANCE)
+        strong = await make_peer("b", join=weak)
+        own = sites_of(weak, strong, site, 6)
+        await weak.crawl([site.url(f"/{page}", one) for one in own for page in range(40)])
+        await finish([weak, strong])
+        assert weak.balancing.loans.lender.done > 0
+        for number in own:
+            asked = [at for at, url in site.requests if url.startswith(site.url("/", number))]
+            assert min(later - earlier for earlier, later in pairwise(asked)) >= 0.049

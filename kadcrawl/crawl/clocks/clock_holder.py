@@ -57,6 +57,7 @@ class ClockUse:
     """One request on a clock."""
 
     def __init__(self, clock: SharedClock, host: str, address: str) -> None:
+        self.clock = clock.name
         self.host = host
         self.address = address
         """The address that the request goes to, or empty if the clock is not one of an address."""
@@ -184,6 +185,13 @@ class ClockHolder:
         finally:
             now = loop.time()
             shared.end(now + use.rest_s)
+            self._touch(shared, now)
+
+    def rest(self, clock: str, seconds: float) -> None:
+        """Let a clock rest for so many seconds from now on, as its last request turns out to demand."""
+        if (shared := self._clocks.get(clock)) is not None:
+            now = asyncio.get_running_loop().time()
+            shared.rest(now + seconds)
             self._touch(shared, now)
 
     def is_free(self, clock: str) -> None:

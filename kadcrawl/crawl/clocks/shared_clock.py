@@ -95,6 +95,10 @@ class SharedClock:
     def end(self, free_at: float) -> None:
         """Count the end of a request, after which the clock rests until `free_at`."""
         self._in_flight -= 1
+        self.rest(free_at)
+
+    def rest(self, free_at: float) -> None:
+        """Let the clock rest until `free_at`, unless it already rests for longer."""
         self._next_at = max(self._next_at, free_at)
 
     def wait(self, site: Hashable, pace: Pace) -> None:
@@ -120,6 +124,8 @@ class SharedClock:
     def _admits(self, pace: Pace, now: float) -> bool:
         if not self._number or now >= self._until or now < self._next_at:
             return False
+        if self._asked is not None and self._asked.ends:
+            return False  # The lease is on its way back.
         return not self._in_flight or self._in_flight < min(self._most, pace.most)
 
     # --- the lease -------------------------------------------------------------------------------------------------

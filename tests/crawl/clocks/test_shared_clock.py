@@ -201,3 +201,17 @@ def test_a_site_without_a_delay_may_have_fewer_connections_than_others() -> None
     clock.end(0.1)
     clock.begin(T, one)
     assert not clock.may_begin(S, FREE, 0.2)
+
+
+def test_no_request_begins_while_the_lease_is_on_its_way_back() -> None:
+    clock = leased()
+    clock.begin(S, SLOW)
+    clock.end(1.0)
+    question = clock.question(2.0)
+    assert question is not None
+    assert question.ends
+    assert not clock.may_begin(T, SLOW, 2.01)
+    clock.wait(T, SLOW)
+    assert clock.next_site(2.02) is None
+    clock.heard(ClockTurn(0, 0.0), 2.0, 2.05)
+    assert clock.question(2.1) is not None
