@@ -17,23 +17,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, auto
-from random import Random
 from types import TracebackType
 
 from kadcrawl.crawl.capacity import WorkInProgress
-from kadcrawl.crawl.clocks.clock_holder import ClockUse, Waiter
+from kadcrawl.crawl.clocks.clock_holder import ClockUse, waiter_of
 from kadcrawl.crawl.cookies.login_request import LoginRequest
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
-from kadcrawl.crawl.fetch.result import UNASKED, UNREACHED, FetchError, FetchResult
+from kadcrawl.crawl.fetch.result import UNASKED, UNREACHED, FetchError, FetchResult, retry_wait_s
 from kadcrawl.crawl.page_processor import PageProcessor, ProcessedPage
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.recrawl.rounds import VisitStart
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.robots_fetch import RobotsSearch
 from kadcrawl.errors import StorageError
-from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 from kadcrawl.urls import canonical, host_of, origin_of
@@ -287,20 +285,11 @@ class Attempt:
         if error is not None:
             return await self._send_request(url, fields, login, opening, None)
         delay_s = max(frontier.clock(entry.site, parts.clock.now())[1], parts.site_settings.delay_s(url))
-        with parts.clocks.enter(clock, url, address, delay_s, self._waiter()) as use:
+        waiter = waiter_of(frontier, entry.site, self._context.wake)
+        with parts.clocks.enter(clock, url, address, delay_s, waiter) as use:
             if use is None:
                 return None
             return await self._send_request(url, fields, login, opening, use)
-
-    def _waiter(self) -> Waiter:
-        """Return the site of the entry as it waits for a shared clock."""
-        frontier, site, wake = self._source.frontier, self._entry.site, self._context.wake
-
-        def call() -> None:
-            frontier.unpark(site)
-            wake()
-
-        return Waiter((id(frontier), site), lambda: frontier.park(site), call)
 
     async def _send_request(
         self,
@@ -453,9 +442,3 @@ class Attempt:
         source.frontier.finish(entry, parts.clock.now())
         source.activity.move()
         return AttemptOutcome.FINISHED
-
-
-def retry_wait_s(tries: int, result: FetchResult, limits: Limits, random: Random) -> float:
-    """Return the seconds before the next try: exponential backoff with jitter, or the server's Retry-After."""
-    backoff_s = min(limits.retry_base_s * 2.0**tries, limits.retry_after_max_s)
-    return max(backoff_s * random.uniform(0.75, 1.25), result.retry_after_s or 0.0)

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from kadcrawl.crawl.attempt import ALONE_WAIT_S, KEPT_WAITING_TRIES, retry_wait_s
+from kadcrawl.crawl.attempt import ALONE_WAIT_S, KEPT_WAITING_TRIES
 from kadcrawl.crawl.byte_budget import ByteBudget
 from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
@@ -23,7 +23,7 @@ from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSour
 from kadcrawl.crawl.fetch.fetcher import always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
-from kadcrawl.crawl.fetch.result import FetchError, FetchResult
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult, retry_wait_s
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Forwarder
 from kadcrawl.crawl.links.intake import Intake, IntakeEvents, IntakeLimits

@@ -22,6 +22,7 @@ from kadcrawl.crawl.clocks.clock_names import host_clock, ip_clock
 from kadcrawl.crawl.clocks.shared_clock import Pace, SharedClock
 from kadcrawl.crawl.fetch.fetcher import always
 from kadcrawl.crawl.fetch.pinned_address import pin
+from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Owners
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError
@@ -51,6 +52,16 @@ class Waiter:
     """Called when the site must wait."""
     call: Callable[[], None]
     """Called when the turn of the site has come."""
+
+
+def waiter_of(frontier: Frontier, site: str, wake: Callable[[], None]) -> Waiter:
+    """Return a site of a frontier as it waits for a clock. `wake` tells the crawler that the site may go on."""
+
+    def call() -> None:
+        frontier.unpark(site)
+        wake()
+
+    return Waiter((id(frontier), site), lambda: frontier.park(site), call)
 
 
 class ClockUse:

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+from random import Random
 from string import punctuation
 from urllib.parse import quote
+
+from kadcrawl.settings.limits import Limits
 
 
 class FetchError(StrEnum):
@@ -282,3 +285,9 @@ def retry_after_s(value: str, now: datetime, most_s: float) -> float | None:
         return min(max((until - now).total_seconds(), 0.0), most_s)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+
+
+def retry_wait_s(tries: int, result: FetchResult, limits: Limits, random: Random) -> float:
+    """Return the seconds before the next try: exponential backoff with jitter, or the server's Retry-After."""
+    backoff_s = min(limits.retry_base_s * 2.0**tries, limits.retry_after_max_s)
+    return max(backoff_s * random.uniform(0.75, 1.25), result.retry_after_s or 0.0)
