@@ -76,7 +76,7 @@ def _check(job: Job, peers: int) -> None:
     if peers < 1:
         raise ValueError(f"a swarm has at least one peer, not {peers}")
     reasons = [(name, why) for name, why in ENDLESS if getattr(job, name) is not None]
-    if job.proxies:
+    if job.proxies or job.pools:
         reasons.append(("proxies", "there are no simulated proxies"))
     if job.twins != "follow":
         reasons.append(("twins", "which of two pages is the first depends on the order"))

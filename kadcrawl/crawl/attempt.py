@@ -40,6 +40,8 @@ ALONE_WAIT_S = 0.25
 """Seconds a site waits while no backup of its cell is reachable, or while the proxies are not verified."""
 OPINION_WAIT_S = 2.0
 """Seconds a site waits that this peer cannot connect to, until another peer has time to try."""
+POOL_WAIT_S = 2.0
+"""Seconds a site waits whose rule names a pool of proxies of which none is alive or none may try."""
 SCOPE_WAIT_S = 5.0
 """Seconds a site waits while seeds that may bring its URLs into scope are still on their way."""
 SITE_REFUSED = "site_refused"
@@ -328,7 +330,9 @@ class Attempt:
                 parts.pause_reasons.add(PauseReason.PROXIES)
             elif fetched.error in (FetchError.VERIFYING, FetchError.NO_OPINION):
                 now = parts.clock.now()
-                wait_s = ALONE_WAIT_S if fetched.error is FetchError.VERIFYING else OPINION_WAIT_S
+                wait_s = OPINION_WAIT_S
+                if fetched.error is FetchError.VERIFYING:
+                    wait_s = POOL_WAIT_S if parts.site_settings.pool(url) else ALONE_WAIT_S
                 frontier.hold(entry.site, now + wait_s, now)
             return None
         received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()

@@ -314,10 +314,13 @@ def _fetchers(
     fetcher, tester = fetcher_with(limits, rules), fetcher_with(limits, rules)
     if not job.by_proxies:
         return fetcher, fetcher, (tester, tester), None
-    pool = Proxies(resources.random, limits.proxy_verify_s, limits.proxy_retry_s)
-    checks = ProxyChecks(job, pool, fetcher_with, limits, clock.now)
+
+    def make_pool() -> Proxies:
+        return Proxies(resources.random, limits.proxy_verify_s, limits.proxy_retry_s)
+
+    checks = ProxyChecks(job, make_pool, fetcher_with, limits, clock.now)
     fetching, testing = (
-        ThroughProxies(one, pool, job.partition, clock.now, site_settings.is_direct) for one in (fetcher, tester)
+        ThroughProxies(one, checks.pools, job.partition, clock.now, site_settings.pool) for one in (fetcher, tester)
     )
     return fetcher, fetching, (tester, testing), checks
 

@@ -14,7 +14,7 @@ from kadcrawl.settings.job_limits import LimitPairs, check_limits
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.page_rules import RULES_CHARS_MAX, PageRules, RecordRule, RoleRule, check_pattern, check_rules
 from kadcrawl.settings.parameter_sets import check_parameters
-from kadcrawl.settings.proxy_list import check_proxies
+from kadcrawl.settings.proxy_list import ProxyPool, check_proxies
 from kadcrawl.settings.recrawl_checks import GRAINS_DEFAULT, check_recrawl
 from kadcrawl.settings.request_headers import check_agent, check_headers, check_token, token_of
 from kadcrawl.settings.site_rules import SiteRule, check_sites, login_hooks, recrawl_bounds_s
@@ -220,6 +220,8 @@ class Job:
     """Canonical URL of a list of proxies, in place of `proxies`. It may contain secrets.
 
     Each peer reads the list from time to time."""
+    pools: tuple[ProxyPool, ...] = ()
+    """Named proxies, at most 20 pools, for the sites whose rules name them."""
     proxy_judge: str = ""
     """Canonical URL of a health-check page that answers 200, by which peers verify proxies. Required with proxies.
 
@@ -310,7 +312,7 @@ class Job:
         require(self.history in get_args(History), f"history must be one of {', '.join(get_args(History))}")
         require(self.filters in get_args(Filters), f"filters must be one of {', '.join(get_args(Filters))}")
         check_recrawl(self)
-        check_proxies(self.proxies, self.proxies_from, self.proxy_judge)
+        check_proxies(self.proxies, self.proxies_from, self.proxy_judge, self.pools)
         require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
         require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")
         require(len(self.contact) <= 200, "contact must have at most 200 characters")
@@ -346,7 +348,12 @@ class Job:
 
     @property
     def by_proxies(self) -> bool:
-        """True if pages are fetched through proxies."""
+        """True if some pages are fetched through proxies."""
+        return self.proxied_by_default or bool(self.pools)
+
+    @property
+    def proxied_by_default(self) -> bool:
+        """True if pages are fetched through proxies unless the rule of their site says otherwise."""
         return bool(self.proxies) or self.proxies_from is not None
 
     @property

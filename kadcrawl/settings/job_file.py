@@ -2,8 +2,8 @@
 
 The file is flat. A key is an option of `kadcrawl crawl` without the leading dashes and has the same meaning, and
 `seeds` are the URLs. So each setting has one name, and `kadcrawl crawl --help` explains the file too. Tables are only
-for rules with several values that are no single option: [[roles]], [[records]] (rule_file.py) and [[sites]]
-(site_file.py).
+for rules with several values that are no single option: [[roles]], [[records]] (rule_file.py), [[pools]]
+(pool_file.py) and [[sites]] (site_file.py).
 
 Every mistake is a ConfigError of one sentence with the file, the line if known, the key, and a valid value. The type of
 a value is defined at the field of `Job`, and its range in the check of `Job`. This module only has the words for both.
@@ -22,17 +22,16 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings import limit_file, rule_file, site_file
+from kadcrawl.settings import limit_file, pool_file, rule_file, site_file
 from kadcrawl.settings.contact import checked_contact
 from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.limit_file import LIMITS, SaidLimits, joined
-from kadcrawl.settings.proxy_list import read_file
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.trust import read_authorities
 from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.settings.unset import UNSET, fields_in_use, is_none
 from kadcrawl.settings.useful import check_useful
-from kadcrawl.urls import Partition, canonical, seed
+from kadcrawl.urls import Partition, seed
 
 JOB_FILE_BYTES_MAX = 4 * 1024 * 1024
 """Limit on the size of a job file. All seeds of a job have at most 1 MB."""
@@ -123,6 +122,7 @@ SINKS = "sinks"
 RULE_READERS: dict[str, Callable[[object], tuple[Any, ...]]] = {
     "roles": rule_file.roles,
     "records": rule_file.records,
+    "pools": pool_file.pools,
     "sites": site_file.sites,
 }
 """The functions that read the tables, by the field of the job."""
@@ -195,7 +195,7 @@ def parse(text: str, path: Path) -> JobFile:
                 continue
             if key in RULE_READERS:
                 values[key] = () if is_none(value) else RULE_READERS[key](value)
-                if key != "sites":  # Those depend on other keys, and are checked with the whole job.
+                if key not in ("pools", "sites"):  # Those depend on other keys, and are checked with the whole job.
                     Job(**{key: values[key]})
                 continue
             if key not in KEYS:
@@ -299,16 +299,10 @@ def proxy_fields(said: object) -> dict[str, object]:
     Raises ConfigError for an unreadable file, a bad line, and any other value. Its text does not show the value, which
     may contain a password.
     """
-    takes = f"{PROXIES} must be {KEYS[PROXIES].takes}"
-    if not isinstance(said, str):
-        raise ConfigError(takes)
-    if re.match(r"(?i)https?://", said):
-        if (url := canonical(said)) is None:
-            raise ConfigError(takes)
-        return {"proxies": (), "proxies_from": url}
-    if re.match(r"[A-Za-z0-9]+://", said):
-        raise ConfigError(f"{takes}; write a single proxy into a file")
-    return {"proxies": read_file(Path(said)) if said and not is_none(said) else (), "proxies_from": None}
+    if said == "" or is_none(said):
+        return {"proxies": (), "proxies_from": None}
+    proxies, proxies_from = pool_file.list_of(said, PROXIES, KEYS[PROXIES].takes)
+    return {"proxies": proxies, "proxies_from": proxies_from}
 
 
 def _refined(key: str, value: Any) -> Any:

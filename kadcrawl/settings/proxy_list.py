@@ -27,9 +27,14 @@ CREDENTIAL_CHARS_MAX = 100
 """Limit on the characters of a user and of a password. SOCKS has room for 255, but a job must fit one message."""
 LIST_BYTES_MAX = 1024 * 1024
 """Limit on the size of a list. A thousand proxies take a tenth of that."""
+POOLS_MAX = 20
+"""Limit on the named pools of a job. Each peer verifies the proxies of all of them."""
+DIRECT = "none"
+"""Stands in a rule for no pool: its hosts are fetched directly."""
 PORTS = {"http": 80, "https": 443, "socks5": 1080}
 """The default port of each scheme."""
 
+_POOL_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 _URL = re.compile(r"https?://[a-z0-9._:\[\]-]+/[!-~]*")
 """Pattern of every canonical URL (see urls.py)."""
 _PROXY = re.compile(
@@ -71,6 +76,31 @@ class Proxy:
         return self.scheme != "socks5" and url.startswith("http:")
 
 
+def is_pool_name(text: str) -> bool:
+    """Return whether a text can be the name of a pool, or `none`."""
+    return _POOL_NAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyPool:
+    """Proxies with a name, for the rules of single sites. Raises ConfigError for a bad name or proxy."""
+
+    name: str
+    """Name of the pool, 1 to 50 small letters, digits and hyphens, by which a rule calls it in its `proxies`."""
+    proxies: tuple[str, ...] = field(default=(), repr=False)
+    """URLs of proxies, with their credentials."""
+    proxies_from: str | None = field(default=None, repr=False)
+    """Canonical URL of a list of proxies, in place of `proxies`. It may contain secrets."""
+
+    def __post_init__(self) -> None:
+        require(
+            is_pool_name(self.name) and self.name != DIRECT,
+            f"the name of a pool has 1 to 50 small letters, digits and hyphens, and is not none, not {self.name!r:.60}",
+        )
+        require(bool(self.proxies) or self.proxies_from is not None, f"pool {self.name} has no proxies")
+        _check_list(self.proxies, self.proxies_from, f"pool {self.name}: ")
+
+
 def parse(text: str) -> Proxy:
     """Return the proxy of a URL. Raises ConfigError, whose text does not repeat the URL."""
     found = _PROXY.fullmatch(text) if len(text) <= PROXY_CHARS_MAX else None
@@ -105,25 +135,42 @@ def parse(text: str) -> Proxy:
     return proxy
 
 
-def check_proxies(proxies: Sequence[str], proxies_from: str | None, health_check_url: str) -> None:
-    """Raise ConfigError unless these are the proxies of a job (`Job.proxies`, `proxies_from`, `proxy_judge`)."""
-    require(not proxies or proxies_from is None, "proxies and proxies_from cannot go together; use one of them")
+def check_proxies(
+    proxies: Sequence[str], proxies_from: str | None, health_check_url: str, pools: Sequence[ProxyPool] = ()
+) -> None:
+    """Raise ConfigError unless these are the proxies of a job (`Job.proxies`, `proxies_from`, `proxy_judge`) and its
+    pools."""
+    _check_list(proxies, proxies_from)
+    require(len(pools) <= POOLS_MAX, f"a job has at most {POOLS_MAX} pools")
+    names = [pool.name for pool in pools]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    require(twice is None, f"there are two pools with the name {twice}; give each its own")
+    count = len(proxies) + sum(len(pool.proxies) for pool in pools)
+    require(count <= PROXIES_MAX, f"a job has at most {PROXIES_MAX} proxies")
+    require(
+        not health_check_url or _URL.fullmatch(health_check_url) is not None,
+        "proxy_judge must be a canonical URL, as urls.seed makes it",
+    )
+    require(
+        bool(health_check_url) or not (proxies or proxies_from is not None or pools),
+        "proxies need proxy_judge: the URL of a page that answers 200, by which each proxy is verified before it "
+        "is used and every few minutes; a page of yours, or one meant for that, on a site this crawl leaves alone",
+    )
+
+
+def _check_list(proxies: Sequence[str], proxies_from: str | None, whose: str = "") -> None:
+    """Raise ConfigError, without a URL in its text, unless these are proxies or a list of proxies."""
+    require(not proxies or proxies_from is None, f"{whose}proxies and proxies_from cannot go together; use one of them")
     require(len(proxies) <= PROXIES_MAX, f"a job has at most {PROXIES_MAX} proxies")
     for number, url in enumerate(proxies, 1):
         try:
             require(len(url) <= 3 * PROXY_CHARS_MAX, "too long")
             parse(url)
         except ConfigError as error:
-            raise ConfigError(f"proxy {number} of {len(proxies)}: {error}") from None
-    for name, canonical in (("proxies_from", proxies_from), ("proxy_judge", health_check_url)):
-        require(
-            not canonical or _URL.fullmatch(canonical) is not None,
-            f"{name} must be a canonical URL, as urls.seed makes it",
-        )
+            raise ConfigError(f"{whose}proxy {number} of {len(proxies)}: {error}") from None
     require(
-        bool(health_check_url) or not (proxies or proxies_from is not None),
-        "proxies need proxy_judge: the URL of a page that answers 200, by which each proxy is verified before it "
-        "is used and every few minutes; a page of yours, or one meant for that, on a site this crawl leaves alone",
+        not proxies_from or _URL.fullmatch(proxies_from) is not None,
+        f"{whose}proxies_from must be a canonical URL, as urls.seed makes it",
     )
 
 

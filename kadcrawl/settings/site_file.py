@@ -13,7 +13,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.site_login import TAKES, from_table
-from kadcrawl.settings.site_rules import NOTHING, Cookies, Proxies, Robots, SiteRule, normal_match
+from kadcrawl.settings.site_rules import NOTHING, Cookies, Robots, SiteRule, normal_match
 from kadcrawl.settings.trust import read_authorities, shown as authorities_shown
 from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.urls import seed
@@ -46,7 +46,7 @@ SITE_KEYS = {
     "ca-file": SiteKey("ca_pem", str, "a PEM file with certificates, in quotes"),
     "client-certificate": SiteKey("client_certificate", str, "the name of a secret, in quotes"),
     "verify": SiteKey("verify", bool, "false"),
-    "proxies": SiteKey("proxies", Proxies, "none, in quotes"),
+    "proxies": SiteKey("proxies", str, "the name of a pool, or none, in quotes"),
     "cookies": SiteKey("cookies", Cookies, "keep or off, in quotes"),
     "login": SiteKey("login", dict[str, Any], TAKES),
     "robots": SiteKey("robots", Robots, "obey or ignore, in quotes"),

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
+from kadcrawl.settings.proxy_list import DIRECT, ProxyPool, is_pool_name
 from kadcrawl.settings.request_headers import check_agent, check_headers
 from kadcrawl.settings.secrets import VARIABLE_PREFIX, check_name
 from kadcrawl.settings.site_auth import auth_header, parse_auth
@@ -43,7 +44,6 @@ EVERY = "*"
 NOTHING = (None, (), "")
 """The values of fields that a rule leaves out."""
 Robots = Literal["obey", "ignore"]
-Proxies = Literal["none"]
 Cookies = Literal["keep", "off"]
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
@@ -102,8 +102,8 @@ class SiteRule:
     verify: bool | None = None
     """False to accept any certificate, of hosts that are named without a star. Others on the way can then read and
     change everything."""
-    proxies: Proxies | None = None
-    """`none` to fetch from these hosts directly, in a job with proxies."""
+    proxies: str | None = None
+    """Name of a pool of the job through which these hosts are fetched, or `none` to fetch from them directly."""
     cookies: Cookies | None = None
     """`keep` to keep the cookies of a site and to send them back, `off` to ignore them, which is the default.
 
@@ -135,7 +135,7 @@ class SiteRule:
             require(self.is_exact, "auth sends a secret: name each of the hosts in match, without a star")
         check_authorities(self.ca_pem)
         require(self.cookies in (None, "keep", "off"), "cookies must be keep or off")
-        require(self.proxies in (None, "none"), "proxies must be none, for hosts that are fetched directly")
+        require(self.proxies is None or is_pool_name(self.proxies), "proxies must be the name of a pool, or none")
         if self.client_certificate:
             check_name(self.client_certificate)
             require(self.is_exact, "client_certificate needs each of the hosts in match, without a star")
@@ -234,6 +234,10 @@ class JobSettings(Protocol):
     @property
     def by_proxies(self) -> bool: ...
     @property
+    def proxied_by_default(self) -> bool: ...
+    @property
+    def pools(self) -> Sequence[ProxyPool]: ...
+    @property
     def recrawl_after_s(self) -> float | None: ...
     @property
     def recrawl_least_s(self) -> float | None: ...
@@ -275,14 +279,11 @@ def check_sites(sites: Sequence[SiteRule], job: JobSettings) -> None:
             _check_login_site(rule, rule.login, job.partition)
         own_tls = rule.verify is False or rule.client_certificate
         require(
-            not (own_tls and job.by_proxies and rule.proxies is None),
+            not (own_tls and (job.proxied_by_default if rule.proxies is None else rule.proxies != DIRECT)),
             f"verify and client_certificate of site {rule.label} cannot go through proxies, which would count as the "
             'site; add proxies = "none" to the rule',
         )
-        require(
-            rule.proxies is None or job.by_proxies,
-            f"proxies of site {rule.label} would do nothing, as the job has none",
-        )
+        _check_pool(rule, job)
         if rule.site_pages_max is not None:
             _check_site_pages(rule, job.partition, job.history)
         if rule.recrawl_after_s is not None:
@@ -355,6 +356,18 @@ def _check_login_site(rule: SiteRule, login: SiteLogin, partition: Partition) ->
         f"login of site {rule.label} is at {site}, which shares no cookies with {', '.join(others[:3])}; make another "
         "rule for those, or use partition domain for hosts of one domain",
     )
+
+
+def _check_pool(rule: SiteRule, job: JobSettings) -> None:
+    """Raise ConfigError unless the job has the proxies that a rule names."""
+    if rule.proxies is None:
+        return
+    if rule.proxies == DIRECT:
+        require(job.by_proxies, f"proxies of site {rule.label} would do nothing, as the job has none")
+        return
+    names = [pool.name for pool in job.pools]
+    known = f"the pools are {', '.join(names)}, or say none" if names else "add a table [[pools]] with this name"
+    require(rule.proxies in names, f"proxies of site {rule.label}: there is no pool {rule.proxies!r:.60}; {known}")
 
 
 def _check_recrawl(rule: SiteRule, job: JobSettings) -> None:

@@ -6,6 +6,7 @@ clock has the delay of the host that was asked last, and before the first reques
 """
 
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.proxy_list import DIRECT
 from kadcrawl.settings.site_login import SiteLogin
 from kadcrawl.settings.site_rules import EVERY, SiteRule, recrawl_bounds_s
 from kadcrawl.urls import site_of
@@ -132,10 +133,15 @@ class SiteSettings:
         rule = self.rule(url)
         return None if rule is None else rule.login
 
-    def is_direct(self, url: str) -> bool:
-        """Return whether the host of a canonical URL is fetched without a proxy."""
+    def pool(self, url: str) -> str | None:
+        """Return the name of the pool by which the host of a canonical URL is fetched, or None if that is direct.
+
+        The proxies of the job itself have an empty name.
+        """
         rule = self.rule(url)
-        return rule is not None and rule.proxies == "none"
+        if rule is None or rule.proxies is None:
+            return "" if self._job.proxied_by_default else None
+        return None if rule.proxies == DIRECT else rule.proxies
 
     def is_off(self, url: str) -> bool:
         """Return whether a rule leaves the site of a canonical URL out of the crawl."""

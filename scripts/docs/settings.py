@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kadcrawl.cli.app import main
-from kadcrawl.settings import rule_file, site_file
+from kadcrawl.settings import pool_file, rule_file, site_file
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, SINKS
@@ -139,6 +139,7 @@ fetch_timeout_s = "30 s"       # of the job
 links_per_page_max = 5_000     # of the job
 warc_bytes_max = "1.5 GiB"     # of the machine
 ```"""
+POOL_EXAMPLES = {"name": '"eu"', "proxies": '"https://example.net/eu.txt"'}
 ROLE_EXAMPLES = {"pattern": "'/item/[0-9]+'", "role": '"detail_request"', "follow": "true"}
 RECORD_EXAMPLES = {
     "pattern": "'/list/'",
@@ -314,6 +315,16 @@ def _job_file(root: Path) -> str:
         "```toml\n"
         + "[[records]]\n"
         + "\n".join(f"{key} = {example}" for key, example in RECORD_EXAMPLES.items() if key != "hook")
+        + "\n```",
+        "## `[[pools]]`",
+        "A pool is a list of proxies with a name, for the rules of single sites. "
+        "[Crawl through proxies](../how-to/proxies.md#give-some-sites-proxies-of-their-own) explains the use.",
+        table(
+            ["key", "value", "example"],
+            [[code(key), prose(takes), code(POOL_EXAMPLES[key])] for key, takes in pool_file.POOL_KEYS.items()],
+        ),
+        f"```toml\n{EXAMPLES['proxy-judge']}\n\n[[pools]]\n"
+        + "\n".join(f"{key} = {example}" for key, example in POOL_EXAMPLES.items())
         + "\n```",
         "## `[[sites]]`",
         "A site rule changes settings for single hosts. Each table is a rule. For a URL the rule with the most "

@@ -211,7 +211,7 @@ async def test_a_page_that_breaks_by_every_proxy_fails_and_kills_no_proxy(
         assert 2 <= site.fetched[site.url("/4")] <= 10
         checks = peer.components.proxy_checks
         assert checks is not None
-        await until(lambda: checks._pool.alive == 3)
+        await until(lambda: checks.pools[""].alive == 3)
 
 
 async def test_the_judges_site_is_never_crawled(
@@ -252,7 +252,7 @@ async def test_the_pool_follows_what_a_url_names(
         for peer in peers:
             checks = peer.components.proxy_checks
             assert checks is not None
-            assert checks._pool.known == 1
+            assert checks.pools[""].known == 1
         await finish(peers)
         assert len(lines()) == 80
         assert not [line for line in lines().values() if line.failed]

@@ -159,7 +159,9 @@ def test_a_slip_of_the_pen_is_told_from_the_key_that_was_meant(key: str) -> None
 
 
 def test_a_key_like_no_other_is_answered_by_all_keys() -> None:
-    keys = f"the keys are {', '.join(KEYS)}, sinks; the tables [limits], [[roles]], [[records]] and [[sites]]"
+    keys = (
+        f"the keys are {', '.join(KEYS)}, sinks; the tables [limits], [[roles]], [[records]], [[pools]] and [[sites]]"
+    )
     assert mistake("zzz = 1").endswith(f"there is no key zzz at the top of a job file; {keys}")
     assert mistake("sink = []").endswith("; did you mean sinks?")
 

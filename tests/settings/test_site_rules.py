@@ -88,7 +88,7 @@ def test_a_match_of_another_peer_must_have_that_spelling(match: str) -> None:
         ({"client_certificate": "mine", "match": ("*",)}, "client_certificate needs each of the hosts"),
         ({"client_certificate": "/etc/mine.pem"}, "the name of a secret has"),
         ({"ca_pem": "-----BEGIN PRIVATE KEY-----"}, "must have certificates, and nothing else"),
-        ({"proxies": "some"}, "proxies must be none"),
+        ({"proxies": "Some pool"}, "proxies must be the name of a pool, or none"),
         ({"off": True, "delay_s": 1.0}, "delay_s would do nothing, as off"),
     ],
 )

@@ -114,6 +114,7 @@ def _as_json(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVe
         "contact_missing": _lacks_contact(file.job),
         "roles": [asdict(rule) for rule in file.job.roles],
         "records": [asdict(rule) for rule in file.job.records],
+        "pools": {pool.name: proxies_shown(pool.proxies, pool.proxies_from) for pool in file.job.pools},
         "sites": [keys_of(rule) for rule in file.job.sites],
         "urls": [asdict(verdict) for verdict in urls],
     }
@@ -175,6 +176,10 @@ def _rule_lines(job: Job) -> Iterator[str]:
         for rule in job.records:
             what = f"hook {rule.hook}" if rule.hook else ", ".join(field.name for field in rule.fields)
             yield f"  {rule.label}: {what}{', for each ' + rule.each if rule.each else ''}"
+    if job.pools:
+        yield ""
+        yield "pools"
+        yield from (f"  {pool.name}: {proxies_shown(pool.proxies, pool.proxies_from)}" for pool in job.pools)
     if job.sites:
         yield ""
         yield "sites, of which the most specific match decides about a URL"

@@ -1,4 +1,4 @@
-"""Health checks keep a pool of proxies fresh: they verify each proxy and refill the pool from a list.
+"""Health checks keep the pools of proxies fresh: they verify each proxy and refill a pool from its list.
 
 The job's author names the health-check page. At most `HEALTH_CHECKS_AT_ONCE` requests for it are under way at a time,
 and no more than one per `HEALTH_CHECKS_APART_S` begins, whatever happens. The health-check page is no page of the
@@ -11,8 +11,8 @@ Tests: tests/peer/test_proxies.py
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError
@@ -30,28 +30,51 @@ CHECK_S = 10.0
 FEW = 3
 """The number of live proxies at which the list is asked again soon."""
 FEW_WAIT_S = 30.0
+POOL_EMPTY_S = 10.0
+"""Seconds without a live proxy after which a named pool is said to have none."""
 PAUSE_POLL_S = 0.2
 """Seconds between two looks at whether a paused crawler may go on."""
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedPool:
+    """A pool with its name, which is empty for the proxies of the job itself, and the URL of its list."""
+
+    name: str
+    pool: Proxies
+    list_url: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The name for the log."""
+        return self.name or "default"
+
+
 class ProxyChecks:
-    """Verifies and refills one pool."""
+    """Verifies and refills the pools of a job."""
 
     def __init__(
         self,
         job: Job,
-        pool: Proxies,
+        make_pool: Callable[[], Proxies],
         make_fetcher: Callable[[Limits], Fetcher],
         limits: Limits,
         now: Callable[[], float],
     ) -> None:
-        """`make_fetcher` makes the fetcher for the health-check page and the list. `now` is the clock of the pool,
-        in seconds."""
-        self._pool = pool
+        """`make_pool` makes an empty pool, and `make_fetcher` the fetcher for the health-check page and the lists.
+        `now` is the clock of the pools, in seconds."""
+        named = [(each.name, each.proxies, each.proxies_from) for each in job.pools]
+        default = [("", job.proxies, job.proxies_from)] if job.proxied_by_default else []
+        self._pools: list[CheckedPool] = []
+        for name, proxies, list_url in [*default, *named]:
+            checked = CheckedPool(name, make_pool(), list_url)
+            checked.pool.learn(map(parse, proxies))
+            self._pools.append(checked)
+        self._turn = 0
+        """The pools that have had their turn to be verified."""
         self._health_check_url = job.proxy_judge
-        self._list_url = job.proxies_from
         self._limits = limits
         self._now = now
         self._fetcher = make_fetcher(
@@ -66,7 +89,11 @@ class ProxyChecks:
             )
         )
         self._min_interval = MinInterval(HEALTH_CHECKS_APART_S)
-        pool.learn(map(parse, job.proxies))
+
+    @property
+    def pools(self) -> dict[str, Proxies]:
+        """The pools by name."""
+        return {each.name: each.pool for each in self._pools}
 
     async def run(self, crawler: Pausable) -> None:
         """Verify and refill, and let the crawler go on when it waited for a proxy, until cancelled."""
@@ -75,9 +102,10 @@ class ProxyChecks:
             async with asyncio.TaskGroup() as group:
                 for _ in range(HEALTH_CHECKS_AT_ONCE):
                     group.create_task(self._verify(), name="verify proxies")
-                group.create_task(self._release(crawler), name="wait for proxies")
-                if self._list_url is not None:
-                    group.create_task(self._refill(self._list_url), name="refill proxies")
+                for each in self._pools:
+                    group.create_task(self._release(each, crawler), name="wait for proxies")
+                    if each.list_url is not None:
+                        group.create_task(self._refill(each, each.list_url), name="refill proxies")
         finally:
             await self._fetcher.close()
 
@@ -85,44 +113,56 @@ class ProxyChecks:
 
     async def _verify(self) -> None:
         while True:
-            proxy = self._pool.to_check(self._now())
-            if proxy is None:
+            found = next(self._to_check(), None)
+            if found is None:
                 await asyncio.sleep(PAUSE_POLL_S)
                 continue
             await asyncio.sleep(self._min_interval.wait_s(asyncio.get_running_loop().time()))
-            await self._check(proxy)
+            await self._check(*found)
 
-    async def _check(self, proxy: Proxy) -> None:
-        was_alive = self._pool.is_alive(proxy)
+    def _to_check(self) -> Iterator[tuple[CheckedPool, Proxy]]:
+        """Yield a proxy to verify now of each pool that has one. The pools take turns to be the first."""
+        self._turn += 1
+        first = self._turn % len(self._pools)
+        for each in [*self._pools[first:], *self._pools[:first]]:
+            if (proxy := each.pool.to_check(self._now())) is not None:
+                yield each, proxy
+
+    async def _check(self, checked: CheckedPool, proxy: Proxy) -> None:
+        pool = checked.pool
+        was_alive = pool.is_alive(proxy)
         fetched = await self._fetcher.fetch(self._health_check_url, proxy=proxy)
         now = self._now()
         if fetched.error in UNASKED and fetched.error is not FetchError.PROXY:
-            self._pool.unchecked(proxy, now)
+            pool.unchecked(proxy, now)
             return
         whole = fetched.error in (None, FetchError.BODY_TOO_LARGE)
         works = whole and fetched.status is not None and 200 <= fetched.status < 300
-        self._pool.checked(proxy, fetched.seconds if works else None, now)
-        if was_alive != self._pool.is_alive(proxy):
+        pool.checked(proxy, fetched.seconds if works else None, now)
+        if was_alive != pool.is_alive(proxy):
             state, why = ("dead", fetched.why_failed or fetched.status) if was_alive else ("alive", "")
-            log.info("proxy.%s proxy=%s why=%s alive=%d of=%d", state, proxy, why, self._pool.alive, self._pool.known)
+            log.info(
+                "proxy.%s pool=%s proxy=%s why=%s alive=%d of=%d",
+                *(state, checked.label, proxy, why, pool.alive, pool.known),
+            )
 
     # --- the source ----------------------------------------------------------------------------------------------
 
-    async def _refill(self, list_url: str) -> None:
+    async def _refill(self, checked: CheckedPool, list_url: str) -> None:
         """Ask the source, now and again: at intervals, and sooner while few proxies are alive."""
         wait_s = FEW_WAIT_S
         while True:
-            learned = await self._learn(list_url)
+            learned = await self._learn(checked, list_url)
             asked_at = self._now()
             soon_s = wait_s if learned else self._limits.proxy_retry_s
             while (left_s := asked_at + self._limits.proxy_source_s - self._now()) > 0:
                 await asyncio.sleep(min(soon_s, left_s))
-                if not learned or self._pool.alive <= FEW:
+                if not learned or checked.pool.alive <= FEW:
                     break
-            few = self._pool.alive <= FEW
+            few = checked.pool.alive <= FEW
             wait_s = min(2 * wait_s, self._limits.proxy_source_s) if few and learned else FEW_WAIT_S
 
-    async def _learn(self, list_url: str) -> bool:
+    async def _learn(self, checked: CheckedPool, list_url: str) -> bool:
         """Learn the proxies of the list, and return whether it named any. If not, its earlier proxies are kept."""
         fetched = await self._fetcher.fetch(list_url)
         text = fetched.content.decode("utf-8", "replace") if fetched.status == 200 else ""
@@ -139,25 +179,38 @@ class ProxyChecks:
                 more += 1
         if not found:
             # Not the source's URL, which may hold a key.
-            log.warning("proxy.list_failed status=%s failure=%s bad=%d", fetched.status, fetched.error, bad)
+            log.warning(
+                "proxy.list_failed pool=%s status=%s failure=%s bad=%d",
+                *(checked.label, fetched.status, fetched.error, bad),
+            )
             return False
-        self._pool.learn(found)
-        log.info("proxy.list known=%d bad_lines=%d too_many=%d", len(found), bad, more)
+        checked.pool.learn(found)
+        log.info("proxy.list pool=%s known=%d bad_lines=%d too_many=%d", checked.label, len(found), bad, more)
         return True
 
     # --- whoever waits -------------------------------------------------------------------------------------------
 
-    async def _release(self, crawler: Pausable) -> None:
-        """Let the crawler go on once a proxy is alive."""
-        waiting = False
+    async def _release(self, checked: CheckedPool, crawler: Pausable) -> None:
+        """Let the crawler go on once a proxy of the job is alive, and tell of a named pool that has none.
+
+        Only the sites of a named pool wait for it (crawl/attempt.py).
+        """
+        pool, waiting, alive_at = checked.pool, False, self._now()
         while True:
-            held = PauseReason.PROXIES in crawler.pause_reasons
+            if pool.alive:
+                alive_at = self._now()
+            if checked.name:
+                held = self._now() >= alive_at + POOL_EMPTY_S
+            else:
+                held = PauseReason.PROXIES in crawler.pause_reasons
             if held and not waiting:
-                log.warning("proxy.waiting known=%d", self._pool.known)
-            if held and self._pool.alive:
-                log.warning("proxy.going_on alive=%d", self._pool.alive)
+                log.warning("proxy.waiting pool=%s known=%d", checked.label, pool.known)
+            if held and pool.alive:
+                log.warning("proxy.going_on pool=%s alive=%d", checked.label, pool.alive)
                 crawler.pause_reasons.discard(PauseReason.PROXIES)
                 crawler.wake()
                 held = False
+            elif checked.name and waiting and pool.alive:
+                log.warning("proxy.going_on pool=%s alive=%d", checked.label, pool.alive)
             waiting = held
             await asyncio.sleep(PAUSE_POLL_S)

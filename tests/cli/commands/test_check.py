@@ -252,7 +252,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
     )
     answer: dict[str, Any] = json.loads(text)
     keys = ["file", "settings", "sinks", "limits", "changed", "seeds", "contact_missing"]
-    keys += ["roles", "records", "sites", "urls"]
+    keys += ["roles", "records", "pools", "sites", "urls"]
     assert keys == list(answer)
     default = Job()
     settings = {key: getattr(default, field) for key, (field, _) in KEYS.items() if key not in ("seeds", "proxies")}
