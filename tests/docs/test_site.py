@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from lunr import lunr
 
+pytestmark = pytest.mark.xdist_group("site")
+"""Keeps these tests in one process, which prepares their fixtures once."""
+
 ROOT = Path(__file__).parents[2]
 TITLE_BOOST = 1_000
 """The weight of a title in the site's own search."""

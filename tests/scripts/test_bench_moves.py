@@ -9,6 +9,9 @@ from scripts.bench_moves import cells_of, claims
 from scripts.moving_cells import CellMoves, CellSwarm, cell_moves, nearest
 from scripts.moving_records import RecordMoves, record_moves
 
+pytestmark = pytest.mark.xdist_group("moves")
+"""Keeps these tests in one process, which prepares their fixtures once."""
+
 PEERS, RECORDS, EVENTS = 12, 2_000, 6
 
 

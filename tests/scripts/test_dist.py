@@ -16,6 +16,9 @@ from scripts.dist import documents
 from scripts.dist.pythons import OLDEST, pythons
 from scripts.dist.steps import DistError, run
 
+pytestmark = pytest.mark.xdist_group("dist")
+"""Keeps these tests in one process, which prepares their fixtures once."""
+
 ROOT = Path(__file__).parent.parent.parent
 INSTALLED = {"kadcrawl": "kadcrawl", "sim": "kadcrawl_sim"}
 """Folder of the tree -> package that is installed."""

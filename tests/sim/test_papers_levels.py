@@ -128,3 +128,9 @@ def test_buckets_stand_from_near_to_far_and_hold_everybody_else() -> None:
         distances = [{firstdiff(ids[me], ids[peer]) for peer in bucket} for bucket in buckets]
         assert all(len(distance) == 1 for distance in distances)
         assert distances == sorted(distances, key=min)
+
+
+def test_these_tests_run_in_one_process(request: pytest.FixtureRequest) -> None:
+    """The suffix of a group is what pytest-xdist divides tests by."""
+    if request.config.getoption("loadgroup", False):
+        assert request.node.nodeid.endswith("@levels")

@@ -26,6 +26,9 @@ from sim.papers.five_nodes import (
 )
 from sim.papers.powers import NEAR, SHEDDING, TOTAL, Effort, powers
 
+pytestmark = pytest.mark.xdist_group("powers")
+"""Keeps these tests in one process, which prepares their fixtures once."""
+
 MODEL = fitted(start_of_both_s())
 URLS_S = [MODEL.url_s(node) for node in NODES]
 TIMES = [MODEL.time(node) for node in NODES]

@@ -9,6 +9,9 @@ import pytest
 from sim.plan import Event, Kind, Plan
 from sim.trial import Size, run
 
+pytestmark = pytest.mark.xdist_group("trace")
+"""Keeps these tests in one process, which prepares their fixtures once."""
+
 ROOT = Path(__file__).parent.parent.parent
 SMALL = Size(pages=30, sites=4)
 TROUBLED = Plan(

@@ -15,6 +15,9 @@ from kadcrawl.sinks.sink_names import check, parse
 from tests.support.sinks.delivery import deliver
 from tests.support.sinks.peer_directory import Directory
 
+pytestmark = pytest.mark.xdist_group("plug-ins")
+"""Keeps these tests in one process, which prepares their fixtures once."""
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "write-a-sink.md"
 FILES = re.compile(r'^```\w+ title="(kadcrawl-files-sink/[^"]+)"\n(.*?)^```', re.DOTALL | re.MULTILINE)
