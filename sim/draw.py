@@ -60,7 +60,7 @@ AMBUSH_S = (1.0, 4.0)
 ALONE_MOST_S = 0.15
 """The most seconds for which the killed machine has been the only holder of a record. After this time others usually
 have it."""
-STREAMED = 1 / 4
+STREAMED = 1 / 2
 """Share of the plans in which the seeds of most sites are streamed."""
 LEAVERS_MIN, LEAVERS_MAX = 4, 8
 OUTAGES = 1 / 3

@@ -25,6 +25,8 @@ CONNECTIONS = (1, 2)
 """Fewer than the limit of a machine (`sim/trial.py`)."""
 RETRIES = (0, 1)
 """Fewer than the retries of the job."""
+PAGES_MOST = (2, 3, 4)
+"""Fewer than most sites have."""
 GIVEN_UP = 1 / 3
 """Share of the plans without pages that refuse at first, in which a site refuses everything."""
 REFUSALS = (2, 3)
@@ -65,8 +67,8 @@ def _drawn_rules(seed: int, own_delay_s: float, delay_factor: float) -> tuple[Si
     found = []
     if random.random() < GENERAL:
         found.append(SiteTreatment(EVERY, header="every"))
-    kinds = ["off", "delay", "connections", "retries", "robots", "header", "sitemaps", "cookies"]
-    weights = [4, 4, 0 if delay_factor else 4, 3, 3, 1, 2, 5]
+    kinds = ["off", "delay", "connections", "retries", "robots", "header", "sitemaps", "cookies", "pages"]
+    weights = [4, 4, 0 if delay_factor else 4, 3, 3, 1, 2, 5, 2]
     for site in random.sample(range(TREATED_MOST), random.choice(SITES_TREATED)):
         [kind] = random.choices(kinds, weights)
         delay_s = random.choice((0.0, own_delay_s / 2, own_delay_s))
@@ -89,6 +91,8 @@ def _drawn_rules(seed: int, own_delay_s: float, delay_factor: float) -> tuple[Si
                 found.append(SiteTreatment(site, is_starred, sitemaps=follows, header=header))
             case "cookies":
                 found.append(SiteTreatment(site, cookies=True, login=has_login, header=header))
+            case "pages":
+                found.append(SiteTreatment(site, is_starred, pages_max=random.choice(PAGES_MOST), header=header))
             case "header":
                 found.append(SiteTreatment(site, is_starred, header=header))
     return tuple(found)

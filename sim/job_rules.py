@@ -59,6 +59,7 @@ def _rule(one: SiteTreatment, match: str, host: str) -> SiteRule:
         delay_s=one.delay_s,
         connections=one.connections,
         retries=one.retries,
+        site_pages_max=one.pages_max,
         sitemaps=one.sitemaps,
         headers=(f"{RULE_HEADER}: {one.header}",) if one.header else (),
         robots="ignore" if one.ignores_robots else None,

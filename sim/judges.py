@@ -120,6 +120,8 @@ class Facts:
     """Site -> seconds between two of its requests, as its rule or its robots.txt asks."""
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Site -> its IP address, in a job whose delay holds for an address too."""
+    optional: Mapping[str, ExpectedPage] = field(default_factory=dict)
+    """Each URL of a site of which only some are crawled, with its expected result."""
     refused: Collection[str] = ()
     """URLs that are linked and whose sites refuse every request."""
     refusals_max: int = 0
@@ -259,9 +261,9 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
 
 def _takes(facts: Facts, url: str) -> int:
     """Return the number of fetches of a URL by an owner that stays up."""
-    if url not in facts.truth:
+    page = facts.truth.get(url) or facts.optional.get(url)
+    if page is None:
         return facts.refusals_max if url in facts.refused else 1
-    page = facts.truth[url]
     return page.fetches * (1 + facts.orders) if page.status >= 400 else page.fetches
 
 
@@ -359,8 +361,8 @@ def nothing_beyond_the_links(facts: Facts) -> list[str]:
 
     Sites of which no URL may be fetched have judges of their own.
     """
-    sites = {url[: url.index("/", len("http://"))] for url in facts.truth}
-    known = {*facts.truth, *facts.disallowed}
+    sites = {url[: url.index("/", len("http://"))] for url in (*facts.truth, *facts.optional)}
+    known = {*facts.truth, *facts.disallowed, *facts.optional}
     return [
         f"{fetch.url} was asked for by {fetch.machine}, and no followed link leads there"
         for fetch in facts.fetches
@@ -437,6 +439,23 @@ def refusing_sites_given_up(facts: Facts) -> list[str]:
         )
         if count > most:
             found.append(f"{site} was asked {count} times and refused each time, which is more than {most}")
+    return found
+
+
+def pages_of_the_site(facts: Facts) -> list[str]:
+    """Of a site with a limit on its URLs as many are crawled as the limit allows, and no more without a partition."""
+    found = []
+    asked = {fetch.url for fetch in facts.fetches if not fetch.is_form}
+    ended = {line.url for line in facts.lines}
+    for site, treatment in facts.treatments.items():
+        urls = {url for url in facts.optional if url.startswith(f"{site}/")}
+        if treatment.pages_max is None or not urls:
+            continue
+        most = treatment.pages_max
+        if len(urls & asked) > most and not facts.partings:
+            found.append(f"{len(urls & asked)} URLs of {site} were asked for, and {most} may be")
+        if facts.over and len(urls & ended) < min(most, len(urls)):
+            found.append(f"only {len(urls & ended)} URLs of {site} ended, and {min(most, len(urls))} should")
     return found
 
 
@@ -524,6 +543,7 @@ JUDGES: tuple[Judge, ...] = (
     cookies_of_the_site,
     cookies_kept,
     refusing_sites_given_up,
+    pages_of_the_site,
     one_owner_when_quiet,
     three_copies,
     lent_to_one,

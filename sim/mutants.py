@@ -379,6 +379,12 @@ def rule_connections_ignored(_: Any) -> Any:
     return lambda self, site: None
 
 
+@mutant("kadcrawl.settings.site_settings:SiteSettings.pages_max")
+def rule_pages_ignored(_: Any) -> Any:
+    """All URLs of a site are crawled, although a rule limits their number."""
+    return lambda self, site: self._job.site_pages_max
+
+
 @mutant("kadcrawl.settings.site_settings:SiteSettings.retries")
 def rule_retries_ignored(_: Any) -> Any:
     """A page that keeps failing is tried as often as the job says, although a rule says less."""

@@ -81,7 +81,8 @@ class Observer:
         self._disallowed = web.disallowed()
         self._truth = {url: ExpectedPage(one.status, one.fetches_max) for url, one in web.truth(job.retries).items()}
         self._keys = {url: self._place(url).key for url in self._truth}
-        known = [*self._truth, *self._disallowed, *scene.refused]
+        self._optional = {url: ExpectedPage(one.status, one.fetches_max) for url, one in scene.optional.items()}
+        known = [*self._truth, *self._disallowed, *scene.refused, *self._optional]
         self._urls: dict[bytes, str] = {self._place(url).key: url for url in known}
         self._histories = Histories((self._place(url).cell, Key(key)) for key, url in self._urls.items())
         self.addresses = {origin: web.address(host_of(f"{origin}/")) or "" for origin in web.origins if job.per_ip}
@@ -242,6 +243,7 @@ class Observer:
             cut=frozenset(self._server.cut),
             connections_max=self._connections_max,
             treatments=self._treatments,
+            optional=self._optional,
             refused=self._refused,
             refusals_max=self._job.refusals_max,
             delay_factor=self._job.delay_factor,

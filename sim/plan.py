@@ -201,11 +201,14 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self if delay_s is None else msgspec.structs.replace(self, delay_s=delay_s)
 
     def kept_by(self, history: History) -> "Plan":
-        """Return the same plan for a job with this history. A job of fingerprints retries and streams nothing."""
+        """Return the same plan for a job with this history. A job of fingerprints retries and streams nothing,
+        and counts no URLs of a site."""
         if history == "exact":
             return self
         events = tuple(one for one in self.events if one.kind not in (Kind.OUTAGE, Kind.RETRY))
-        return msgspec.structs.replace(self, events=events, history=history, balance="off", leaves=0, streamed=False)
+        treatments = tuple(one for one in self.treatments if one.pages_max is None)
+        kept = msgspec.structs.replace(self, events=events, history=history, treatments=treatments)
+        return msgspec.structs.replace(kept, balance="off", leaves=0, streamed=False)
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=2)

@@ -61,6 +61,8 @@ class Scene:
     """Further seeds, streamed by the first machine. The swarm fetches nothing before."""
     treatments: Mapping[str, SiteTreatment] = field(default_factory=dict)
     """``http://host`` -> the rule of the job for this site."""
+    optional: Mapping[str, Expected] = field(default_factory=dict)
+    """The result of each URL of a site of which only some are crawled."""
     refused: Sequence[str] = ()
     """URLs whose sites refuse every request."""
     limits: Limits

@@ -29,6 +29,8 @@ class SiteTreatment(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     """Requests that may be under way at a time, without a delay."""
     retries: int | None = None
     """Further tries of a page that keeps failing, in place of the job's."""
+    pages_max: int | None = None
+    """URLs of the site that are crawled at most. Which they are depends on the order of the links."""
     sitemaps: bool | None = None
     """The site's sitemaps are followed, or not, whatever the job does."""
     header: str = ""

@@ -198,7 +198,7 @@ def make_sites(
             fanout=fanouts[number],
             robots=robots,
             crawl_delay_s=mix.crawl_delay_s if patient else 0.0,
-            maze=speaks and maze_chance < mix.maze,
+            maze=speaks and maze_chance < mix.maze and treatments[number].pages_max is None,
             calendar=1 + word[6] % CALENDAR_MAX if calendar_chance < mix.calendar else 0,
             latency_s=_LATENCIES_S[word[6] >> 32 & 63],
             bytes_per_s=_RATES_BYTES_S[word[6] >> 38 & 63],

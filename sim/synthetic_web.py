@@ -141,9 +141,10 @@ class SyntheticWeb:
         self.seeds: tuple[str, ...] = tuple(f"{site.origin}/" for site in self.sites[:seeds])
         """The URLs a crawl starts from."""
         self._trails, self._trail_pages = trails, trail_pages
-        self._open = [site for site in self.sites if site.open]
+        self._open = [site for site in self.sites if site.open and site.treatment.pages_max is None]
         self._annex = annex
-        self._annex_host = self.sites[annex.site % sites].host if annex is not None else ""
+        home = self.sites[annex.site % sites] if annex is not None else None
+        self._annex_host = home.host if home is not None and home.treatment.pages_max is None else ""
         self._by_host = {site.host: number for number, site in enumerate(self.sites)}
 
     def address(self, host: str) -> str | None:
@@ -193,6 +194,10 @@ class SyntheticWeb:
         maps = [site for site in shut if self._follows_sitemaps(site) and site.robots is Robots.CLOSED]
         urls += [f"{site.origin}{SITEMAP_USUAL}" for site in maps if not site.treatment.off]
         return frozenset(urls + [f"{site.origin}/" for site in shut])
+
+    def optional(self, retries: int = RETRIES) -> "Truth":
+        """Return the result of each URL of the sites of which a crawl fetches only some. It decides which."""
+        return Truth(self, retries, is_optional=True)
 
     def refused(self) -> tuple[str, ...]:
         """Return the URLs that allowed pages link to and whose sites refuse every request.
@@ -416,21 +421,26 @@ class SyntheticWeb:
 class Truth(Mapping[str, Expected]):
     """URL -> result in a correct crawl, computed on demand. Counting takes as long as iterating."""
 
-    def __init__(self, web: SyntheticWeb, retries: int) -> None:
+    def __init__(self, web: SyntheticWeb, retries: int, *, is_optional: bool = False) -> None:
+        """With `is_optional` the URLs are those of the sites of which only some are fetched, otherwise all others."""
         self._web = web
         self._retries = retries
+        self._is_optional = is_optional
 
     def __getitem__(self, url: str) -> Expected:
         host, slash, path = url.removeprefix("http://").partition("/")
         site = self._web.site(host)
-        if site is None or not site.open or not slash or not url.startswith("http://"):
+        if site is None or not self._has(site) or not slash or not url.startswith("http://"):
             raise KeyError(url)
         return self._expected(site, f"/{path}", url)
 
     def __iter__(self) -> Iterator[str]:
         for site in self._web.sites:
-            if site.open:
+            if self._has(site):
                 yield from (site.origin + path for path in self._web.paths(site))
+
+    def _has(self, site: SyntheticSite) -> bool:
+        return site.open and (site.treatment.pages_max is not None) is self._is_optional
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -200,6 +200,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         web=web,
         job=job,
         streamed=streamed,
+        optional=web.optional(Job().retries),
         refused=web.refused(),
         treatments={site.origin: site.treatment for site in web.sites} if plan.treatments else {},
         limits=replace(size.limits, fetches_max=plan.fetches_max),

@@ -112,6 +112,18 @@ def asked_of_a_refusing_site(times: int, refusals_max: int) -> dict[str, Any]:
     return {"fetches": fetches, "lines": lines, "refusals_max": refusals_max}
 
 
+def partly_crawled(asked: int, ended: int) -> dict[str, Any]:
+    """Return the facts of a site with four URLs of which two may be crawled."""
+    urls = [f"{OTHER}/{number}" for number in range(4)]
+    robots = ROBOTS._replace(at_s=29.0, url=f"{OTHER}/robots.txt", site=OTHER)
+    return {
+        "optional": dict.fromkeys(urls, ExpectedPage(200)),
+        "treatments": {OTHER: SiteTreatment(0, pages_max=2)},
+        "fetches": (*CLEAN.fetches, robots, *(fetch(30.0 + at, f"/{at}", site=OTHER) for at in range(asked))),
+        "lines": (*CLEAN.lines, *(Line(url, 200, None, 1) for url in urls[:ended])),
+    }
+
+
 BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("nothing_lost", {"lines": (*CLEAN.lines[:2], *CLEAN.lines[3:]), "done": {}}),
     (
@@ -156,6 +168,8 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("cookies_kept", {"fetches": (ROBOTS._replace(given="sim-session=a.test/1"), HOME, *CLEAN_WITH_COOKIES)}),
     ("refusing_sites_given_up", {"refused": [f"{OTHER}/"], "lines": CLEAN.lines}),
     ("refusing_sites_given_up", {"refused": [f"{OTHER}/"], **asked_of_a_refusing_site(4, 2)}),
+    ("pages_of_the_site", partly_crawled(3, 3)),
+    ("pages_of_the_site", partly_crawled(1, 1)),
     ("one_owner_when_quiet", {"claims": {7: (1, 2)}}),
     ("one_owner_when_quiet", {"claims": {}}),
     ("one_owner_when_quiet", {"claims": {7: (2,)}}),
@@ -238,6 +252,8 @@ PASSED: list[dict[str, Any]] = [
     {**QUICK, "connections_max": 2},
     {**QUICK, "connections_max": 1, "partings": [PARTITION]},
     {"refused": [f"{OTHER}/"], **asked_of_a_refusing_site(3, 2)},
+    partly_crawled(2, 2),
+    {**partly_crawled(3, 3), "partings": [PARTITION]},
     {"live": 2, "copies": dict.fromkeys(CLEAN.copies, 2)},
     {"ends": (End(9.0, 2, 1),), "partings": [PARTITION]},
     {"over": False, "pending": {f"{SITE}/page": 3}, "waited_s": 300.0},

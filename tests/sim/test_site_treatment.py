@@ -7,7 +7,7 @@ from sim.draw import draw
 from sim.job_rules import contact, site_rules
 from sim.plan import Plan
 from sim.site_treatment import EVERY, USUAL_TREATMENT, SiteTreatment, by_number
-from sim.synthetic_sites import Mix
+from sim.synthetic_sites import PLAIN, Mix
 from sim.synthetic_web import SyntheticWeb
 from sim.trial import USUAL, Size, scene_of
 
@@ -70,6 +70,25 @@ def test_sites_that_are_never_given_up_are_found_in_a_small_world(monkeypatch: p
     assert "refusing_sites_given_up" in catch.judges
 
 
+def test_a_site_with_few_pages_is_crawled_in_part_and_no_trail_leads_through_it() -> None:
+    web = web_of(SiteTreatment(3, pages_max=2), mix=Mix(closed=0.0, dead_robots=0.0))
+    usual = web_of(mix=Mix(closed=0.0, dead_robots=0.0))
+    site = web.sites[SITES - 1 - 3]
+    assert {*usual.truth()} == {*web.truth(), *web.optional()}
+    assert web.optional().keys() == {url for url in usual.truth() if url.startswith(f"{site.origin}/")}
+    assert {**web.truth(), **web.optional()} == {**usual.truth()}
+    treatments = by_number([SiteTreatment(0, pages_max=2)], 3, 1)
+    trailed = SyntheticWeb(3, sites=3, pages=9, trails=1, trail_pages=9, mix=PLAIN, treatments=treatments)
+    assert not any(url.startswith(trailed.sites[2].origin) for url in trailed.trails[0])
+    assert not web_of(SiteTreatment(3, pages_max=2), mix=Mix(maze=1.0, no_robots=0.0)).sites[SITES - 1 - 3].maze
+
+
+def test_a_job_that_keeps_fingerprints_counts_no_urls_of_a_site() -> None:
+    plan = Plan(1, 2, (), treatments=(SiteTreatment(0, pages_max=2), SiteTreatment(1, off=True)))
+    assert plan is plan.kept_by("exact")
+    assert (SiteTreatment(1, off=True),) == plan.kept_by("bloom").treatments
+
+
 def test_a_treatment_is_for_a_site_from_which_no_other_hangs() -> None:
     for sites in (4, 12, 40):
         web = SyntheticWeb(1, sites=sites, pages=400, seeds=3)
@@ -120,6 +139,7 @@ def test_a_correct_crawl_keeps_the_delay_and_the_retries_of_each_site() -> None:
     [
         ("off_sites_crawled", SiteTreatment(0, off=True), "off_sites_left_alone"),
         ("rule_headers_forgotten", SiteTreatment(0, header="x"), "headers_of_the_site"),
+        ("rule_pages_ignored", SiteTreatment(0, pages_max=2), "pages_of_the_site"),
         ("rule_delay_ignored", SiteTreatment(0, delay_s=3.0), "polite"),
         ("ignored_robots_obeyed", SiteTreatment(0, ignores_robots=True), "nothing_lost"),
     ],
