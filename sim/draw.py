@@ -52,6 +52,8 @@ FACTORS = (0.0, 0.0, 0.0, 3.0)
 """Delay factors of the job, 0 for a delay that does not adapt."""
 ADDRESSES = (0, 0, 0, 0, 0, 0, 3, 6)
 """Addresses that the sites share in a job with per-ip, 0 for a job without."""
+BY_URL = 1 / 8
+"""Share of the plans in which the URLs of a host have many owners."""
 LEAVES = (0, 0, 0, 2)
 AMBUSHES = 1 / 5
 """Share of the single kills that wait for the moment of most harm."""
@@ -82,6 +84,9 @@ NO_WEB_S = (3.0, 20.0)
 def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     """Return the plan of a seed. Without `faults` the plan has no events."""
     plan = _with_loads(seed, _drawn(seed, peers, faults=faults))
+    if Random(f"partition {seed}").random() < BY_URL and not plan.per_ip:
+        # The rules for sites have cookies and limits, which no peer can keep where each URL is a site.
+        return replace(plan, partition="url", annex=draw_annex(seed, plan.delay_s))
     plan = replace(plan, refusals_max=draw_refusals_max(seed, plan.refusing))
     treatments = draw_treatments(seed, plan.own_delay_s, plan.delay_factor, plan.refusals_max)
     plan = replace(plan, treatments=treatments)

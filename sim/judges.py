@@ -142,6 +142,8 @@ class Facts:
     """The places of fetches whose answer never arrived whole, mostly because the machine was killed."""
     connections_max: int = 1
     """Requests that may be under way at a time to a site without a delay."""
+    refuse_alone: bool = False
+    """Each URL is a site, so a refusal leaves this URL alone, and not its host."""
     back_off_s: float = 0.0
     """Seconds for which a site is left alone after a first answer 429 or 503 without Retry-After."""
     back_off_max_s: float = inf
@@ -280,12 +282,14 @@ def backs_off(facts: Facts) -> list[str]:
     """A site that answers 429 or 503 is not asked before its wait is over, from any machine.
 
     The wait is that of its Retry-After. Otherwise it is twice as long at each further refusal in a row. A refusal may
-    be lost with a machine that stops within `TOLD_S`. Of a site without a delay, requests may go out for as long.
+    be lost with a machine that stops within `TOLD_S`. Of a site without a delay, requests may go out for as long. With
+    partition url, each URL is a site.
     """
     waits: dict[str, _Wait] = {}
     found = []
     for place, fetch in enumerate(facts.fetches):
-        wait = waits.get(fetch.site)
+        alone = fetch.url if facts.refuse_alone else fetch.site
+        wait = waits.get(alone)
         is_early = wait is not None and fetch.at_s < wait.until_s - SLACK_S
         if wait is not None and is_early and fetch.at_s > wait.from_s and not _unaware(facts, wait, fetch):
             found.append(
@@ -295,13 +299,13 @@ def backs_off(facts: Facts) -> list[str]:
             )
         if fetch.status not in REFUSALS:
             if wait is not None and not is_early:
-                waits[fetch.site] = wait._replace(row=0)
+                waits[alone] = wait._replace(row=0)
         elif place not in facts.cut:
             # A refusal during the wait is the answer to a request that was under way as the wait began.
             until_s = wait.until_s if wait is not None and is_early else 0.0
             row = 0 if wait is None or is_early or _unaware(facts, wait, fetch) else wait.row
             if not is_early or fetch.retry_after_s:
-                waits[fetch.site] = _Wait.of(facts, place, row, until_s)
+                waits[alone] = _Wait.of(facts, place, row, until_s)
     return found
 
 

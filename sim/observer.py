@@ -88,7 +88,9 @@ class Observer:
         self.addresses = {origin: web.address(host_of(f"{origin}/")) or "" for origin in web.origins if job.per_ip}
         """Site -> its IP address, in a job whose delay holds for an address."""
         self._sites = {origin: self._place(f"{origin}/").cell for origin in web.origins}
-        self._cells = tuple(dict.fromkeys([*self._sites.values(), *(self._place(url).cell for url in self._truth)]))
+        self._cells = tuple(
+            dict.fromkeys([*self._sites.values(), *(self._place(url).cell for url in self._urls.values())])
+        )
         bits = job.cell_bits
         self._placements = {
             cell: (anchor(cell, bits), backup_key(cell, 1, bits), backup_key(cell, 2, bits)) for cell in self._cells
@@ -237,6 +239,7 @@ class Observer:
             disallowed=self._disallowed,
             delays=self._delays,
             addresses=self.addresses,
+            refuse_alone=self._job.partition == "url",
             delay_s=self._job.delay_s,
             fetches=self._fetches,
             overs=[min(over_s, self._out_of_reach.get(place, inf)) for place, over_s in enumerate(self._overs)],

@@ -60,12 +60,13 @@ def test_jobs_and_webs_are_of_every_kind_and_default_in_older_plans() -> None:
     assert set(DELAYS_S) == {(plan.delay_s, plan.own_delay_s) for plan in plans}
     assert set(TRAILS) == {plan.trails for plan in plans}
     assert set(REFUSING) == {plan.refusing for plan in plans}
+    assert {"host", "url"} == {plan.partition for plan in plans}
     assert set(ADDRESSES) == {plan.per_ip for plan in plans}
     assert set(FACTORS) == {plan.delay_factor for plan in plans}
     old = Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}')
     assert {False, True} == {plan.streamed for plan in plans}
     assert (1.0, 2.0, 0, False) == (old.delay_s, old.own_delay_s, old.trails, old.streamed)
-    assert (0.0, 0.0, 0) == (old.refusing, old.delay_factor, old.per_ip)
+    assert (0.0, 0.0, 0, "host") == (old.refusing, old.delay_factor, old.per_ip, old.partition)
 
 
 def test_a_delay_may_be_given_instead_of_the_one_drawn() -> None:
