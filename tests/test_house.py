@@ -27,7 +27,7 @@ CONVERSATIONS = {
     "cli.doctor": "checkup directory_probes helper_probes network_probes",
     "cli.local": "child_main child_process local_feed resting retry_at_rest salvage supervisor",
     "cli.seeds": "feeding seed_feeder",
-    "cli.view": "progress saved_page",
+    "cli.view": "hook_check progress saved_page",
     "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch time_count",
     "crawl.clocks": "addresses clock_holder clock_host",
     "crawl.content": "record_extractor",

@@ -25,6 +25,7 @@ from kadcrawl.settings.site_rules import check_contact
 from kadcrawl.settings.unset import NONE, UNSET, fields_in_use, is_none
 from kadcrawl.settings.useful import check_useful
 from kadcrawl.sinks.sink_names import FORMS, check, parse
+from kadcrawl.system.printable import printable
 from kadcrawl.urls import Partition, host_of, seed, site_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -219,6 +220,19 @@ def make_job(
         job = replace(job, contact=checked_contact(contact))
     check_contact(job.sites, job.contact)
     return seeds, job
+
+
+def say_rule_warnings(job: Job, seeds: Sequence[str], directory: Path, *, streams: bool) -> None:
+    """Print the rules of a job that never apply. More seeds may be known to an earlier run in the directory, or in a
+    file or pipe that `streams` them.
+    """
+    if not (job.include or job.exclude or job.roles or job.records or job.sites):
+        return
+    from kadcrawl.cli.view.job_warnings import job_warnings  # Not at the top: it loads rooms of the crawl.
+
+    is_new = not directory.is_dir() or not _journaled_job(directory).seeds
+    for sentence in job_warnings(replace(job, seeds=tuple(seeds)), all_seeds_known=is_new and not streams):
+        click.echo(f"kadcrawl: warning: {printable(sentence)}", err=True)
 
 
 def networks_of(given: tuple[str, ...], directory: Path) -> tuple[str, ...]:

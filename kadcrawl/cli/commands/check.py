@@ -81,10 +81,16 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
         delay = 5                    # or recrawl-after, max-site-pages, sitemaps, off, ...
 
     \b
+    A WARNING names a rule that never applies: its pattern matches no URL near the seeds, or a rule above it matches all
+    that it matches. Another names a hook that this machine cannot import.
+
+    \b
     Exit codes: 0  the job is good, whatever becomes of the URLs
                 2  it is not
     """
     from kadcrawl.cli.view.explain import explain
+    from kadcrawl.cli.view.hook_check import missing_hooks
+    from kadcrawl.cli.view.job_warnings import job_warnings
     from kadcrawl.cli.view.saved_page import records_of  # Not at the top: no other command needs a room of the crawl.
 
     found = read(file)
@@ -93,10 +99,11 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
         click.echo("\n".join(records_of(found.job, urls, page)))
         return DONE
     seeds, others = explain(found.job, found.job.seeds), explain(found.job, urls)
+    warnings = [*job_warnings(found.job), *missing_hooks(found.job)]
     if as_json:
-        click.echo(json.dumps(_as_json(found, seeds, others), indent=2))
+        click.echo(json.dumps(_as_json(found, seeds, others) | {"warnings": warnings}, indent=2))
     else:
-        click.echo("\n".join(map(printable, _lines(found, seeds, others))))
+        click.echo("\n".join(map(printable, _lines(found, seeds, others, warnings))))
     return DONE
 
 
@@ -120,7 +127,9 @@ def _as_json(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVe
     }
 
 
-def _lines(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerdict"]) -> Iterator[str]:
+def _lines(
+    file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerdict"], warnings: Sequence[str]
+) -> Iterator[str]:
     job = file.job
     yield f"{file.path} is a good job."
     rows = [
@@ -137,6 +146,9 @@ def _lines(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerd
         yield "All settings are the defaults."
     yield from _rule_lines(job)
     yield from _notes(job)
+    for sentence in warnings:
+        yield ""
+        yield f"WARNING: {sentence}"
     if file.sinks:
         yield ""
         yield "sinks, of the machine that reads the file"
@@ -163,6 +175,18 @@ def _lines(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerd
                 yield f"  role       {verdict.role or 'none'}, {links}"
             if job.records:
                 yield f"  records    {'none' if verdict.record_rule is None else f'by rule {verdict.record_rule}'}"
+    yield from _unmatched_lines(job, urls)
+
+
+def _unmatched_lines(job: Job, urls: Sequence["UrlVerdict"]) -> Iterator[str]:
+    """Yield the rules that match none of the given URLs, whatever other URLs they match."""
+    from kadcrawl.cli.view.job_warnings import unmatched
+
+    given = [verdict.canonical for verdict in urls if verdict.canonical is not None]
+    if len(given) > 1 and (rules := unmatched(job, given)):
+        yield ""
+        yield "rules that match none of these URLs"
+        yield from (f"  {rule}" for rule in rules)
 
 
 def _rule_lines(job: Job) -> Iterator[str]:

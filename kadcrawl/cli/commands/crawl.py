@@ -19,7 +19,16 @@ from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_inse
 from kadcrawl.cli.local.directory_check import check_for_crawl
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm, peers_of
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
-from kadcrawl.cli.options import ALLOW_NETWORK, DATA, SEEDS, is_given, make_job, make_sinks, networks_of
+from kadcrawl.cli.options import (
+    ALLOW_NETWORK,
+    DATA,
+    SEEDS,
+    is_given,
+    make_job,
+    make_sinks,
+    networks_of,
+    say_rule_warnings,
+)
 from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.targets import peer_directories
@@ -115,6 +124,7 @@ def crawl(
     )
     _check_writable(summary)
     say_missing(plan.machine, job)
+    say_rule_warnings(job, seeds, first, streams=seeds_file is not None)
     say_insecure(plan.swarm_key)
     with Progress("crawl") as progress:
         swarm, result = run(_crawl(plan, progress))

@@ -12,7 +12,7 @@ from kadcrawl.cli.exits import told
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
-from kadcrawl.cli.options import PEER, SEEDS, make_job, make_sinks
+from kadcrawl.cli.options import PEER, SEEDS, make_job, make_sinks, say_rule_warnings
 from kadcrawl.cli.peer_config import make_config
 from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
@@ -55,6 +55,7 @@ def start(
     swarm_key = key_to_begin(key, data)
     config = settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key))
     say_missing(settings, job)
+    say_rule_warnings(job, seeds, data, streams=seeds_file is not None)
     say_insecure(swarm_key)
 
     async def enter(peer: "Peer") -> None:

@@ -58,6 +58,38 @@ def test_a_url_with_a_password_is_out_and_the_password_is_not_shown() -> None:
     assert "secret" not in f"{verdict} {other}"
 
 
+STARVED = """
+seeds = ["https://a.test/"]
+include = ['^https://b\\.test/', '/x']
+[[records]]
+pattern = '/item/'
+hook = "no_such_module:item"
+[[records]]
+pattern = '/item/\\d+'
+hook = "json:no_such_function"
+"""
+
+
+def test_rules_that_never_apply_and_hooks_that_are_not_there_are_told(tmp_path: Path) -> None:
+    out = check_job(tmp_path, STARVED, "https://a.test/item/1", "https://a.test/y")
+    warnings = [line.removeprefix("WARNING: ") for line in out.splitlines() if line.startswith("WARNING: ")]
+    expected = [
+        r"include '^https://b\.test/' matches no URL near the seeds (scope host)",
+        r"[[records]] '/item/\d+' never applies: [[records]] '/item/' stands above it",
+        "hook no_such_module:item: this machine lacks a hook of the job: ModuleNotFoundError",
+        "hook json:no_such_function: this machine lacks a hook of the job: module json has no function",
+    ]
+    assert [told.startswith(begin) for told, begin in zip(warnings, expected, strict=True)] == [True] * 4, warnings
+    assert "put its module into that directory or install it" in warnings[2]
+    assert out.partition("rules that match none of these URLs\n")[2].splitlines() == [
+        r"  include '^https://b\.test/'",
+        "  include '/x'",
+    ]
+    (tmp_path / "kadcrawl.toml").write_text(STARVED)
+    told = CliRunner().invoke(main, ["check", str(tmp_path / "kadcrawl.toml"), "--json"])
+    assert warnings == json.loads(told.output)["warnings"]
+
+
 @pytest.mark.parametrize("job", JOBS)
 def test_a_verdict_is_the_one_of_the_crawler(job: Job) -> None:
     scope = Scope(job)
@@ -252,7 +284,7 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
     )
     answer: dict[str, Any] = json.loads(text)
     keys = ["file", "settings", "sinks", "limits", "changed", "seeds", "contact_missing"]
-    keys += ["roles", "records", "pools", "sites", "urls"]
+    keys += ["roles", "records", "pools", "sites", "urls", "warnings"]
     assert keys == list(answer)
     default = Job()
     settings = {key: getattr(default, field) for key, (field, _) in KEYS.items() if key not in ("seeds", "proxies")}
