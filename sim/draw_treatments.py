@@ -25,6 +25,8 @@ CONNECTIONS = (1, 2)
 """Fewer than the limit of a machine (`sim/trial.py`)."""
 RETRIES = (0, 1)
 """Fewer than the retries of the job."""
+APART = 4
+"""The numbers between two sites that give cookies: one of them is not small."""
 PAGES_MOST = (2, 3, 4)
 """Fewer than most sites have."""
 GIVEN_UP = 1 / 3
@@ -69,7 +71,8 @@ def _drawn_rules(seed: int, own_delay_s: float, delay_factor: float) -> tuple[Si
         found.append(SiteTreatment(EVERY, header="every"))
     kinds = ["off", "delay", "connections", "retries", "robots", "header", "sitemaps", "cookies", "pages"]
     weights = [4, 4, 0 if delay_factor else 4, 3, 3, 1, 2, 5, 2]
-    for site in random.sample(range(TREATED_MOST), random.choice(SITES_TREATED)):
+    sites = random.sample(range(TREATED_MOST), random.choice(SITES_TREATED))
+    for site in sites:
         [kind] = random.choices(kinds, weights)
         delay_s = random.choice((0.0, own_delay_s / 2, own_delay_s))
         connections, retries = random.choice(CONNECTIONS), random.choice(RETRIES)
@@ -91,6 +94,9 @@ def _drawn_rules(seed: int, own_delay_s: float, delay_factor: float) -> tuple[Si
                 found.append(SiteTreatment(site, is_starred, sitemaps=follows, header=header))
             case "cookies":
                 found.append(SiteTreatment(site, cookies=True, login=has_login, header=header))
+                another = (site + APART) % TREATED_MOST
+                if another not in sites:  # A cookie may go to the wrong site only if two sites give some.
+                    found.append(SiteTreatment(another, cookies=True, login=not has_login))
             case "pages":
                 found.append(SiteTreatment(site, is_starred, pages_max=random.choice(PAGES_MOST), header=header))
             case "header":
