@@ -10,7 +10,10 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import Any
+
+from msgspec import structs
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.scope.partitioner import UrlLocation
@@ -35,6 +38,7 @@ from kadcrawl.link.wire.messages import (
     Replicate,
     Replicated,
     TakeOver,
+    TakeOverAnswer,
 )
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.activity import Activity
@@ -68,6 +72,9 @@ BEAT_S = 0.5
 """Time between two beats of the stall detection."""
 STALL_S = 1.5
 """Time between two beats after which other peers may have missed this peer (overlay/settings.py: two misses)."""
+LOST_LATELY_S = 15.0
+"""Seconds for which a peer tells that it has lost another: longer than a lease of a shared clock goes on
+(crawl/clocks/clock_names.py)."""
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +152,8 @@ class Cells:
         store.events.site_changed.append(self._site_changed)
         overlay.on_joined.append(self._joined)
         overlay.on_lost.append(self._lost)
+        self._lost_at = -inf
+        """Loop second at which this peer last lost another."""
         self._beat_at: float | None = None
 
     @property
@@ -183,7 +192,7 @@ class Cells:
             KeepFilterPart: self._answer_keep_filter_part,
             CellsHeld: _at_once(self.sync.cells_held),
             FindMyCells: _at_once(self.sync.find_my_cells),
-            TakeOver: _at_once(self.holder_side.answer),
+            TakeOver: _at_once(self._answer_take_over),
             AssignReplica: _at_once(self.holder_side.assign_replica),
             CompareDigests: self.anti_entropy.answer_compare,
             Reconcile: self.anti_entropy.answer_reconcile,
@@ -336,7 +345,15 @@ class Cells:
         with suppress(NotRunningError):
             self.sync.joined(newcomer)
 
+    def _answer_take_over(self, message: TakeOver) -> TakeOverAnswer:
+        """Answer as a holder, and say when this peer lost another that may have leased shared clocks."""
+        answer, lost_s = self.holder_side.answer(message), asyncio.get_running_loop().time() - self._lost_at
+        if lost_s >= LOST_LATELY_S:
+            return answer
+        return TakeOverAnswer([structs.replace(state, lost_s=lost_s) for state in answer.cells])
+
     def _lost(self, peer: Contact) -> None:
+        self._lost_at = asyncio.get_running_loop().time()
         with suppress(NotRunningError):
             self.sync.lost(peer)
 

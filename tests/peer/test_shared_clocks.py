@@ -7,9 +7,12 @@ from typing import Any, cast
 
 import pytest
 from aiohttp import web
+from msgspec import structs
 
 from kadcrawl import ConfigError, Job, Peer
 from kadcrawl.crawl.clocks.clock_names import REST_S
+from kadcrawl.link.wire.messages import TakeOver, TakeOverAnswer
+from kadcrawl.replication.owner.sync_progress import SyncAttempt
 from kadcrawl.settings.site_rules import SiteRule
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.web import Web, html
@@ -192,3 +195,19 @@ async def test_a_host_that_no_name_server_knows_fails_as_ever(make_peer: MakePee
 def test_proxies_look_up_addresses_themselves() -> None:
     with pytest.raises(ConfigError, match="per_ip cannot go with proxies"):
         Job(per_ip=True, proxies=("http://192.0.2.1:8080",), proxy_judge="http://judge.example/")
+
+
+async def test_a_peer_that_lost_another_lately_says_so_to_the_next_owner_of_a_clock(make_peer: MakePeer) -> None:
+    first, second, third = await three(make_peer, per_ip=True)
+    question = TakeOver(second.contact, [1])
+    take_over = first.cells.handlers()[TakeOver]
+    assert [None] == [state.lost_s for state in cast(TakeOverAnswer, await take_over(question)).cells]
+    third_id = third.contact.id
+    await crash(third)
+    await until(lambda: not first.overlay.is_live(third_id))
+    [state] = cast(TakeOverAnswer, await take_over(question)).cells
+    assert state.lost_s is not None
+    attempt = SyncAttempt(0.0, 0, 0, left_closed=False)
+    assert attempt.lost_s() is None
+    attempt.answers = {first.contact.id: state, second.contact.id: structs.replace(state, lost_s=0.5)}
+    assert min(0.5, state.lost_s) == attempt.lost_s()

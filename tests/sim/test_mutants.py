@@ -65,6 +65,13 @@ def test_a_mutant_nobody_knows_is_an_error() -> None:
         pass
 
 
+@pytest.mark.parametrize("name", [None, "clock_leased_to_two"])
+def test_bugs_of_shared_clocks_are_found_where_urls_share_a_host(name: str | None) -> None:
+    plan = replace(draw(3, 4), per_ip=0, partition="url", treatments=())
+    outcome = run(plan, Size(pages=40, sites=4), mutant=name)
+    assert (set() if name is None else {"polite"}) == outcome.violations.keys()
+
+
 @pytest.mark.parametrize("name", [None, "clock_leased_to_two", "clock_leased_by_a_new_owner_at_once"])
 def test_bugs_of_shared_clocks_are_found_where_sites_share_addresses(name: str | None) -> None:
     plan = replace(draw(3, 4), per_ip=3)

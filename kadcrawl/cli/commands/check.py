@@ -242,6 +242,9 @@ def _notes(job: Job) -> Iterator[str]:
         yield ""
         yield "strip-parameters: links are followed without these parameters of their query"
         yield from (f"  {name}: {', '.join(parameters)}" for name, parameters in named.items())
+    if job.per_ip:
+        yield ""
+        yield "per-ip: the delay holds between any two requests to one IP address, whatever sites are there."
     if job.canonical == "honor":
         yield ""
         yield "canonical: a page that names another URL of its domain, with https for http, fewer parameters or"

@@ -189,6 +189,7 @@ class ClockHolder:
             return
         if shared.begin(waiter.key, pace):
             self._call(waiter.key)
+        self._touch(shared, now)  # Another site may be next at once.
         use = ClockUse(shared, host_of(url), address)
         use.rest(delay_s)  # If the block is left by an exception, a request may have gone out.
         try:

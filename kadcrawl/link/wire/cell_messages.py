@@ -246,6 +246,10 @@ class CellState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     """This peer was crawling the cell, has stopped, and cannot tell all its clocks. The asker leaves its sites alone,
     whatever others tell.
     """
+    lost_s: Seconds | None = None
+    """Seconds since this peer lost another peer, which may have leased shared clocks of the cell. None if that was long
+    ago.
+    """
 
 
 class TakeOverAnswer(Message, frozen=True):

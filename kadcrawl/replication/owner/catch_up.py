@@ -205,9 +205,7 @@ class CatchUp:
             self._crawl.leave_in_hand(cell, answer.in_progress)
         was_released = attempt.was_released()
         hold = (holds_records or self.must_hold_empty_cells) and not was_released
-        unsure_since = None if was_released else self.unsure_since
-        if (holds_records or attempt.lacks_clocks()) and not was_released:
-            unsure_since = self._now()
+        unsure_since = None if was_released else self._unsure_since(attempt, holds_records=holds_records)
         self._opener.open(cell, hold=hold, unsure_since=unsure_since)
         owned.set_whole(owned.backups == tuple(attempt.backups))
         self.count += 1
@@ -220,6 +218,15 @@ class CatchUp:
         came = attempt.newcomers != self._newcomers
         if came and not all(attempt.is_backup(contact) for contact in self._known_backups(cell)):
             progress.request_again()  # A nearer peer came during the attempt.
+
+    def _unsure_since(self, attempt: SyncAttempt, *, holds_records: bool) -> float | None:
+        """Return the last loop second at which a peer that did not say so may have leased shared clocks of a cell."""
+        now = self._now()
+        if holds_records or attempt.lacks_clocks():
+            return now
+        lost_s = attempt.lost_s()
+        known = [self.unsure_since, None if lost_s is None else now - lost_s]
+        return max((at for at in known if at is not None), default=None)
 
     # --- asking ------------------------------------------------------------------------------------------------------
 

@@ -121,6 +121,10 @@ class SyncAttempt:
         """Return whether a peer could not pass all its clocks on."""
         return any(answer.clocks_incomplete for answer in self.answers.values())
 
+    def lost_s(self) -> float | None:
+        """Return the least seconds since a peer that answered lost another, or None if that was long ago."""
+        return min((answer.lost_s for answer in self.answers.values() if answer.lost_s is not None), default=None)
+
     def others_hold_records(self) -> bool:
         """Return whether any asked peer holds records of the cell."""
         return any(answer.held.keys for answer in self.answers.values())

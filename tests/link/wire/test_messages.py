@@ -204,6 +204,7 @@ LARGE = 2 * 1024 * 1024
         (TakeOver(CONTACT, [0, 2**24 - 1]), Request),
         (TakeOverAnswer([CellState(HELD, None, [CONTACT], True, False, [SITE])]), Reply),
         (TakeOverAnswer([CellState(HELD, CONTACT, [], False, True, [])]), Reply),
+        (TakeOverAnswer([CellState(HELD, None, [], False, False, [], [], True, 86_400.0)]), Reply),
         (CompareDigests(7, None, [Window(ID, 3, bytes(16)), Window(None, 0, bytes(16))]), Request),
         (DigestsCompared([0, COMPARED_MAX - 1]), Reply),
         (Reconcile(7, ID, None, [ID], []), Request),
