@@ -441,7 +441,8 @@ class Attempt:
             parts.rounds.finished(entry)
         parts.counters.finish(is_first=is_first)
         if failed is not None:
-            parts.counters.fail(failed)
+            if is_first:
+                parts.counters.fail(failed)
             log.info("crawl.failed url=%s why=%s", entry.url, failed)
         source.frontier.finish(entry, parts.clock.now())
         source.activity.move()

@@ -283,6 +283,7 @@ def _rounds(
         frontier,
         resources.activity,
         clock,
+        resources.counters,
         copying=callbacks.copying,
         is_over=lambda: bool(crawl_limits.reached),
         wake=wake,

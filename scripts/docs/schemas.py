@@ -269,6 +269,9 @@ SUMMARY = Format(
         "`kadcrawl crawl --summary FILE` writes the figures of the whole crawl into FILE when it ends, as one JSON "
         "object. They count everything since the directory was made, except `seconds`. "
         "`kadcrawl summary --json` prints them at any time.",
+        "The totals add up, also over the rounds of a recrawl: `urls_found` is `urls_done`, and the URLs that are "
+        "still pending, and `left_behind`. The URLs in `urls_failed` are among `urls_done`. After a peer has died for "
+        "good, its figures are missing.",
     ),
     {
         Summary: _TOTALS

@@ -1,13 +1,16 @@
 """Test that pages are visited again, with conditional requests, by the peer that owns the page at that time."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Peer
+from kadcrawl.cli.view.summary import Summary, add_up
+from kadcrawl.link.wire.messages import Order
+from kadcrawl.store.schema import is_pending
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.sites.web import Web, html
 from tests.support.swarm.peers import MakePeer, swarm
@@ -168,6 +171,52 @@ async def test_a_crawl_that_fetches_each_page_once_has_no_answer_beside_its_visi
         await peer.drain()
     (line,) = visits(tmp_path)["/"]
     assert not [name for name in line.fields if name.startswith("answer")]
+
+
+async def test_totals_add_up_over_rounds_in_which_failures_heal_and_pages_begin_to_fail(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    statuses = {"heals": [404, 503, 200], "fails": [200, 500, 404], "always": [400], "never": [200]}
+    asked: defaultdict[str, int] = defaultdict(int)
+
+    def page(request: web.BaseRequest) -> web.Response:
+        name = request.path.strip("/")
+        status = statuses[name][min(asked[name], len(statuses[name]) - 1)]
+        asked[name] += 1
+        return web.Response(status=status, text=f"{name} {asked[name]}", content_type="text/html")
+
+    async with Web() as site:
+        site.pages["/"] = lambda request: html(*(f"/{name}" for name in statuses))
+        site.fallback = page
+        peers = await swarm(make_peer, "abc", recrawl_after_s=PERIOD_S, retries=0)
+        await peers[0].crawl([site.url("/")])
+
+        def totals() -> Summary:
+            return add_up([peer.row() for peer in peers], None, peers[0].job)
+
+        def add_up_now() -> bool:
+            summary, pending = totals(), sum(peer.row().pending for peer in peers)
+            assert summary.urls_found == summary.urls_done + pending
+            assert sum(summary.urls_failed.values()) <= summary.urls_done
+            return all(asked[name] >= 3 for name in statuses)
+
+        await until(add_up_now)
+        for peer in peers:
+            peer.obey(Order("pause", 1))
+        await until(lambda: not any(peer.row().in_flight for peer in peers))
+        add_up_now()
+        for peer in peers:
+            await peer.store.journal.commit()
+    summary, lines = totals(), [*page_lines(tmp_path)]
+    last = {line.url: line.failed for line in sorted(lines, key=lambda line: line.fields.get("visit", 0))}
+
+    def is_due(url: str) -> bool:
+        key = peers[0].components.partitioner.locate(url).key
+        return is_pending(max(peer.store.state(key) or 0 for peer in peers))
+
+    assert summary.urls_failed == dict(Counter(why for url, why in last.items() if why and not is_due(url)))
+    assert 5 == summary.urls_found
+    assert summary.pages == len(lines)
 
 
 async def test_until_pages_are_due_the_swarm_rests_and_has_not_ended(make_peer: MakePeer) -> None:

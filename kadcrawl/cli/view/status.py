@@ -10,6 +10,7 @@ from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained
 from kadcrawl.cli.view.refusing_sites import refusing_sites, sentences
 from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.view.table import print_rows
+from kadcrawl.cli.view.unresolved import still_failed
 from kadcrawl.link.wire.messages import PeerRow, Status
 from kadcrawl.link.wire.peer_state import GONE, MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.settings.durations import roughly
@@ -77,9 +78,10 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     urls_found: int
     """URLs that the peers accepted as their owners."""
     urls_done: int
-    """URLs that are finished, fetched or failed."""
+    """URLs that are finished, fetched or failed, each once. A URL that is to be fetched again is out until it is."""
     urls_failed: dict[str, int]
-    """URLs that failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken together."""
+    """URLs whose last visit failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken
+    together."""
     duplicates: int
     """Pages that one peer finished twice, although no visit was due."""
     left_behind: int
@@ -190,7 +192,7 @@ def _figures(row: PeerRow, with_records: bool) -> PeerFigures:
         borrowed=row.borrowed,
         pages=row.counters.pages,
         urls=row.counters.urls,
-        failed=row.counters.failed,
+        failed=still_failed([row.counters]),
         records=row.counters.records if with_records else None,
         record_errors=row.counters.record_errors if with_records else None,
         behind=row.lag,

@@ -64,9 +64,10 @@ class Summary:
     urls_found: int
     """URLs that the peers accepted as their owners."""
     urls_done: int
-    """URLs that are finished, fetched or failed. An order to retry takes its URLs out until they are finished again."""
+    """URLs that are finished, fetched or failed, each once. A URL that is to be fetched again is out until it is."""
     urls_failed: dict[str, int]
-    """URLs that failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken together."""
+    """URLs whose last visit failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken
+    together."""
     duplicates: int
     """Pages that were fetched twice, although no visit was due."""
     left_behind: int

@@ -12,6 +12,7 @@ import click
 
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.view.live.layout import TextColumn, fitting, table_lines
+from kadcrawl.cli.view.unresolved import still_failed
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, PeerRow
 
@@ -46,7 +47,7 @@ def peer_columns(rows: Sequence[PeerRow], count: int, width: int) -> list[TextCo
         columns.append(TextColumn("on loan", [_loans(row) for row in some], 4))
     columns += [
         TextColumn("in flight", [f"{row.in_flight:,}" for row in some], 3),
-        TextColumn("failed", [f"{sum(row.counters.failed.values()):,}" for row in some], 6),
+        TextColumn("failed", [f"{sum(still_failed([row.counters]).values()):,}" for row in some], 6),
         TextColumn("messages", [f"{row.counters.peer_messages:,}" for row in some], 1),
     ]
     if any(row.lag for row in rows):

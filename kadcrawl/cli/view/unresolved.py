@@ -1,4 +1,7 @@
-"""The done and failed URLs of some peers, without those that an order to retry made pending again.
+"""The done and failed URLs of some peers, without those that are pending again, by an order or as they were due.
+
+So the totals add up: the URLs found are those done, those pending, and those that died with a peer. The failed URLs are
+among those done. URLs that two peers finished count once.
 
 Apart from crawl/output/counters.py, as a command and the parent of a local crawl load nothing of the crawl.
 
@@ -12,7 +15,7 @@ from kadcrawl.link.wire.messages import PeerCounters
 
 
 def still_failed(counters: Iterable[PeerCounters]) -> dict[str, int]:
-    """Return the URLs of these peers that are failed now, by reason: without those that an order made pending again."""
+    """Return the URLs of these peers that are failed now, by reason: without those that are pending again."""
     failed: Counter[str] = Counter()
     for one in counters:
         failed.update(one.failed)
@@ -21,5 +24,5 @@ def still_failed(counters: Iterable[PeerCounters]) -> dict[str, int]:
 
 
 def still_done(counters: Iterable[PeerCounters]) -> int:
-    """Return the URLs of these peers that are done now, without those that an order made pending again."""
-    return sum(one.done - sum(one.retried.values()) for one in counters)
+    """Return the URLs of these peers that are done now, without those that are pending again."""
+    return sum(one.done - one.duplicates - sum(one.retried.values()) for one in counters)

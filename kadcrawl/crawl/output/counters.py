@@ -77,7 +77,7 @@ class Counters:
         self.unanswered += 1
 
     def finish(self, *, is_first: bool) -> None:
-        """Count a URL as DONE. The URL is a duplicate if the store knew it as DONE before."""
+        """Count a URL as DONE. It is a duplicate, and no further URL, if the store knew it as DONE before."""
         self.done += 1
         self.duplicates += not is_first
 
@@ -87,7 +87,7 @@ class Counters:
         self.failed[name] = self.failed.get(name, 0) + urls
 
     def retry(self, reason: str) -> None:
-        """Count a failed URL that an order has made pending again."""
+        """Count a done URL that is pending again, by the reason of its last failure, which is empty without one."""
         self.retried[reason] = self.retried.get(reason, 0) + 1
 
     def leave_out(self, links: Mapping[str, int]) -> None:

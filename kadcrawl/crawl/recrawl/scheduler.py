@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.output.counters import Counters, counted_as
 from kadcrawl.crawl.recrawl.due_cells import DueCells
 from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
@@ -36,6 +37,7 @@ class Recrawling:
         frontier: Frontier,
         activity: Activity,
         clock: Clock,
+        counters: Counters,
         *,
         copying: Callable[[], int],
         is_over: Callable[[], bool],
@@ -52,6 +54,7 @@ class Recrawling:
         self._frontier = frontier
         self._activity = activity
         self._clock = clock
+        self._counters = counters
         self._copying = copying
         self._is_over = is_over
         self._wake = wake
@@ -113,8 +116,10 @@ class Recrawling:
             return
         now = self._clock.now()
         for key in self._store.visits.due_keys(cell, now, min(room, AT_ONCE)):
+            last = self._store.visits.get(key)
             entry = self._store.begin_round(key)
             if entry is not None:
+                self._counters.retry(counted_as(last.failed) if last is not None else "")
                 self._frontier.add(entry, now)
         self._due.look(cell)
         self._activity.move()

@@ -115,7 +115,9 @@ class PeerCounters(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     record_errors: Count = 0
     """Pages with a record rule whose hook or selectors failed, so that they have no records."""
     retried: Reasons = {}
-    """Failed URLs that an order has made pending again, by reason. They are among `failed` and `done`, of any peer."""
+    """Done URLs that became pending again, due or by an order, by the reason of their failure, if any.
+
+    They are among `failed` and `done`, of any peer."""
 
 
 class ReasonCount(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.recrawl.scheduler import CELL_PENDING_MAX, COPYING_MAX, Recrawling
 from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
@@ -39,11 +40,13 @@ class SchedulerBench:
         self.frontier = Frontier(self.store, Limits(), SiteSettings(Job(delay_s=0.0)))
         self.copying = 0
         self.over = False
+        self.counters = Counters()
         self.recrawling = Recrawling(
             self.store,
             self.frontier,
             Activity(),
             self.clock,
+            self.counters,
             copying=lambda: self.copying,
             is_over=lambda: self.over,
             wake=lambda: None,
@@ -108,6 +111,15 @@ def test_nothing_is_brought_back_while_the_backups_have_much_to_take(
     one.copying = 0
     loop.run_until_complete(asyncio.sleep(1))
     assert CELL_PENDING_MAX == one.store.pending
+
+
+def test_a_page_that_is_brought_back_is_taken_out_of_the_counters(
+    scheduler_bench: tuple[SchedulerBench, SimLoop],
+) -> None:
+    one, loop = scheduler_bench
+    one.recrawling.opened(CELL)
+    loop.run_until_complete(asyncio.sleep(1))
+    assert {"": CELL_PENDING_MAX} == one.counters.retried
 
 
 def test_nothing_is_brought_back_once_a_limit_has_ended_the_crawl(
