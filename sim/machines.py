@@ -148,6 +148,8 @@ class Machines:
         self._web = web
         self._job = job
         self._streamed = streamed
+        self._streamer: int | None = None
+        """The machine that streams seeds, until the crawl goes on."""
         self._limits = limits
         self._work_area = work_area
         self._overlay = overlay
@@ -292,6 +294,8 @@ class Machines:
         assert machine.alive, f"machine {machine.number} is switched off already"
         machine.alive, machine.end = False, end
         self.loop.kill(machine.host)
+        if machine.number == self._streamer:
+            self._stream_elsewhere()
 
     async def _live(self, machine: Machine) -> None:
         """Run peers until the end of a peer is final."""
@@ -322,7 +326,7 @@ class Machines:
         async with Peer(config, replace(self._job, seeds=()), world) as peer:
             machine.peer = peer
             if machine.founds:
-                await self._found(peer)
+                await self._found(machine, peer)
             else:
                 await peer.join(self._known_of(others))
             if machine.leaves:
@@ -331,18 +335,33 @@ class Machines:
             await peer.finish()
         return "left" if peer.leaving else "done"
 
-    async def _found(self, peer: Peer) -> None:
+    async def _found(self, machine: Machine, peer: Peer) -> None:
         """Begin the swarm, and stream further seeds into it before it fetches anything."""
         if not self._streamed:
             await peer.crawl(self._job.seeds)
             return
         await peer.begin(paused=True)
+        self._streamer = machine.number
         await peer.crawl(self._job.seeds)
         await asyncio.sleep(STREAM_AFTER_S)
+        await self._stream(peer)
+
+    async def _stream(self, peer: Peer) -> None:
+        """Stream the further seeds by a peer, and let the swarm begin to fetch."""
         await stream_seeds(peer.runtime, each(self._streamed), len(self._job.seeds))
         while peer.paused:
             with contextlib.suppress(RemoteError):  # A part of the swarm is just coming or going.
                 await peer.state_gossip.order("resume")
+        self._streamer = None
+
+    def _stream_elsewhere(self) -> None:
+        """Have another machine stream the seeds from the beginning, as a person would who gives the command again."""
+        self._streamer = None
+        for machine in self.live:
+            if machine.peer is not None and machine.peer.begun and not machine.peer.leaving:
+                self._streamer = machine.number
+                machine.host.spawn(self._stream(machine.peer))
+                return
 
     async def _run_leaf(self, machine: Machine) -> str:
         """Run a leaf and return how it ended. Raises StartError, StorageError."""

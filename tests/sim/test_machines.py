@@ -17,7 +17,9 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from sim.loop import world
 from sim.machines import EPOCH, Machine, Machines, WebResolver
+from sim.plan import Event, Kind, Plan
 from sim.synthetic_web import SyntheticWeb
+from sim.trial import Size, run
 from sim.web_server import WebServer
 
 WEB_IP = "198.18.0.1"
@@ -287,6 +289,12 @@ def test_a_full_disk_ends_no_other_peer() -> None:
         await here.until_over()
 
     trace_of(story)
+
+
+@pytest.mark.parametrize("at_s", [1.2, 2.1])
+def test_another_machine_streams_the_seeds_if_the_first_dies_meanwhile(at_s: float) -> None:
+    killed = (Event(at_s, Kind.KILL, (0,)),)
+    assert {} == run(Plan(113, 16, killed, streamed=True), Size(pages=30)).violations
 
 
 def test_names_are_asked_of_the_web() -> None:
