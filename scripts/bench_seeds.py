@@ -6,7 +6,7 @@
 Three real peers on loopback are paused, so that only seeds are worked on. Each seed is of a host of its own, and the
 scope is the host. The figures are the rate, the CPU, and the memory of the command and of the peers, when a tenth and
 when all of the seeds are in. Of each thousand seeds ten come a second time, one of them much later. The status of the
-swarm then tells how many URLs are pending, each of which an owner has accepted once.
+swarm then tells how many URLs the owners know, each of which an owner has accepted once.
 """
 
 import asyncio
@@ -63,8 +63,8 @@ class StreamFigures:
     peer_cpu_s: list[float]
     directory_mb: float
     """All files of all peers."""
-    pending: int
-    """URLs that the owners have, as the status says."""
+    accepted: int
+    """URLs that the owners know, as the status says."""
 
 
 def seed_of(number: int) -> str:
@@ -180,11 +180,11 @@ async def measure(directory: Path, seeds: int) -> StreamFigures:
             peers = (one, two, three)
             await command("pause", "--data", str(first))
             fed = await feed(first, seeds, peers)
-            pending = 0
+            accepted = 0
             async with asyncio.timeout(END_TIMEOUT_S):
-                while pending != seeds:
+                while accepted != seeds:
                     status = json.loads(await command("status", "--json", "--data", str(first)))
-                    pending = status["pending"]
+                    accepted = status["urls_found"]
             return StreamFigures(
                 seeds=seeds,
                 peers=PEERS,
@@ -192,7 +192,7 @@ async def measure(directory: Path, seeds: int) -> StreamFigures:
                 peer_mb=[peak_mb(process.pid) for process in peers],
                 peer_cpu_s=[cpu_s(process.pid) for process in peers],
                 directory_mb=size_mb(directory),
-                pending=pending,
+                accepted=accepted,
             )
 
 

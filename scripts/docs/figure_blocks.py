@@ -160,7 +160,7 @@ def restart(kept: KeptFigures) -> str:
 
 
 def seeds(kept: KeptFigures) -> str:
-    """Return the table of a million seeds from a pipe."""
+    """Return the table of seeds from a pipe."""
     figures = kept["seeds"]
     head = ("", "memory", "CPU s per 1,000 seeds")
     thousands = figures["seeds"] / 1000
@@ -178,8 +178,8 @@ def seeds(kept: KeptFigures) -> str:
     return (
         f"{figures['seeds']:,} seeds of as many hosts, from a pipe into {figures['peers']} peers. Each is kept three "
         f"times: {figures['wall_s']:,.0f} s, {figures['seeds_per_s']:,.0f} seeds/s, "
-        f"{figures['directory_mb']:,.0f} MB of files. The command read {figures['lines']:,} lines, of which "
-        f"{figures['duplicates']:,} named a seed again. The owners have accepted {figures['pending']:,} URLs.\n\n"
+        f"{figures['directory_mb']:,.0f} MB of files. The command read {figures['lines']:,} lines. "
+        f"{figures['duplicates']:,} lines named a seed again. The owners have {figures['accepted']:,} URLs.\n\n"
         f"{table(head, rows)}\n\n{kept.measured('seeds')}"
     )
 

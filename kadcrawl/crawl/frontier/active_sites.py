@@ -229,6 +229,8 @@ class ActiveSites:
             names.update(name for _, name in listed)
             if len(names) > most:
                 return None
+            if len(listed) < SITES_LISTED_MAX:
+                break  # Most cells have one site: another look would be a third of its queries.
             after = listed[-1][0]
         clocks = [self.clock_of(name, now) for name in sorted(names)]
         return [
