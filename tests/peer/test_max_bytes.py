@@ -68,6 +68,23 @@ async def test_bytes_count_over_a_crash(make_peer: MakePeer, lines: Lines) -> No
         assert len(lines()) <= MAX_BYTES // BODY_BYTES + SITES
 
 
+@pytest.mark.parametrize("limit", [{"max_bytes": 100 * MAX_BYTES}, {"max_pages": 10 * PAGES}])
+async def test_a_peer_that_leaves_gives_its_grant_back(make_peer: MakePeer, limit: dict[str, int]) -> None:
+    async with Web(SITES) as site:
+        site.fallback = large_pages(site)
+        peers = await swarm(make_peer, "ab", delay_s=1.0, **limit)
+        await peers[0].crawl([site.url("/0")])
+        limits = peers[1].components.crawl_limits
+        budget = limits.bytes if "max_bytes" in limit else limits.pages
+        await until(lambda: budget.granted > 0 and peers[1].counters.pages > 2)
+        peers[1].leave_soon()
+        await peers[1].finish()
+        used = peers[1].counters.body_bytes if "max_bytes" in limit else peers[1].counters.tried
+        known = peers[0].components.crawl_limits.budget("bytes" if "max_bytes" in limit else "pages").known
+        assert budget.granted <= used
+        assert (known.get(peers[1].contact.id) or 0) <= used
+
+
 async def test_a_larger_number_than_the_web_changes_nothing(make_peer: MakePeer) -> None:
     async with Web(SITES) as site:
         site.fallback = large_pages(site)

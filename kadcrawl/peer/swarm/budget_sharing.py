@@ -11,12 +11,16 @@ from math import inf
 
 from kadcrawl.crawl.crawl_limits import SharedBudget
 from kadcrawl.crawl.page_budget import SOON_S, Resting, budget_cell, listed
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.messages import Grant
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census
 
 INTERVAL_S = 0.3
+ENDING = frozenset({PeerState.STOPPING, PeerState.LEAVING})
+"""The states of a peer that gets no grant: its unused grant would be missing while it is away."""
 BUDGET_SPENT_INTERVAL_S = 3.0
 """Seconds between two announcements that the budget is spent.
 
@@ -31,20 +35,24 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
     announced, again_at = False, inf
     while True:
         await asyncio.sleep(INTERVAL_S)
-        if not runtime.balancing.loans.borrower.urls and (
-            not runtime.components.frontier.pending or _must_wait(runtime)
-        ):
+        is_idle = not runtime.components.frontier.pending or _must_wait(runtime)
+        if _is_ending(runtime) or (is_idle and not runtime.balancing.loans.borrower.urls):
             budget.give_back()
         if runtime.overlay.owns(cell):
             rows = [row for row in (await take_census(runtime.waves)).rows if not has_left(row)]
             absent = budget.absent(rows)
             now = asyncio.get_running_loop().time()
-            resters = resting.look(rows, now)
+            resters = {*resting.look(rows, now), *(row.contact.id for row in rows if row.state in ENDING)}
             totals, spent = budget.shares(rows, resters, sum(absent.values()))
             resting.grant(totals)
             if totals or spent != announced or now >= again_at:
                 await runtime.waves.ask_all(Grant(listed(totals, absent), spent, budget.unit))
                 announced, again_at = spent, now + BUDGET_SPENT_INTERVAL_S if spent else inf
+
+
+def _is_ending(runtime: Runtime) -> bool:
+    """Return whether this peer begins no URL any more, as it stops or leaves."""
+    return runtime.leaving or PauseReason.STOPPING in runtime.components.crawler.pause_reasons
 
 
 def _must_wait(runtime: Runtime) -> bool:
