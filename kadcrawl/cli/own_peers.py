@@ -16,7 +16,6 @@ from pathlib import Path
 
 from platformdirs import user_state_path
 
-from kadcrawl.cli.options import shown
 from kadcrawl.system.file_names import LOCK
 
 PATH_BYTES_MAX = 4096
@@ -37,15 +36,14 @@ def note_peer(address: tuple[str, int], data: Path) -> None:
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w") as file:
             file.write(str(data.absolute()))
-        unfinished.replace(directory / shown(address))
+        unfinished.replace(directory / _name(address))
 
 
 def directory_at(address: tuple[str, int]) -> Path | None:
     """Return the directory of this user's peer that runs at an address, or None if no such peer is known."""
     try:
         directory = _directory()
-        host = "127.0.0.1" if address[0] == "localhost" else address[0]
-        return _running(directory / shown((host, address[1]))) if _is_own(directory.lstat()) else None
+        return _running(directory / _name(address)) if _is_own(directory.lstat()) else None
     except (OSError, ValueError):
         return None
 
@@ -67,6 +65,11 @@ def is_in_use(data: Path) -> bool:
 
 def _directory() -> Path:
     return user_state_path("kadcrawl", appauthor=False) / "peers"
+
+
+def _name(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"{'127.0.0.1' if host == 'localhost' else host}:{port}"
 
 
 def _running(path: Path) -> Path | None:
