@@ -68,6 +68,11 @@ class CrawlLimits:
         """Return the budget of pages or of bytes."""
         return self.pages if unit == "pages" else self.bytes
 
+    def give_back(self) -> None:
+        """Give the unused grants back, as this peer begins nothing any more."""
+        self.pages.give_back()
+        self.bytes.give_back()
+
     @property
     def held(self) -> int:
         """URLs begun and not finished."""

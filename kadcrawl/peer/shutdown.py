@@ -32,6 +32,7 @@ async def drain(runtime: Runtime, links_s: float = DRAIN_LINKS_S) -> None:
         loans.recall_all()
         await crawler.drained(links_s)
         await loans.end(links_s, LOANS_S)
+        runtime.components.crawl_limits.give_back()
         if not runtime.ended:
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)

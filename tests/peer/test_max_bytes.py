@@ -69,7 +69,7 @@ async def test_bytes_count_over_a_crash(make_peer: MakePeer, lines: Lines) -> No
 
 
 @pytest.mark.parametrize("limit", [{"max_bytes": 100 * MAX_BYTES}, {"max_pages": 10 * PAGES}])
-async def test_a_peer_that_leaves_gives_its_grant_back(make_peer: MakePeer, limit: dict[str, int]) -> None:
+async def test_a_peer_that_leaves_takes_no_unused_grant_along(make_peer: MakePeer, limit: dict[str, int]) -> None:
     async with Web(SITES) as site:
         site.fallback = large_pages(site)
         peers = await swarm(make_peer, "ab", delay_s=1.0, **limit)
@@ -80,9 +80,7 @@ async def test_a_peer_that_leaves_gives_its_grant_back(make_peer: MakePeer, limi
         peers[1].leave_soon()
         await peers[1].finish()
         used = peers[1].counters.body_bytes if "max_bytes" in limit else peers[1].counters.tried
-        known = peers[0].components.crawl_limits.budget("bytes" if "max_bytes" in limit else "pages").known
-        assert budget.granted <= used
-        assert (known.get(peers[1].contact.id) or 0) <= used
+        assert 0 < budget.granted <= used
 
 
 async def test_a_larger_number_than_the_web_changes_nothing(make_peer: MakePeer) -> None:
