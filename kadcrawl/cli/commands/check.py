@@ -233,11 +233,8 @@ def _notes(job: Job) -> Iterator[str]:
         yield ""
         yield f"secrets that each machine needs (--secrets): {', '.join(names)}"
     if hooks := login_hooks(job.sites):
-        from kadcrawl.cli.view.login_hooks import missing  # Not at the top: few jobs have one.
-
         yield ""
         yield f"login hooks that each machine needs (join --hook): {', '.join(sorted(hooks))}"
-        yield from (f"WARNING: {why}" for why in missing(hooks))
     if named := {name: PARAMETER_SETS[name] for name in job.strip_parameters if name in PARAMETER_SETS}:
         yield ""
         yield "strip-parameters: links are followed without these parameters of their query"
