@@ -15,7 +15,7 @@ from random import Random
 from kadcrawl.crawl.fetch.fetcher import FormFetching, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult
-from kadcrawl.crawl.reach.opinions import BUSY_REST_S, HELPER_REST_S, Opinions
+from kadcrawl.crawl.reach.opinions import BUSY_REST_S, HELPER_REST_S, HostFailure, Opinions
 from kadcrawl.crawl.reach.relay_client import RelayClient, Unanswered
 from kadcrawl.crawl.reach.relayed_fetcher import Helpers
 from kadcrawl.urls import site_of
@@ -79,13 +79,14 @@ class LoneFetcher:
 
     async def _lies_with_the_site(self, url: str, host: str, since: float) -> bool:
         """Return whether a failure to connect to the host of a URL says something about the host."""
-        if self._opinions.missed_by(host, self._now()):
+        if self._opinions.failure_of(host, self._now()) is not None:
             return True
         missed = await self._missed_by_others(url)
         if missed is None or await self._works(since) is False:
             return False
         if missed:
-            self._opinions.missed(host, missed, self._now())
+            failure = HostFailure(missed, FetchError.CONNECT, "other peers do not connect to the host either")
+            self._opinions.missed(host, failure, self._now())
         return True
 
     async def _missed_by_others(self, url: str) -> int | None:

@@ -8,6 +8,9 @@ Tests: tests/crawl/reach/test_opinions.py
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from kadcrawl.crawl.fetch.result import FetchError
 
 BY_PEERS_S = 600.0
 """Seconds for which a host that another peer reached is fetched through other peers."""
@@ -25,6 +28,15 @@ BUSY_REST_S = 1.0
 """Seconds for which a peer without room is not asked again."""
 
 
+class HostFailure(NamedTuple):
+    """The failure of a host that other peers missed."""
+
+    peers: int
+    """Other peers that missed the host."""
+    error: FetchError
+    detail: str
+
+
 @dataclass(slots=True)
 class _Host:
     """The opinions on one host."""
@@ -33,8 +45,7 @@ class _Host:
     """Second at which this peer first missed the host and had no opinion."""
     reached_until: float = 0.0
     missed_until: float = 0.0
-    missed_by: int = 0
-    """Other peers that missed the host."""
+    failure: HostFailure | None = None
     helper: bytes = b""
     """ID of the peer that last reached the host."""
 
@@ -44,18 +55,18 @@ class Opinions:
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
-        self._resting: dict[bytes, float] = {}
-        """ID of a peer that could not help -> second from which it may be asked again."""
+        self._resting: dict[bytes, tuple[float, bool]] = {}
+        """ID of a peer that could not help -> (second from which it may be asked again, its network fails)."""
 
     def helper_of(self, host: str, now: float) -> bytes | None:
         """Return the ID of the peer that reached the host lately, or None if this peer is to try by itself."""
         known = self._hosts.get(host)
         return known.helper if known is not None and now < known.reached_until else None
 
-    def missed_by(self, host: str, now: float) -> int:
-        """Return how many other peers have missed the host lately, or 0 if an opinion is wanted."""
+    def failure_of(self, host: str, now: float) -> HostFailure | None:
+        """Return how other peers have missed the host lately, or None if an opinion is wanted."""
         known = self._hosts.get(host)
-        return known.missed_by if known is not None and now < known.missed_until else 0
+        return known.failure if known is not None and now < known.missed_until else None
 
     def may_wait(self, host: str, now: float) -> bool:
         """Return whether a URL of a missed host may wait for an opinion. Begins the wait."""
@@ -66,11 +77,11 @@ class Opinions:
         known = self._host(host, now)
         known.reached_until, known.missed_until, known.helper, known.since = now + BY_PEERS_S, 0.0, helper, now
 
-    def missed(self, host: str, peers: int, now: float) -> None:
+    def missed(self, host: str, failure: HostFailure, now: float) -> None:
         """Note that other peers have missed a host, too."""
         known = self._host(host, now)
         known.reached_until, known.missed_until = 0.0, now + BOTH_MISSED_S
-        known.missed_by, known.since = peers, now
+        known.failure, known.since = failure, now
 
     def forget(self, host: str) -> None:
         """Forget a host that this peer reaches by itself."""
@@ -82,15 +93,20 @@ class Opinions:
 
     # --- helpers -------------------------------------------------------------------------------------------------
 
-    def cannot_help(self, helper: bytes, until: float) -> None:
-        """Note a peer that is not to be asked before this second."""
+    def cannot_help(self, helper: bytes, until: float, *, lacks_network: bool = False) -> None:
+        """Note a peer that is not to be asked before this second, perhaps because its network fails."""
         while len(self._resting) >= HELPERS_MAX and helper not in self._resting:
             del self._resting[next(iter(self._resting))]
-        self._resting[helper] = until
+        self._resting[helper] = until, lacks_network
 
     def can_help(self, helper: bytes, now: float) -> bool:
         """Return whether a peer may be asked."""
-        return self._resting.get(helper, 0.0) <= now
+        return self._resting.get(helper, (0.0, False))[0] <= now
+
+    def lacks_network(self, helper: bytes, now: float) -> bool:
+        """Return whether a peer has said lately that its network fails."""
+        until, lacks_network = self._resting.get(helper, (0.0, False))
+        return lacks_network and now < until
 
     def _host(self, host: str, now: float) -> _Host:
         known = self._hosts.get(host)

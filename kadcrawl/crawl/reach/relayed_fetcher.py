@@ -18,7 +18,7 @@ from kadcrawl.crawl.fetch.fetcher import Fetcher, FormFetching, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult, RelayedAnswer, not_asked
 from kadcrawl.crawl.reach.network_health import NetworkHealth, NetworkState
-from kadcrawl.crawl.reach.opinions import BUSY_REST_S, HELPER_REST_S, Opinions
+from kadcrawl.crawl.reach.opinions import BUSY_REST_S, HELPER_REST_S, HostFailure, Opinions
 from kadcrawl.crawl.reach.relay_client import RelayClient, Unanswered
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
@@ -141,8 +141,8 @@ class RelayedFetcher:
         failed = await self._by_itself(request)
         if not _may_be_our_fault(failed):
             return failed
-        if missed_by := self._opinions.missed_by(request.host, self._now()):
-            return replace(failed, tried_by=1 + missed_by)
+        if (failure := self._opinions.failure_of(request.host, self._now())) is not None:
+            return replace(_for_the_reason_of(failure, failed), tried_by=1 + failure.peers)
         if not self._helpers.live() and not self._helpers.has_any():
             return failed  # This is the only peer of the swarm.
         return await self._by_peers(request, failed)
@@ -174,8 +174,9 @@ class RelayedFetcher:
                     )
             except Unanswered as unanswered:
                 rest_s = BUSY_REST_S if unanswered.unable == "busy" else HELPER_REST_S
-                self._opinions.cannot_help(helper.id, self._now() + rest_s)
-                without_network += unanswered.unable == "network"
+                lacks_network = unanswered.unable == "network"
+                self._opinions.cannot_help(helper.id, self._now() + rest_s, lacks_network=lacks_network)
+                without_network += lacks_network
                 if unanswered.may_have_asked:
                     # The site may have had the other peer's request until now, so its clock runs from now on.
                     unsure = failed or _nothing(request.url, started_at)
@@ -224,16 +225,25 @@ class RelayedFetcher:
         result = failed or _nothing(request.url, now)
         if not missed and result.error is FetchError.NO_PROXY:
             return result  # The crawler waits for proxies, its own or those of another peer.
+        if not missed and works is True and self._is_only_network(now):
+            return result  # This is the only peer that can try.
         if not missed:
             may_wait = self._health.state is not NetworkState.GIVEN_UP and self._opinions.may_wait(request.host, now)
             return replace(result, error=FetchError.NO_OPINION) if may_wait else result
         is_proven = any(answer.proven for answer in missed) or works is True
+        error = missed[-1].error
+        assert error is not None, "a request that is missed has an error"
+        failure = HostFailure(len(missed), error, missed[-1].detail)
         if is_proven:
-            self._opinions.missed(request.host, len(missed), now)
-        if failed is None or failed.error in (FetchError.NO_PROXY, FetchError.ADDRESS_REFUSED):
-            result = replace(result, error=missed[-1].error, detail=missed[-1].detail)
+            self._opinions.missed(request.host, failure, now)
+        result = _for_the_reason_of(failure, failed) if failed is not None else _with(failure, result)
         doubtful = not is_proven and self._health.state is not NetworkState.GIVEN_UP
         return replace(result, tried_by=len(missed) + (failed is not None), doubtful=doubtful)
+
+    def _is_only_network(self, now: float) -> bool:
+        """Return whether all other peers in touch have said lately that their networks fail."""
+        others = self._helpers.live()
+        return bool(others) and all(self._opinions.lacks_network(peer.id, now) for peer in others)
 
     def _ordered(self, host: str) -> list[Contact]:
         """Return the peers to ask: first the peer that last reached the host, then those that are asked least."""
@@ -265,6 +275,15 @@ class _Request:
 def _may_be_our_fault(result: FetchResult) -> bool:
     """Return whether another peer may reach what this peer did not, and no request has gone out."""
     return result.status is None and result.error in REASONS_BY_PEER
+
+
+def _for_the_reason_of(failure: HostFailure, failed: FetchResult) -> FetchResult:
+    """Return this peer's failure, with the reason of the other peers if its own says nothing about the site."""
+    return _with(failure, failed) if failed.error in (FetchError.NO_PROXY, FetchError.ADDRESS_REFUSED) else failed
+
+
+def _with(failure: HostFailure, result: FetchResult) -> FetchResult:
+    return replace(result, error=failure.error, detail=failure.detail)
 
 
 def _nothing(url: str, now: float) -> FetchResult:

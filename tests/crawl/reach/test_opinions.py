@@ -2,10 +2,12 @@
 
 import pytest
 
+from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.reach import opinions as module
-from kadcrawl.crawl.reach.opinions import BOTH_MISSED_S, BY_PEERS_S, HELPER_REST_S, UNHEARD_MAX_S, Opinions
+from kadcrawl.crawl.reach.opinions import BOTH_MISSED_S, BY_PEERS_S, HELPER_REST_S, UNHEARD_MAX_S, HostFailure, Opinions
 
 HELPER, HOST = b"helper", "a.example"
+FAILURE = HostFailure(2, FetchError.DNS, "no such name")
 
 
 def test_a_host_that_another_peer_reached_is_fetched_through_it_for_a_while() -> None:
@@ -18,11 +20,11 @@ def test_a_host_that_another_peer_reached_is_fetched_through_it_for_a_while() ->
 
 def test_a_host_that_others_missed_needs_no_second_opinion_for_a_while() -> None:
     opinions = Opinions()
-    opinions.missed(HOST, 2, 0.0)
-    assert 2 == opinions.missed_by(HOST, BOTH_MISSED_S - 1)
-    assert 0 == opinions.missed_by(HOST, BOTH_MISSED_S)
+    opinions.missed(HOST, FAILURE, 0.0)
+    assert FAILURE == opinions.failure_of(HOST, BOTH_MISSED_S - 1)
+    assert opinions.failure_of(HOST, BOTH_MISSED_S) is None
     opinions.reached(HOST, HELPER, 1.0)
-    assert 0 == opinions.missed_by(HOST, 2.0)
+    assert opinions.failure_of(HOST, 2.0) is None
 
 
 def test_a_url_waits_for_its_first_opinion_no_longer_than_the_bound() -> None:
@@ -41,9 +43,20 @@ def test_a_peer_that_could_not_help_is_asked_again_after_a_while() -> None:
     assert opinions.can_help(HELPER, HELPER_REST_S)
 
 
+def test_a_peer_lacks_a_network_for_as_long_as_it_is_not_asked() -> None:
+    opinions = Opinions()
+    assert not opinions.lacks_network(HELPER, 0.0)
+    opinions.cannot_help(HELPER, HELPER_REST_S, lacks_network=True)
+    assert opinions.lacks_network(HELPER, HELPER_REST_S - 1)
+    assert not opinions.lacks_network(HELPER, HELPER_REST_S)
+    opinions.cannot_help(HELPER, HELPER_REST_S)
+    assert not opinions.lacks_network(HELPER, 0.0)
+
+
 def test_hosts_beyond_the_bound_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HOSTS_MAX", 3)
     opinions = Opinions()
     for number in range(5):
-        opinions.missed(f"{number}.example", 1, 0.0)
-    assert [0, 0, 1, 1, 1] == [opinions.missed_by(f"{number}.example", 1.0) for number in range(5)]
+        opinions.missed(f"{number}.example", FAILURE, 0.0)
+    known = [opinions.failure_of(f"{number}.example", 1.0) for number in range(5)]
+    assert [None, None, FAILURE, FAILURE, FAILURE] == known

@@ -185,6 +185,27 @@ async def test_a_dead_host_costs_one_question_in_some_minutes() -> None:
     assert 2 == len(tried)
 
 
+async def test_a_peer_that_may_not_ask_the_host_gives_the_reason_of_those_that_did() -> None:
+    bench = Bench()
+    bench.here = FetchError.ADDRESS_REFUSED
+    bench.prove()
+    bench.all_others(FetchError.DNS)
+    await bench.get()
+    assert (FetchError.DNS, 2, [0]) == await bench.get("http://a.example/other")
+
+
+async def test_the_only_peer_with_a_network_fails_by_itself() -> None:
+    bench = Bench(peers=2)
+    bench.all_others(Unanswered("network", may_have_asked=False, unable="network"))
+    bench.works = True
+    error, tried_by, tried = await bench.get()
+    assert (FetchError.CONNECT, 1, 3) == (error, tried_by, len(tried))
+    assert (FetchError.CONNECT, 1, [0]) == await bench.get(), "they are not asked again so soon"
+    bench.works = None
+    bench.now += HELPER_REST_S
+    assert FetchError.NO_OPINION == (await bench.get())[0], "this network is not known to work either"
+
+
 async def test_the_only_peer_of_a_swarm_fails_by_itself() -> None:
     assert (FetchError.CONNECT, 1, [0]) == await Bench(peers=0).get()
 
@@ -281,7 +302,7 @@ async def test_a_failing_network_tries_by_itself_when_there_is_only_one_other_pe
 
 async def test_a_network_that_was_given_up_waits_for_no_opinion() -> None:
     bench = Bench(wait_s=0.0)
-    bench.all_others(Unanswered("network", may_have_asked=False))
+    bench.all_others(Unanswered("network", may_have_asked=False, unable="network"))
     for number in range(HOSTS_MISSED):
         await bench.get(f"http://{number}.example/")
     bench.health.test_failed(bench.now)
