@@ -47,7 +47,13 @@ class Overlay:
 def leaves(*loans: object) -> LeafHost:
     """The leaves of a peer that is paused and has these loans out."""
     state = SimpleNamespace(
-        contact=Contact(ME, "10.0.0.1", 4160), job=Job(), ended=False, leaving=False, paused=True, seeds_fingerprint=0
+        contact=Contact(ME, "10.0.0.1", 4160),
+        job=Job(),
+        ended=False,
+        leaving=False,
+        paused=True,
+        seeds_fingerprint=0,
+        crawl_ms=0,
     )
     return LeafHost(
         state=state,

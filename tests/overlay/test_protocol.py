@@ -50,7 +50,8 @@ MALFORMED = [
     datagram(255, ["Ping", ID, 0]),
     datagram(2, ["Ping", ID, 0]),  # another kind than the header says
     datagram(0, ["Ping", ID]),
-    datagram(0, ["Ping", ID, 0, 0, 0]),
+    datagram(0, ["Ping", ID, 0, 0, 0, 0]),
+    datagram(0, ["Ping", ID, 0, 0, -1]),
     datagram(0, ["Ping", ID, 0, -1]),
     datagram(0, ["Ping", ID, 0, 2**32]),
     datagram(0, ["Ping", ID[:19], 0]),

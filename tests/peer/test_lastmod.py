@@ -37,9 +37,10 @@ class Mapped:
         listed = "".join(f"<{entry}><loc>{url}</loc><lastmod>{at}</lastmod></{entry}>" for url, at in lastmod.items())
         return web.Response(text=f"<{root}>{listed}</{root}>", content_type="application/xml")
 
-    def modify(self, *numbers: int) -> set[str]:
+    def modify(self, *numbers: int, at: float) -> set[str]:
+        """Say of these pages that they were modified at a second of the peers' clocks, which may run ahead."""
         urls = {self._site.url(f"/{number}") for number in numbers}
-        self._modified = datetime.now(UTC).isoformat()
+        self._modified = datetime.fromtimestamp(at, UTC).isoformat()
         self.lastmod |= dict.fromkeys(urls, self._modified)
         return urls
 
@@ -67,7 +68,7 @@ async def test_a_page_that_its_sitemap_says_was_modified_comes_before_its_time(
         await resting(peers)
         once = {site.url(), mapped.map, *mapped.lastmod}
         assert dict.fromkeys(once, 1) == dict(site.fetched)
-        modified = mapped.modify(1, 3, 5, 7, 9, 11)
+        modified = mapped.modify(1, 3, 5, 7, 9, 11, at=peers[0].clock.now())
         await peers[-1].crawl([mapped.index])  # It says that the sitemap has changed, and the sitemap which pages have.
         await until(lambda: all(site.fetched[url] == 2 for url in modified))
         await resting(peers)
