@@ -35,7 +35,7 @@ house: $(STAMP) ## Print the figures of the house: circles, files per folder, lo
 	$(BIN)/python -m scripts.house $(ARGS)
 
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos' $(TESTS)
+	$(BIN)/python -m pytest -n 4 --dist loadgroup -m 'not chaos' $(TESTS)
 
 test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; processes they start are not counted
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos' --cov=kadcrawl --cov-branch \

@@ -118,10 +118,11 @@ async def visited_again(make_peer: MakePeer, site: Web, tmp_path: Path) -> list[
 
 
 async def fetched_by_another(make_peer: MakePeer, site: Web) -> list[Peer]:
-    """Let one of two peers not reach the sites, and both peers miss a closed address."""
+    """Let one of three peers not reach the sites, and all peers miss a closed address."""
     links = [*(site.url("/x", number) for number in range(20)), CLOSED]
     site.pages |= {"/": lambda _: html(*links), "/x": lambda _: html()}
-    peers = [first := await make_peer("able", retries=0), await make_peer("unable", join=first, networks=())]
+    peers = [first := await make_peer("able", retries=0), await make_peer("other", join=first)]
+    peers.append(await make_peer("unable", join=first, networks=()))
     await first.crawl([site.url("/")])
     await finish(peers)
     return peers

@@ -384,7 +384,8 @@ async def test_a_leaf_leases_the_clocks_of_its_pages(
 ) -> None:
     async with Web(6) as site:
         site.fallback = tree(120, 6)(site)
-        peers = await swarm(make_peer, "ab", delay_s=0.1, **job)
+        first = await make_peer("a", limits=replace(QUICK, fetches_max=1), delay_s=0.1, **job)
+        peers = [first, await make_peer("b", join=first, limits=replace(QUICK, fetches_max=1))]
         leaf = await make_leaf("leaf", *peers)
         await peers[0].crawl([site.url("/0")])
         await finish(peers)

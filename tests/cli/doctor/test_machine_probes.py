@@ -117,7 +117,7 @@ def test_the_modules_of_a_peer_load_all_required_libraries() -> None:
     }
     modules = importlib.metadata.packages_distributions()
     loaded = {package for module in done.stdout.split() for package in map(canonicalize_name, modules.get(module, ()))}
-    of_the_command = {"click", "cloup", "packaging", "rich", "uvloop"}
+    of_the_command = {"click", "cloup", "packaging", "platformdirs", "rich", "uvloop"}
     assert set() == needed - loaded - of_the_command
 
 
