@@ -6,7 +6,7 @@ means that the promise was kept. The docstring of a judge states its promise.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -27,6 +27,8 @@ SLACK_S = 1e-6
 """Tolerance for floating point when delays are compared."""
 
 ROBOTS_PATH = "/robots.txt"
+WALL = 302
+"""The status of the answer of a site to a visitor without its cookie."""
 DOWN = 403
 """The status of all pages of a site that is down."""
 GIVEN_UP = frozenset({"site_refused", "http_429"})
@@ -566,28 +568,34 @@ def judge(facts: Facts) -> dict[str, list[str]]:
     return {name: found for name, found in verdicts.items() if found}
 
 
-def failed(fetches: Iterable[Fetch]) -> list[Fetch]:
+def failed(fetches: Sequence[Fetch], given_up: Collection[str] = ()) -> list[Fetch]:
     """Return the last fetch of each page whose site was down then, unless the page was fetched before.
+
+    Pages in `given_up` are of sites that refuse everything: they fail for that, whatever they were before. An answer
+    that only asks for a cookie or a form is no page.
 
     A page that an owner asks for again, because it does not know of the answer, is no failure to all peers.
     """
     last: dict[str, Fetch] = {}
     answered: set[str] = set()
+    walled = {fetch.site for fetch in fetches if fetch.given or fetch.cookie}
     for fetch in fetches:
         if fetch.status == DOWN:
             last[fetch.url] = fetch
         else:
             last.pop(fetch.url, None)
-            if fetch.status < 500:
+            if fetch.status < 500 and not (fetch.site in walled and fetch.status == WALL and not fetch.cookie):
                 answered.add(fetch.url)
-    return [fetch for url, fetch in last.items() if url not in answered]
+    return [fetch for url, fetch in last.items() if url not in answered and url not in given_up]
 
 
-def awaited(fetches: Iterable[Fetch], latest: float, outages: Collection[Outage]) -> list[str]:
+def awaited(
+    fetches: Sequence[Fetch], latest: float, outages: Collection[Outage], given_up: Collection[str] = ()
+) -> list[str]:
     """Return the URLs that failed before the latest order, and were not fetched again although their site works."""
     return [
         fetch.url
-        for fetch in failed(fetches)
+        for fetch in failed(fetches, given_up)
         if fetch.at_s < latest and not any(outage.site == fetch.site and outage.until_s >= latest for outage in outages)
     ]
 

@@ -124,7 +124,7 @@ class Observer:
         self._to_repair: dict[Cell, set[Key]] | None = None
         self._repair_s: float | None = None
         self._quiet_at = 0.0
-        self.retries = SeenRetries()
+        self.retries = SeenRetries(scene.refused)
         self.met: Counter[str] = Counter()
         """Awkward moments of `sim.sometimes`."""
         self.kills = 0
@@ -229,6 +229,13 @@ class Observer:
         standing = self._standing()
         holders = self._holders(standing)
         records = {number: self._records(number) for number in standing}
+        lines = [
+            Line(line["url"], line["status"], line.get("failed"), machine.number)
+            for machine in self._machines.machines.values()
+            for line in machine.lines()
+        ]
+        # A URL may fail without a request, and be unknown here so far: the sitemap of a site that refuses everything.
+        self._urls |= {self._place(line.url).key: line.url for line in lines}
         done: dict[str, int] = {}
         pending: dict[str, int] = {}
         for number, held in records.items():
@@ -254,11 +261,7 @@ class Observer:
             back_off_s=self._back_off_s[0],
             back_off_max_s=self._back_off_s[1],
             stops=self._stops,
-            lines=[
-                Line(line["url"], line["status"], line.get("failed"), machine.number)
-                for machine in self._machines.machines.values()
-                for line in machine.lines()
-            ],
+            lines=lines,
             done=done,
             pending=pending,
             changes=self._changes,
@@ -308,7 +311,7 @@ class Observer:
         if not self.retries.outages:
             return False
         self._follow_fetches()
-        return bool(failed(self._fetches))
+        return bool(failed(self._fetches, self.retries.given_up))
 
     # --- what changes by itself ----------------------------------------------------------------------------------
 

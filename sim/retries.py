@@ -6,7 +6,7 @@ pages are found and the whole web is crawled as without outages.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from kadcrawl.errors import KadcrawlError
@@ -24,7 +24,9 @@ REASONS = (f"http_{DOWN}", "http_404", "http_500")
 class SeenRetries:
     """The outages of sites and the orders to retry, as seen from outside."""
 
-    def __init__(self) -> None:
+    def __init__(self, given_up: Collection[str] = ()) -> None:
+        """`given_up` are the pages of sites that refuse everything."""
+        self.given_up = given_up
         self.outages: list[Outage] = []
         """The periods in which sites are down."""
         self.orders = 0
@@ -48,12 +50,12 @@ class SeenRetries:
 
     def awaited(self, fetches: Sequence[Fetch]) -> list[str]:
         """Return the URLs that an order that all peers have heard has fetched again."""
-        return awaited(fetches, max(self._heard, default=-math.inf), self.outages)
+        return awaited(fetches, max(self._heard, default=-math.inf), self.outages, self.given_up)
 
     def look_back(self, fetches: Sequence[Fetch]) -> None:
         """Note the URLs that no order had fetched again, in a swarm at rest that has heard all its peers."""
         told = [at for at, giver, number in self._given if giver.alive and giver.incarnations == number]
-        urls = awaited(fetches, max([*self._heard, *told], default=-math.inf), self.outages)
+        urls = awaited(fetches, max([*self._heard, *told], default=-math.inf), self.outages, self.given_up)
         self.not_retried = [f"{url} failed before an order and was not fetched after it" for url in urls]
 
 

@@ -379,3 +379,15 @@ def test_what_failed_before_an_order_is_awaited_once_its_site_works(
 ) -> None:
     outages = [outage] if outage is not None else []
     assert found == len(judges.awaited([ROBOTS, *fetches], order, outages))
+
+
+def test_a_page_of_a_site_that_refuses_everything_is_not_awaited() -> None:
+    assert [] == judges.awaited([ROBOTS, WHILE_DOWN], 23.0, [], {WHILE_DOWN.url})
+
+
+def test_an_answer_that_asks_for_a_cookie_is_no_page_and_a_redirect_elsewhere_is() -> None:
+    asks = fetch(21.0, "/page", status=302)
+    gives = fetch(20.0, "/", status=302)._replace(given="a=1")
+    assert 0 == len(judges.awaited([asks, WHILE_DOWN], 23.0, []))
+    assert 1 == len(judges.awaited([gives, asks, WHILE_DOWN], 23.0, []))
+    assert 0 == len(judges.awaited([gives, asks._replace(cookie="a=1"), WHILE_DOWN], 23.0, []))
