@@ -15,7 +15,7 @@ from random import Random
 from kadcrawl.crawl.fetch.fetcher import FormFetching, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult
-from kadcrawl.crawl.reach.opinions import BUSY_REST_S, HELPER_REST_S, HostFailure, Opinions
+from kadcrawl.crawl.reach.opinions import HostFailure, Opinions
 from kadcrawl.crawl.reach.relay_client import RelayClient, Unanswered
 from kadcrawl.crawl.reach.relayed_fetcher import Helpers
 from kadcrawl.urls import site_of
@@ -100,8 +100,7 @@ class LoneFetcher:
                     return None
                 missed += 1
             except Unanswered as unanswered:
-                rest_s = BUSY_REST_S if unanswered.unable == "busy" else HELPER_REST_S
-                self._opinions.cannot_help(helper.id, self._now() + rest_s)
+                self._opinions.cannot_help(helper.id, unanswered.unable, self._now())
         return missed
 
     def _may_wait(self, host: str) -> bool:

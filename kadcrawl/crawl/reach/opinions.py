@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kadcrawl.crawl.fetch.result import FetchError
+from kadcrawl.link.wire.relay_messages import Unable
 
 BY_PEERS_S = 600.0
 """Seconds for which a host that another peer reached is fetched through other peers."""
@@ -93,11 +94,12 @@ class Opinions:
 
     # --- helpers -------------------------------------------------------------------------------------------------
 
-    def cannot_help(self, helper: bytes, until: float, *, lacks_network: bool = False) -> None:
-        """Note a peer that is not to be asked before this second, perhaps because its network fails."""
+    def cannot_help(self, helper: bytes, unable: Unable, now: float) -> None:
+        """Note a peer that did not try, with the reason that it gave: it is not asked for a while."""
         while len(self._resting) >= HELPERS_MAX and helper not in self._resting:
             del self._resting[next(iter(self._resting))]
-        self._resting[helper] = until, lacks_network
+        rest_s = BUSY_REST_S if unable == "busy" else HELPER_REST_S
+        self._resting[helper] = now + rest_s, unable == "network"
 
     def can_help(self, helper: bytes, now: float) -> bool:
         """Return whether a peer may be asked."""

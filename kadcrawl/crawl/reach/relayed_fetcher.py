@@ -18,7 +18,7 @@ from kadcrawl.crawl.fetch.fetcher import Fetcher, FormFetching, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.result import BY_PEER, FetchError, FetchResult, RelayedAnswer, not_asked
 from kadcrawl.crawl.reach.network_health import NetworkHealth, NetworkState
-from kadcrawl.crawl.reach.opinions import BUSY_REST_S, HELPER_REST_S, HostFailure, Opinions
+from kadcrawl.crawl.reach.opinions import HostFailure, Opinions
 from kadcrawl.crawl.reach.relay_client import RelayClient, Unanswered
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
@@ -173,10 +173,8 @@ class RelayedFetcher:
                         helper, request.page, request.url, request.fields, self._limits.body_bytes_max
                     )
             except Unanswered as unanswered:
-                rest_s = BUSY_REST_S if unanswered.unable == "busy" else HELPER_REST_S
-                lacks_network = unanswered.unable == "network"
-                self._opinions.cannot_help(helper.id, self._now() + rest_s, lacks_network=lacks_network)
-                without_network += lacks_network
+                self._opinions.cannot_help(helper.id, unanswered.unable, self._now())
+                without_network += unanswered.unable == "network"
                 if unanswered.may_have_asked:
                     # The site may have had the other peer's request until now, so its clock runs from now on.
                     unsure = failed or _nothing(request.url, started_at)

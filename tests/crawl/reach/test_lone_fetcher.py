@@ -33,10 +33,11 @@ class Bench:
         self.asked: list[bytes] = []
         """The peers that were asked."""
         self.forms: list[bytes] = []
+        self.opinions = Opinions()
         self.fetcher = LoneFetcher(
             self,
             cast(Any, self),
-            Opinions(),
+            self.opinions,
             helpers=Helpers(live=lambda: list(self.peers)),
             works=self._network,
             wait_s=WAIT_S,
@@ -118,6 +119,13 @@ async def test_peers_that_cannot_say_are_left_alone_for_a_while() -> None:
     assert (FetchError.CONNECT, 0) == (await bench.get(), len(bench.asked))
     bench.now += HELPER_REST_S
     assert (FetchError.CONNECT, 2) == (await bench.get(), len(bench.asked))
+
+
+async def test_a_peer_whose_network_fails_is_known_to_lack_one() -> None:
+    bench = Bench()
+    bench.there = Unanswered("no network", may_have_asked=False, unable="network")
+    await bench.get()
+    assert any(bench.opinions.lacks_network(peer.id, bench.now) for peer in bench.peers)
 
 
 async def test_a_host_that_is_missed_for_too_long_fails_and_may_wait_again_once_it_has_answered() -> None:

@@ -38,7 +38,7 @@ def test_a_url_waits_for_its_first_opinion_no_longer_than_the_bound() -> None:
 
 def test_a_peer_that_could_not_help_is_asked_again_after_a_while() -> None:
     opinions = Opinions()
-    opinions.cannot_help(HELPER, HELPER_REST_S)
+    opinions.cannot_help(HELPER, "", 0.0)
     assert not opinions.can_help(HELPER, HELPER_REST_S - 1)
     assert opinions.can_help(HELPER, HELPER_REST_S)
 
@@ -46,10 +46,10 @@ def test_a_peer_that_could_not_help_is_asked_again_after_a_while() -> None:
 def test_a_peer_lacks_a_network_for_as_long_as_it_is_not_asked() -> None:
     opinions = Opinions()
     assert not opinions.lacks_network(HELPER, 0.0)
-    opinions.cannot_help(HELPER, HELPER_REST_S, lacks_network=True)
+    opinions.cannot_help(HELPER, "network", 0.0)
     assert opinions.lacks_network(HELPER, HELPER_REST_S - 1)
     assert not opinions.lacks_network(HELPER, HELPER_REST_S)
-    opinions.cannot_help(HELPER, HELPER_REST_S)
+    opinions.cannot_help(HELPER, "", 0.0)
     assert not opinions.lacks_network(HELPER, 0.0)
 
 
