@@ -8,7 +8,6 @@ it has the key, so a false or stale file costs a refusal and gives no key away.
 Tests: tests/cli/test_own_peers.py
 """
 
-import fcntl
 import os
 import stat
 from contextlib import suppress
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from platformdirs import user_state_path
 
-from kadcrawl.system.file_names import LOCK
+from kadcrawl.system.directory_lock import is_running
 
 PATH_BYTES_MAX = 4096
 """Limit on the path in a file: PATH_MAX of Linux."""
@@ -48,21 +47,6 @@ def directory_at(address: tuple[str, int]) -> Path | None:
         return None
 
 
-def is_in_use(data: Path) -> bool:
-    """Return whether a peer runs in this directory."""
-    try:
-        descriptor = os.open(data / LOCK, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
 def _directory() -> Path:
     return user_state_path("kadcrawl", appauthor=False) / "peers"
 
@@ -82,7 +66,7 @@ def _running(path: Path) -> Path | None:
         if not _is_own(os.fstat(descriptor)):
             return None
         data = Path(os.fsdecode(file.read(PATH_BYTES_MAX)))
-    return data if data.is_absolute() and is_in_use(data) else None
+    return data if data.is_absolute() and is_running(data) else None
 
 
 def _is_own(found: os.stat_result) -> bool:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from kadcrawl.cli.local.directory_check import check_for_peer
 from kadcrawl.cli.options import LISTEN_DEFAULT, listen_at, networks_of
-from kadcrawl.cli.own_peers import is_in_use
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.config import Config
+from kadcrawl.system.directory_lock import is_running
 from kadcrawl.system.file_names import SWARM_KEY
 
 
@@ -84,6 +84,6 @@ def _may_take(path: Path, key: SwarmKey) -> bool:
     if not path.exists():
         return True
     try:
-        return not is_in_use(path) and read_kept_key(path / SWARM_KEY) == key
+        return not is_running(path) and read_kept_key(path / SWARM_KEY) == key
     except ConfigError:
         return False

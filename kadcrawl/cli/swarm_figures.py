@@ -13,6 +13,7 @@ from kadcrawl.cli.targets import NotRunningError, peer_directories, targets
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.wire.messages import GetStatus, Status
 from kadcrawl.system.clock import wall
+from kadcrawl.system.directory_lock import is_running
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,6 @@ def swarm_figures(peer: tuple[str, int], data: Path, key_file: Path | None) -> F
     try:
         return FoundFigures(targets(peer, data, key_to_ask(key_file, data)).ask(GetStatus(), Status), None)
     except NotRunningError as error:
-        from kadcrawl.cli.doctor.directory_probes import is_running  # Not at the top: few commands get here.
         from kadcrawl.cli.local.resting import job_of, resting_peers, status_of
 
         peers = resting_peers(data)

@@ -10,7 +10,8 @@ swarm receives at most `max_bytes`, and the bodies that are under way when the l
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
-from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
+from kadcrawl.crawl.granted_budget import GrantedBudget
+from kadcrawl.link.wire.messages import PeerRow
 
 BYTES_PORTION_MAX = 64 * 1024 * 1024
 """Bytes granted to one peer at a time. The number is small, so that an idle peer hoards little."""
@@ -18,7 +19,7 @@ BYTES_PORTION_MIN = 64 * 1024
 """Bytes granted at least, if so many are left: about a page."""
 
 
-class ByteBudget:
+class ByteBudget(GrantedBudget):
     """The share of one peer."""
 
     unit: Literal["bytes"] = "bytes"
@@ -31,41 +32,23 @@ class ByteBudget:
         known: dict[bytes, int] | None = None,
     ) -> None:
         """`received` returns the bytes of all bodies in page lines of this peer, and the number of these pages."""
-        self.max_bytes = max_bytes
-        self.known = known or {}
-        """The last known use of each peer, by ID. One `Grant` message limits their number."""
-        self.granted = granted
-        self.spent = False
-        """The whole budget is spent: pending URLs stay pending, and count as no work."""
+        super().__init__(max_bytes, granted, known)
         self._received = received
 
     def may_begin(self, held: int) -> bool:
         """Return whether a URL may be begun beside this number of URLs under way."""
-        if self.max_bytes is None:
+        if self.limit is None:
             return True
         received, pages = self._received()
         return received + held * (received // max(1, pages)) < self.granted
 
-    def learn(self, totals: dict[bytes, int], me: bytes, spent: bool) -> None:
-        """Take a grant: the own total and the totals of other peers. No total counts for more than `max_bytes`."""
-        if self.max_bytes is None:
-            return
-        totals = {peer: min(total, self.max_bytes) for peer, total in totals.items()}
-        self.granted = totals.get(me, self.granted)
-        self.spent = spent
-        for peer, total in totals.items():
-            if peer in self.known or len(self.known) < ROWS_MAX:
-                self.known[peer] = total
-
-    def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
-        """Return what the peers have used or may use that have a grant and are not among these rows."""
-        self.learn({row.contact.id: used_bytes(row) for row in rows}, b"", self.spent)
-        present = {row.contact.id for row in rows}
-        return {peer: total for peer, total in self.known.items() if peer not in present}
-
     def give_back(self) -> None:
         """Give the unused grant back, as this peer has nothing to fetch for now."""
         self.granted = min(self.granted, self._received()[0])
+
+    def total_of(self, row: PeerRow) -> int:
+        """Return the bytes that the peer with this row has received or may still receive by its grant."""
+        return used_bytes(row)
 
     def granted_to(self, row: PeerRow) -> int:
         """Return the grant of the peer with this row."""
@@ -73,7 +56,7 @@ class ByteBudget:
 
     def shares(self, rows: Sequence[PeerRow], resting: Collection[bytes], absent: int) -> tuple[dict[bytes, int], bool]:
         """Return the new totals of the peers that lack bytes and do not rest, and whether the budget is spent."""
-        return share_bytes(self.max_bytes or 0, rows, resting, absent)
+        return share_bytes(self.limit or 0, rows, resting, absent)
 
 
 def used_bytes(row: PeerRow) -> int:

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Literal
 
+from kadcrawl.crawl.granted_budget import GrantedBudget
 from kadcrawl.keys import Cell, Key, cell_of
 from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
 
@@ -26,19 +27,14 @@ SOON_S = 5.0
 grant."""
 
 
-class Budget:
+class Budget(GrantedBudget):
     """The share of one peer."""
 
     unit: Literal["pages"] = "pages"
 
     def __init__(self, max_pages: int | None, granted: int, begun: int, known: dict[bytes, int] | None = None) -> None:
-        self.max_pages = max_pages
-        self.known = known or {}
-        """The last known grant of each peer, by ID. One `Grant` message limits their number."""
-        self.granted = granted
+        super().__init__(max_pages, granted, known)
         self.begun = begun
-        self.spent = False
-        """The whole budget is spent: pending URLs stay pending, and count as no work."""
         self.held = 0
         """URLs begun and not finished."""
 
@@ -49,7 +45,7 @@ class Budget:
 
     @property
     def may_begin(self) -> bool:
-        return self.max_pages is None or self.begun < self.granted
+        return self.limit is None or self.begun < self.granted
 
     def begin(self) -> bool:
         """Take one fetch from the allowance. Return False if there is none."""
@@ -64,26 +60,13 @@ class Budget:
         self.held -= 1
         self.begun -= not fetched
 
-    def learn(self, totals: dict[bytes, int], me: bytes, spent: bool) -> None:
-        """Take a grant: the own total and the totals of other peers. No total counts for more than `max_pages`."""
-        if self.max_pages is None:
-            return
-        totals = {peer: min(total, self.max_pages) for peer, total in totals.items()}
-        self.granted = totals.get(me, self.granted)
-        self.spent = spent
-        for peer, total in totals.items():
-            if peer in self.known or len(self.known) < ROWS_MAX:
-                self.known[peer] = total
-
-    def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
-        """Return the totals of the peers that have a grant and are not among these rows."""
-        self.learn({row.contact.id: row.granted for row in rows}, b"", self.spent)
-        present = {row.contact.id for row in rows}
-        return {peer: total for peer, total in self.known.items() if peer not in present}
-
     def give_back(self) -> None:
         """Give the unused grant back, as this peer has nothing to fetch for now."""
         self.granted = self.begun
+
+    def total_of(self, row: PeerRow) -> int:
+        """Return the grant of the peer with this row, as its unused part cannot be given to another."""
+        return row.granted
 
     def granted_to(self, row: PeerRow) -> int:
         """Return the grant of the peer with this row."""
@@ -91,7 +74,7 @@ class Budget:
 
     def shares(self, rows: Sequence[PeerRow], resting: Collection[bytes], absent: int) -> tuple[dict[bytes, int], bool]:
         """Return the new totals of the peers that lack allowance and do not rest, and whether the budget is spent."""
-        return share(self.max_pages or 0, rows, resting, absent)
+        return share(self.limit or 0, rows, resting, absent)
 
 
 def budget_cell(cell_bits: int) -> Cell:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.cli.own_peers import directory_at, is_in_use, note_peer
+from kadcrawl.cli.own_peers import directory_at, note_peer
+from kadcrawl.system.directory_lock import is_running
 from tests.support.swarm.command import ended, interrupted, kadcrawl, start
 
 ADDRESS = ("127.0.0.1", 4160)
@@ -38,10 +39,10 @@ def test_a_peer_is_found_by_its_address_while_it_runs(tmp_path: Path) -> None:
         assert one == directory_at(ADDRESS)
         assert one == directory_at(("localhost", 4160))
         assert directory_at(("127.0.0.1", 4161)) is None
-        assert is_in_use(one)
+        assert is_running(one)
     assert directory_at(ADDRESS) is None
-    assert not is_in_use(one)
-    assert not is_in_use(tmp_path / "none")
+    assert not is_running(one)
+    assert not is_running(tmp_path / "none")
 
 
 def test_the_file_is_for_the_user_alone_and_holds_no_key(tmp_path: Path, state: Path) -> None:

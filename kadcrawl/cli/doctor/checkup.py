@@ -20,6 +20,7 @@ from kadcrawl.cli.options import listen_at, shown
 from kadcrawl.settings.config import Config
 from kadcrawl.system.clock import wall
 from kadcrawl.system.daemon_threads import DaemonThreadExecutor
+from kadcrawl.system.directory_lock import is_running
 
 if TYPE_CHECKING:
     from kadcrawl.members.swarm_key import SwarmKey
@@ -131,7 +132,7 @@ class Checkup:
         return findings
 
     async def _addresses(self) -> Sequence[CheckResult]:
-        from kadcrawl.cli.doctor.directory_probes import is_running, peers_here
+        from kadcrawl.cli.doctor.directory_probes import peers_here
         from kadcrawl.cli.doctor.network_probes import listening_errors, own_addresses
         from kadcrawl.cli.doctor.reach import addresses_finding, listen_findings
 

@@ -4,8 +4,6 @@ The journal of a running peer is not searched for damage, as the peer has it ope
 crashed, SQLite makes the same small file that it makes for the peer.
 """
 
-import fcntl
-import os
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -20,7 +18,8 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.store.journal import UNREADABLE, said
 from kadcrawl.store.schema import SCHEMA_VERSION
 from kadcrawl.system.clock import steady
-from kadcrawl.system.file_names import JOURNAL, LOCK, SWARM_KEY
+from kadcrawl.system.directory_lock import is_running
+from kadcrawl.system.file_names import JOURNAL, SWARM_KEY
 
 CHECK_S: Final = 10.0
 """Seconds for the search for damage in all journals. A gigabyte takes some seconds."""
@@ -31,21 +30,6 @@ STEPS: Final = 10_000
 def peers_here(data: Path) -> list[Path]:
     """Return the directories with a journal, at `data` or below it."""
     return [directory for directory in directories(data) if (directory / JOURNAL).exists()]
-
-
-def is_running(directory: Path) -> bool:
-    """Return whether a process holds the lock of a peer's directory."""
-    try:
-        descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def directory_findings(data: Path) -> list[CheckResult]:

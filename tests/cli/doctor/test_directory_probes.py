@@ -12,7 +12,6 @@ from kadcrawl.cli.doctor import directory_probes
 from kadcrawl.cli.doctor.check_result import CheckOutcome
 from kadcrawl.cli.doctor.directory_probes import (
     directory_findings,
-    is_running,
     journal_time,
     key_findings,
     peers_here,
@@ -20,6 +19,7 @@ from kadcrawl.cli.doctor.directory_probes import (
 from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.store.store import Store
+from kadcrawl.system.directory_lock import is_running
 from kadcrawl.system.file_names import JOURNAL, LOCK, PEER_KEY, SWARM_KEY
 
 

@@ -1,0 +1,45 @@
+"""`GrantedBudget` is what the budgets of pages and of bytes share: the grants of all peers, as one peer knows them.
+
+The owner of the budget's cell shares the budget out by grants (page_budget.py). A decision.
+
+Tests: tests/crawl/test_page_budget.py, tests/crawl/test_byte_budget.py
+"""
+
+from collections.abc import Sequence
+
+from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
+
+
+class GrantedBudget:
+    """The grants of one budget."""
+
+    def __init__(self, limit: int | None, granted: int, known: dict[bytes, int] | None = None) -> None:
+        """`limit` is the whole budget, or None without a budget."""
+        self.limit = limit
+        self.granted = granted
+        """The grant of this peer, over all time."""
+        self.known = known or {}
+        """The last known total of each peer, by ID. One `Grant` message limits their number."""
+        self.spent = False
+        """The whole budget is spent: pending URLs stay pending, and count as no work."""
+
+    def total_of(self, row: PeerRow) -> int:
+        """Return what the peer with this row takes from the budget."""
+        raise NotImplementedError
+
+    def learn(self, totals: dict[bytes, int], me: bytes, spent: bool) -> None:
+        """Take a grant: the own total and the totals of other peers. No total counts for more than the limit."""
+        if self.limit is None:
+            return
+        totals = {peer: min(total, self.limit) for peer, total in totals.items()}
+        self.granted = totals.get(me, self.granted)
+        self.spent = spent
+        for peer, total in totals.items():
+            if peer in self.known or len(self.known) < ROWS_MAX:
+                self.known[peer] = total
+
+    def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
+        """Return the totals of the peers that have a grant and are not among these rows."""
+        self.learn({row.contact.id: self.total_of(row) for row in rows}, b"", self.spent)
+        present = {row.contact.id for row in rows}
+        return {peer: total for peer, total in self.known.items() if peer not in present}
