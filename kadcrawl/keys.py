@@ -54,7 +54,7 @@ def anchor(cell: Cell, cell_bits: int) -> int:
 
 
 def backup_key(cell: Cell, number: int, cell_bits: int) -> int:
-    """Return the 160-bit number whose nearest peer keeps backup `number` (1 or 2) of a cell (P1 1.2)."""
+    """Return the 160-bit number whose nearest peer keeps backup `number` (1 for the first) of a cell (P1 1.2)."""
     place = blake2b(
         anchor(cell, cell_bits).to_bytes(ID_BYTES, "big"), digest_size=ID_BYTES, person=b"kadcrawl backup%d" % number
     )

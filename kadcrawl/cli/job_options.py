@@ -15,7 +15,7 @@ from kadcrawl.cli.options import Command
 from kadcrawl.cli.types import Duration, Line, OrNone, Size
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.contact import checked_contact
-from kadcrawl.settings.job import MAX_TIME_S, REFUSALS_MAX, URL_PARTS_MAX, Job
+from kadcrawl.settings.job import COPIES_MAX, COPIES_MIN, MAX_TIME_S, REFUSALS_MAX, URL_PARTS_MAX, Job
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.trust import read_authorities
 from kadcrawl.settings.unset import is_none
@@ -330,6 +330,18 @@ HISTORY = option_group(
         "'kadcrawl[fast-history]'.",
     ),
 )
+COPIES = option_group(
+    "Copies",
+    option(
+        "--copies",
+        type=click.IntRange(COPIES_MIN, COPIES_MAX),
+        default=Job().copies,
+        show_default=True,
+        metavar="N",
+        help="Keep the record of each URL at so many peers, 2 to 5. All but one of them may die at once without loss. "
+        "More for peers that often die, fewer for less traffic.",
+    ),
+)
 BALANCE = option_group(
     "Load balance",
     option(
@@ -385,7 +397,7 @@ OUTPUTS = option_group(
         "bits. Costs half as much CPU again for each page.",
     ),
 )
-GROUPS = (JOB, SCOPE, LIMITS, POLITENESS, RECRAWL, HISTORY, BALANCE, PROXIES, OUTPUTS)
+GROUPS = (JOB, SCOPE, LIMITS, POLITENESS, RECRAWL, HISTORY, COPIES, BALANCE, PROXIES, OUTPUTS)
 
 
 def job_options(command: Command) -> Command:

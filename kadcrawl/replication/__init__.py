@@ -1,6 +1,6 @@
 """Replication moves cells between peers and keeps copies of them.
 
-The life of a cell: its owner and its two backups are the peers nearest to its placement keys (placement/). When a peer
+The life of a cell: its owner and its backups are the peers nearest to its placement keys (placement/). When a peer
 becomes the owner, `owner/sync` makes the cell due, and `owner/catch_up` runs the sync: it asks all holders, reconciles
 the records that differ (`anti_entropy`, `epoch_filter_transfer`), and opens the cell for the crawler (`cell_crawl`).
 From then on `replicator` sends every change to the backups, and a link counts as accepted once it is on all disks. A

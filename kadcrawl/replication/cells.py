@@ -93,7 +93,7 @@ class Cells:
         min_interval_s: float,
     ) -> None:
         """Listen to the store and the overlay. Send nothing before `run`."""
-        bits = components.job.cell_bits
+        bits, copies = components.job.cell_bits, components.job.copies
         self._components = components
         self._store = store
         self._activity = activity
@@ -101,7 +101,7 @@ class Cells:
         self.events = ReplicationEvents()
         self.tasks = PeerTasks()
         self.crawl = CellCrawl(components, store, clock, self.events)
-        self.holdings = Holdings(overlay.me.number, bits)
+        self.holdings = Holdings(overlay.me.number, bits, copies)
         trust_policy = TrustPolicy(overlay, self.holdings, bits)
         self.records = Records(
             store,

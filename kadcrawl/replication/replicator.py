@@ -31,7 +31,7 @@ from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.overlay_port import LivenessOverlay
 from kadcrawl.replication.peer_tasks import Spawn
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
+from kadcrawl.replication.placement.placement import OWNER
 from kadcrawl.replication.replication_stream import ReplicationStream
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.store import Store
@@ -132,7 +132,7 @@ class Replicator:
 
     def keep(self, contact: Contact, cell: Cell, role: int) -> None:
         """Tell a peer that it is a backup of a cell owned here, and compare its copy."""
-        assert role in (FIRST_BACKUP, SECOND_BACKUP), "only backups are told to keep a cell"
+        assert role != OWNER, "only backups are told to keep a cell"
         self._stream(contact).notices[cell] = (role, None)
 
     def drop(self, contact: Contact, held: CellSummary) -> None:

@@ -51,6 +51,8 @@ SEEDS_CHARS_MAX = 1_000_000
 """Limit on the characters of all seeds together, so that they fit one message (`Limits.message_bytes_max`)."""
 REFUSALS_MAX = 1_000_000
 """Largest limit on refusals in a row."""
+COPIES_MIN, COPIES_MAX = 2, 5
+"""Limits on the peers that hold each record. With one copy, every death would lose records."""
 URL_PARTS_MAX = 10_000
 """Largest limit on segments and parameters, equal to no limit: no canonical URL (urls.py) has so many."""
 LENDS_NOT = ("max_pages", "max_depth", "recrawl_after_s")
@@ -153,6 +155,10 @@ class Job:
     """Number of bits of a key that name its cell, 1 to 24.
 
     16 bits make 65,536 cells, enough to balance thousands of peers."""
+    copies: int = 3
+    """Number of peers that hold each record, 2 to 5: the owner and its backups.
+
+    All of them but one may die at once, and no URL is lost. Each copy costs messages and disk (replication/)."""
     delay_s: float = 1.0
     """Seconds between two requests to one site, 0 to 86,400. A robots.txt may ask for more, never for less."""
     delay_factor: float = 0.0
@@ -260,6 +266,7 @@ class Job:
         chars = sum(map(len, self.seeds))
         require(chars <= SEEDS_CHARS_MAX, f"the seeds of a job have at most {SEEDS_CHARS_MAX} characters, not {chars}")
         require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
+        require(COPIES_MIN <= self.copies <= COPIES_MAX, f"copies must be from {COPIES_MIN} to {COPIES_MAX}")
         require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
         require(0 <= self.delay_factor <= 100, "delay_factor must be from 0 to 100")
         require(0 < self.delay_most_s <= 86_400, "delay_most_s must be above 0 and at most 86400 seconds")

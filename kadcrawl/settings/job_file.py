@@ -93,6 +93,7 @@ KEYS = {
     "refusals": Key("refusals_max", "a whole number"),
     "network-wait": Key("network_wait_s", _DURATION),
     "partition": Key("partition", f"one of {', '.join(get_args(Partition))}, in quotes"),
+    "copies": Key("copies", "a whole number of peers"),
     "balance": Key("balance", f"one of {', '.join(get_args(Balance))}, in quotes"),
     "block": Key("block_urls", "a whole number of URLs"),
     "update": Key("update_s", _DURATION),

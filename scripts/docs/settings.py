@@ -76,6 +76,7 @@ EXAMPLES = {
     "refusals": "refusals = 20",
     "network-wait": 'network-wait = "1h"',
     "partition": 'partition = "domain"',
+    "copies": "copies = 4",
     "balance": 'balance = "drain"',
     "block": "block = 50",
     "update": "update = 10",

@@ -96,7 +96,7 @@ FIELDS = {
     "KeepEpochFilters.cells": "Epoch filters by cell.",
     "KeepFilterPart.size": "Bytes of the whole filter.",
     "KeptFilterPart.upto": "Bytes that are here, or null if others are sending.",
-    "AssignReplica.role": "Number of the placement key, 1 or 2. 0 to drop the copies.",
+    "AssignReplica.role": "Number of the placement key, from 1 on. 0 to drop the copies.",
     "AssignReplica.cells": "Summaries of the owner's records.",
     "ReplicaAssigned.differing": "Summaries of the copies that differ.",
     "FindNode.target": "The ID to be near to.",

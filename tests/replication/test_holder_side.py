@@ -19,7 +19,7 @@ from kadcrawl.link.wire.messages import (
     TakeOver,
 )
 from kadcrawl.replication.events import ReplicationEvents
-from kadcrawl.replication.holder_side import NOTIFY_S, HolderSide
+from kadcrawl.replication.holder_side import NOTIFY_S, HolderSide, NoOwnerError
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import placement_keys
 from kadcrawl.replication.replicator import digest_of
@@ -203,6 +203,15 @@ def test_a_displaced_backup_says_so_until_the_owner_knows_it(bench: HolderBench,
         assert (told, 0) == (len(bench.client.haves), bench.holder_side.unnotified)
 
     run_with_holder_side(bench, scenario)
+
+
+def test_a_role_that_no_cell_of_the_crawl_has_is_refused(bench: HolderBench) -> None:
+    """The wire has room for the roles of five copies, and this crawl has three."""
+    bench.fill()
+    bench.know(NEAREST)
+    with pytest.raises(NoOwnerError, match="3 holders in this crawl, and no role 3"):
+        bench.holder_side.assign_replica(AssignReplica(NEAREST, 3, [bench.held()]))
+    assert CELL not in bench.holdings.backed
 
 
 def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: HolderBench) -> None:

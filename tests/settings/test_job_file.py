@@ -47,6 +47,7 @@ delay-most = "30s"
 refusals = 7
 network-wait = "1h"
 partition = "domain"
+copies = 5
 balance = "off"
 name = "docs"
 contact = "you@example.org"
@@ -85,6 +86,7 @@ ALL_AS_JOB = Job(
     refusals_max=7,
     network_wait_s=3600.0,
     partition="domain",
+    copies=5,
     balance="off",
     name="docs",
     contact="you@example.org",
@@ -125,6 +127,11 @@ def test_every_key_reaches_the_job() -> None:
         "ca-file",
     }
     assert set(KEYS) == {line.split(" = ")[0] for line in ALL.strip().splitlines()} | apart
+
+
+@pytest.mark.parametrize("copies", [1, 6, 0, -1])
+def test_a_number_of_copies_that_no_swarm_keeps_is_refused(copies: int) -> None:
+    assert f"kadcrawl.toml, line 1: copies must be from 2 to 5, not {copies}" == mistake(f"copies = {copies}")
 
 
 def test_every_field_of_a_job_but_the_cells_can_be_said() -> None:

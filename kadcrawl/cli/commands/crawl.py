@@ -83,7 +83,7 @@ def crawl(
     is under way and exits. The same command on the same --data goes on where it stopped, after a crash as well. Without
     URLs a crawl goes on with the seeds and the settings of its --data.
 
-    If peers die, the others go on with what the dead had, unless two of the three holders of a URL die at the same
+    If peers die, the others go on with what the dead had, unless all holders of a URL (--copies) die at the same
     moment. --respawn starts the dead again. If all die, all are started again, three times within an hour. While less
     than 64 MiB are left on the disk, the crawl waits for room.
 

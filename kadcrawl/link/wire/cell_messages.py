@@ -32,6 +32,7 @@ from kadcrawl.link.wire.basics import (
     Trail,
     Url,
 )
+from kadcrawl.settings.job import COPIES_MAX
 
 ANSWER_CHARS_MAX = 600
 """Characters of the last answer of a page, the same as in the store (store/last_answer.py)."""
@@ -439,7 +440,7 @@ class AssignReplica(Message, frozen=True):
     """
 
     owner: Contact
-    role: Annotated[int, Meta(ge=0, le=2)]
+    role: Annotated[int, Meta(ge=0, lt=COPIES_MAX)]
     cells: Annotated[list[CellSummary], Meta(max_length=BATCH_MAX)]
 
 

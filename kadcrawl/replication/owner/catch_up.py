@@ -1,7 +1,7 @@
 """`CatchUp` runs one sync attempt of one cell for its owner, from the lookup of the holders to the notices.
 
 The owner asks every peer that may hold records of the cell: the peer next nearest to the anchor (the owner before, or
-the next one), both backups, and the providers, which sent `CellsHeld` or were named by an asked peer. A peer that
+the next one), all backups, and the providers, which sent `CellsHeld` or were named by an asked peer. A peer that
 crawls the cell stops and passes its sites' clocks on. The owner merges what differs and opens the cell; the backups
 are told to keep their copies, all others to drop theirs. Merging is a join in a lattice, so an attempt may be repeated
 or cut short at any point. The states of an attempt are in sync_progress.py; sync.py decides when a cell is due.
@@ -28,7 +28,7 @@ from kadcrawl.replication.owner.providers import Providers
 from kadcrawl.replication.owner.release_wait import ReleaseWait
 from kadcrawl.replication.owner.sync_progress import SyncAttempt, SyncProgress, SyncState
 from kadcrawl.replication.owner.work_quota import FAILED_COST, WorkQuota
-from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, nearer, placement_keys
+from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, holders, nearer
 from kadcrawl.replication.replicator import held_of
 
 RELEASE_POLL_S = 0.2
@@ -63,7 +63,6 @@ class CatchUp:
         self._store = parts.store
         self._holdings = parts.holdings
         self._crawl = parts.crawl
-        self._bits = parts.cell_bits
         self._opener = opener
         self._cell_queries = BatchedCellQueries(parts.overlay, parts.client, parts.spawn)
         self.slots = asyncio.Semaphore(SYNCS_MAX)
@@ -153,7 +152,8 @@ class CatchUp:
     async def _locate(self, cell: Cell, attempt: SyncAttempt) -> bool:
         """Look up the holders and plan the questions. Return False if another peer owns the cell."""
         me = self._overlay.me
-        nearest = [await self._overlay.nearest(key, HOLDERS) for key in placement_keys(cell, self._bits)]
+        copies = self._holdings.copies
+        nearest = [await self._overlay.nearest(key, copies) for key in self._holdings.places(cell)]
         chosen = holders(nearest)
         if chosen[OWNER].id != me.id:
             return False
@@ -191,7 +191,7 @@ class CatchUp:
         """Return whether the cell may be opened after the merge."""
         if not self._is_current(cell, attempt) or cell not in self._holdings.owned:
             return False
-        target, me = placement_keys(cell, self._bits)[OWNER], self._overlay.me
+        target, me = self._holdings.places(cell)[OWNER], self._overlay.me
         unheard = [contact for peer, contact in self._heard_providers(cell).items() if peer not in attempt.asked]
         is_open = self._holdings.is_open(cell)
         # A provider that came meanwhile claims the cell, or leaves, or may be crawling it: hear it first.
@@ -308,8 +308,8 @@ class CatchUp:
 
     def _known_backups(self, cell: Cell) -> list[Contact]:
         """Return the peers that are to be the cell's backups, of all known peers."""
-        places = placement_keys(cell, self._bits)
-        return holders([self._overlay.nearest_known(place, HOLDERS) for place in places])[FIRST_BACKUP:]
+        places, copies = self._holdings.places(cell), self._holdings.copies
+        return holders([self._overlay.nearest_known(place, copies) for place in places])[FIRST_BACKUP:]
 
     def _close(self, cell: Cell, attempt: SyncAttempt) -> None:
         """Close a cell that another peer still crawls."""

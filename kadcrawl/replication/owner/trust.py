@@ -50,5 +50,6 @@ class TrustPolicy:
             return False
         target = anchor(cell, self._bits)
         # This peer may not know the sender: it knows only some of the far peers.
-        known = self._overlay.nearest_known(target, HOLDERS)
-        return len(known) < HOLDERS or not nearer(known[-1], sender, target)
+        near = max(HOLDERS, self._holdings.copies)
+        known = self._overlay.nearest_known(target, near)
+        return len(known) < near or not nearer(known[-1], sender, target)

@@ -61,8 +61,9 @@ class Backed:
 class Holdings:
     """The cells of one peer."""
 
-    def __init__(self, me: int, cell_bits: int) -> None:
-        """`me`: the peer's ID, a 160-bit number."""
+    def __init__(self, me: int, cell_bits: int, copies: int = HOLDERS) -> None:
+        """`me`: the peer's ID, a 160-bit number. `copies`: the holders of each cell, its owner among them."""
+        self.copies = copies
         self.owned: dict[Cell, Owned] = {}
         self.backed: dict[Cell, Backed] = {}
         self.map = CellMap(me)
@@ -71,6 +72,10 @@ class Holdings:
         """Peer -> cells owned here that it backs up."""
         self._kept_for: defaultdict[bytes, dict[Cell, None]] = defaultdict(dict)
         """Peer -> its cells backed up here."""
+
+    def places(self, cell: Cell) -> tuple[int, ...]:
+        """Return the placement keys of a cell, one for each of its holders, by role."""
+        return placement_keys(cell, self._cell_bits, self.copies)
 
     def is_open(self, cell: Cell) -> bool:
         """Return whether the cell may be crawled here."""
@@ -82,7 +87,7 @@ class Holdings:
         if cell not in self.owned:
             self.let_go(cell)
             self.owned[cell] = Owned(now)
-            self.map.put(cell, OWNER, placement_keys(cell, self._cell_bits)[OWNER])
+            self.map.put(cell, OWNER, self.places(cell)[OWNER])
         return self.owned[cell]
 
     def back_up_at(self, cell: Cell, backups: Sequence[Contact]) -> None:
@@ -90,7 +95,7 @@ class Holdings:
         owned = self.owned[cell]
         self._forget_backups(cell, owned)
         owned.backups = tuple(backups)
-        places = placement_keys(cell, self._cell_bits)
+        places = self.places(cell)
         for role, contact in enumerate(backups, FIRST_BACKUP):
             self._kept_by.setdefault(contact.id, CellMap(contact.number)).put(cell, role, places[role])
 
@@ -106,7 +111,7 @@ class Holdings:
             backed.heard_at = now
         if role is not None:
             self.backed[cell].role = role
-            self.map.put(cell, role, placement_keys(cell, self._cell_bits)[role])
+            self.map.put(cell, role, self.places(cell)[role])
 
     def let_go(self, cell: Cell) -> None:
         """Neither own nor back up the cell any more."""
@@ -150,8 +155,8 @@ class Holdings:
         return self.map.examined, sum(kept.examined for kept in self._kept_by.values())
 
     def short(self) -> list[Cell]:
-        """Return the cells owned here that have fewer than two backups, for lack of peers."""
-        return [cell for cell, owned in self.owned.items() if len(owned.backups) < HOLDERS - 1]
+        """Return the cells owned here that have too few backups, for lack of peers."""
+        return [cell for cell, owned in self.owned.items() if len(owned.backups) < self.copies - 1]
 
     def shared(self, peer: bytes) -> tuple[list[Cell], list[Cell]]:
         """Return the cells owned here that a peer, by ID, backs up, and its cells that are backed up here."""

@@ -145,7 +145,7 @@ from kadcrawl.link.wire.seed_messages import (
     StreamSeeds,
 )
 from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
-from kadcrawl.settings.job import SEEDS_CHARS_MAX, SEEDS_MAX, Job
+from kadcrawl.settings.job import COPIES_MAX, SEEDS_CHARS_MAX, SEEDS_MAX, Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import FIELDS_MAX, RULES_CHARS_MAX, RULES_MAX, Field, RecordRule, RoleRule
 
@@ -220,7 +220,7 @@ LARGE = 2 * 1024 * 1024
         (KeptFilterPart(5), Reply),
         (KeptFilterPart(None), Reply),
         (KeepEpochFilters(CONTACT, [CellEpochFilters(7, [EpochFilterRecord(LABEL, b"bits")])]), Request),
-        (AssignReplica(CONTACT, 2, [HELD]), Request),
+        (AssignReplica(CONTACT, COPIES_MAX - 1, [HELD]), Request),
         (ReplicaAssigned([HELD]), Reply),
         (Wave(160, 10.0, Survey()), Request),
         (Wave(3, 0.5, Grant({ID: 7}, True)), Request),
@@ -342,7 +342,7 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["Wave", 160, 1.0, ["Retry", [COUNT_MAX + 1, [], "", ""]]]),
         msgpack.packb(["Recall", [ID, "h", 1], [bytes(8)] * (LOANS_MAX + 1)]),
         msgpack.packb(["TakeOver", [ID, "h", 1], [2**24]]),
-        msgpack.packb(["AssignReplica", [ID, "h", 1], 3, []]),
+        msgpack.packb(["AssignReplica", [ID, "h", 1], COPIES_MAX, []]),
         msgpack.packb(["CellsHeld", [ID, "h", 1], [[7, 3, 2, bytes(15)]]]),
         msgpack.packb(["DigestsCompared", [BATCH_MAX]]),
         msgpack.packb(["MyCells", bytes(4 * MY_CELLS_MAX + 1)]),

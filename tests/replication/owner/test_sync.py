@@ -352,6 +352,33 @@ def test_two_holders_dead_at_once_lose_nothing(play: Play, roles: tuple[int, int
     play(scenario)
 
 
+@pytest.mark.parametrize("copies", [2, 3, 4, 5])
+@pytest.mark.parametrize("spared", ["owner", "last"])
+def test_all_holders_but_one_dead_at_once_lose_nothing(play: Play, copies: int, spared: str) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        swarm.copies = copies
+        await swarm_of(swarm, 8)
+        them = swarm.holders(CELLS[3])
+        assert copies == len(them)
+        await swarm.kill(*(them[1:] if spared == "owner" else them[:-1]))
+        await swarm.settle(30.0)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("peers", [1, 2, 4])
+def test_fewer_peers_than_copies_hold_as_many_as_there_are(play: Play, peers: int) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        swarm.copies = 5
+        await swarm_of(swarm, peers)
+        assert {1} == set(swarm.open_at_once.values())
+        await swarm.join()
+        await swarm.settle()
+        assert peers + 1 == len(swarm.holders(CELLS[3]))
+
+    play(scenario)
+
+
 def test_after_a_crash_each_site_is_left_alone_for_a_full_delay(play: Play) -> None:
     """Nobody could tell when the dead owner asked it last."""
 

@@ -64,6 +64,18 @@ def test_a_lost_backup_leaves_its_cells_short(holdings: Holdings) -> None:
     assert (True, (B, C)) == (holdings.owned[OTHER].whole, holdings.owned[OTHER].backups)
 
 
+@pytest.mark.parametrize("copies", [2, 3, 5])
+def test_a_cell_is_short_until_it_has_as_many_holders_as_the_job_says(copies: int) -> None:
+    holdings = Holdings(ME, BITS, copies)
+    holdings.own(CELL, 0.0)
+    assert copies == len(set(holdings.places(CELL)))
+    backups = [contact(number) for number in range(1, copies)]
+    holdings.back_up_at(CELL, backups[:-1])
+    assert [CELL] == holdings.short()
+    holdings.back_up_at(CELL, backups)
+    assert [] == holdings.short()
+
+
 def test_a_lost_owner_leaves_orphans_which_are_strays(holdings: Holdings) -> None:
     holdings.back_up_for(CELL, A, FIRST_BACKUP, 0.0)
     holdings.back_up_for(OTHER, B, SECOND_BACKUP, 0.0)

@@ -16,6 +16,7 @@ from kadcrawl.replication.placement.placement import (
     holders,
     placement_keys,
 )
+from kadcrawl.settings.job import COPIES_MAX, COPIES_MIN
 from tests.support.links.contacts import contact
 
 BITS = 16
@@ -23,14 +24,15 @@ PEERS = 8
 
 cells = st.integers(0, 2**BITS - 1).map(Cell)
 swarms = st.lists(st.integers(0, 2**ID_BITS - 1), min_size=1, max_size=12, unique=True)
+copies_of_a_job = st.integers(COPIES_MIN, COPIES_MAX)
 
 
 def nearest_to_place(peers: list[int], place: int, count: int) -> list[Contact]:
     return [contact(peer) for peer in sorted(peers, key=lambda peer: peer ^ place)[:count]]
 
 
-def holders_in(peers: list[int], cell: Cell) -> list[Contact]:
-    return holders([nearest_to_place(peers, place, HOLDERS) for place in placement_keys(cell, BITS)])
+def holders_in(peers: list[int], cell: Cell, copies: int = HOLDERS) -> list[Contact]:
+    return holders([nearest_to_place(peers, place, copies) for place in placement_keys(cell, BITS, copies)])
 
 
 A, B, C, D = (contact(number) for number in range(1, 5))
@@ -59,11 +61,19 @@ def test_the_places_of_a_cell_are_those_of_its_roles() -> None:
     assert backup_key(Cell(77), 2, BITS) == places[SECOND_BACKUP]
 
 
-@given(swarms, cells)
-def test_holders_are_distinct_as_many_as_there_can_be_and_led_by_the_owner(peers: list[int], cell: Cell) -> None:
-    chosen = holders_in(peers, cell)
-    assert min(HOLDERS, len(peers)) == len(chosen) == len({one.id for one in chosen})
+@given(swarms, cells, copies_of_a_job)
+def test_holders_are_distinct_as_many_as_there_can_be_and_led_by_the_owner(
+    peers: list[int], cell: Cell, copies: int
+) -> None:
+    chosen = holders_in(peers, cell, copies)
+    assert min(copies, len(peers)) == len(chosen) == len({one.id for one in chosen})
     assert nearest_to_place(peers, anchor(cell, BITS), 1) == chosen[:1]
+
+
+@given(swarms, cells)
+def test_fewer_copies_are_with_the_first_holders_of_more(peers: list[int], cell: Cell) -> None:
+    """A crawl that goes on with another number of copies moves only the copies that are new or too many."""
+    assert holders_in(peers, cell, COPIES_MAX)[:COPIES_MIN] == holders_in(peers, cell, COPIES_MIN)
 
 
 @given(swarms.filter(lambda peers: len(peers) >= 3), cells, st.randoms())

@@ -94,7 +94,7 @@ class FakePeer:
         self.frozen = False
         self.silent = False
         """Lives for the overlay, but answers nothing on the link."""
-        job = Job(scope="any", cell_bits=BITS, delay_s=DELAY_S)
+        job = Job(scope="any", cell_bits=BITS, delay_s=DELAY_S, copies=swarm.copies)
         self.store = Store(directory, 0.01, lambda fds: None)
         self.store.begin(BITS)
         self.overlay = SwarmOverlay(contact)
@@ -177,6 +177,8 @@ class SyncSwarm:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, directory: Path, seed: int = 0) -> None:
         self.loop = loop
+        self.copies = HOLDERS
+        """Holders of each cell. Set it before the first peer joins."""
         self.random = Random(seed)
         self.peers: dict[bytes, FakePeer] = {}
         """The live peers, frozen peers included."""
@@ -350,7 +352,8 @@ class SyncSwarm:
         """Return who is to hold a cell, by role."""
         contacts = [peer.contact for peer in self.peers.values() if not peer.frozen]
         nearest = [
-            sorted(contacts, key=lambda one: one.number ^ place)[:HOLDERS] for place in placement_keys(cell, BITS)
+            sorted(contacts, key=lambda one: one.number ^ place)[: self.copies]
+            for place in placement_keys(cell, BITS, self.copies)
         ]
         return [self.peers[contact.id] for contact in holders(nearest)]
 
