@@ -32,7 +32,7 @@ from kadcrawl.replication.crawl_port import Crawl
 from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.overlay_port import HolderOverlay
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.placement.placement import OWNER, holders, nearer
+from kadcrawl.replication.placement.placement import OWNER, nearer
 from kadcrawl.replication.replicator import held_of
 from kadcrawl.replication.timer_queue import TimerQueue
 from kadcrawl.store.store import Store
@@ -256,8 +256,7 @@ class HolderSide:
             check_cell(held.cell, self._bits)
         if message.owner.id == self._overlay.me.id:
             raise NoOwnerError("a peer does not say to itself what to keep")
-        if message.role >= self._holdings.copies:
-            raise NoOwnerError(f"a cell has {self._holdings.copies} holders in this crawl, and no role {message.role}")
+        self._holdings.check_role(message.role)
         unlike = []
         for held in message.cells:
             cell = Cell(held.cell)
@@ -318,8 +317,7 @@ class HolderSide:
 
     def _is_holder(self, cell: Cell, owner: Contact, role: int) -> bool:
         """Return whether this peer is the right holder for a role, of all peers that it knows."""
-        places, copies = self._holdings.places(cell)[OWNER + 1 :], self._holdings.copies
-        chosen = holders([[owner], *(self._overlay.nearest_known(place, copies) for place in places)])
+        chosen = self._holdings.chosen(cell, owner, self._overlay.nearest_known)
         return role < len(chosen) and chosen[role].id == self._overlay.me.id
 
     def backed(self, cells: Iterable[Cell], owner: Contact) -> None:

@@ -19,8 +19,8 @@ from kadcrawl.link.wire.messages import (
     TakeOver,
 )
 from kadcrawl.replication.events import ReplicationEvents
-from kadcrawl.replication.holder_side import NOTIFY_S, HolderSide, NoOwnerError
-from kadcrawl.replication.placement.holdings import Holdings
+from kadcrawl.replication.holder_side import NOTIFY_S, HolderSide
+from kadcrawl.replication.placement.holdings import Holdings, NoRoleError
 from kadcrawl.replication.placement.placement import placement_keys
 from kadcrawl.replication.replicator import digest_of
 from kadcrawl.store.cell_digest import EMPTY
@@ -209,7 +209,7 @@ def test_a_role_that_no_cell_of_the_crawl_has_is_refused(bench: HolderBench) -> 
     """The wire has room for the roles of five copies, and this crawl has three."""
     bench.fill()
     bench.know(NEAREST)
-    with pytest.raises(NoOwnerError, match="3 holders in this crawl, and no role 3"):
+    with pytest.raises(NoRoleError, match="3 holders in this crawl, and none has the role 3"):
         bench.holder_side.assign_replica(AssignReplica(NEAREST, 3, [bench.held()]))
     assert CELL not in bench.holdings.backed
 

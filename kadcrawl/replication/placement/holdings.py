@@ -6,13 +6,18 @@ restart every cell is a stray, and its owner, which may be this peer, catches up
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.placement.firstdiff_map import CellMap
-from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, nearer, placement_keys
+from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, nearer, placement_keys
+
+
+class NoRoleError(KadcrawlError):
+    """A peer is told to hold a cell in a role that the job does not have."""
 
 
 @dataclass(slots=True)
@@ -76,6 +81,15 @@ class Holdings:
     def places(self, cell: Cell) -> tuple[int, ...]:
         """Return the placement keys of a cell, one for each of its holders, by role."""
         return placement_keys(cell, self._cell_bits, self.copies)
+
+    def check_role(self, role: int) -> None:
+        """Raise NoRoleError if no cell of this crawl has a holder in this role."""
+        if role >= self.copies:
+            raise NoRoleError(f"a cell has {self.copies} holders in this crawl, and none has the role {role}")
+
+    def chosen(self, cell: Cell, owner: Contact, nearest: Callable[[int, int], Sequence[Contact]]) -> list[Contact]:
+        """Return the holders of a cell under this owner. `nearest` returns so many peers, the nearest to a key."""
+        return holders([[owner], *(nearest(place, self.copies) for place in self.places(cell)[FIRST_BACKUP:])])
 
     def is_open(self, cell: Cell) -> bool:
         """Return whether the cell may be crawled here."""
