@@ -55,6 +55,8 @@ ADDRESSES = (0, 0, 0, 0, 0, 0, 3, 6)
 BY_URL = 1 / 8
 """Share of the plans in which the URLs of a host have many owners."""
 LEAVES = (0, 0, 0, 2)
+DEPTHS = (None, None, None, 1_000)
+"""Limits on the depth: larger than that of each page, as a page may be reached by a detour."""
 AMBUSHES = 1 / 5
 """Share of the single kills that wait for the moment of most harm."""
 AMBUSH_S = (1.0, 4.0)
@@ -105,6 +107,7 @@ def _drawn(seed: int, peers: int, *, faults: bool) -> Plan:
     refusing = Random(f"refusing {seed}").choice(REFUSING)
     plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, refusing=refusing, leaves=leaves)
     plan = replace(plan, delay_factor=Random(f"factor {seed}").choice(FACTORS) if delay_s <= DELAY_MOST_S else 0.0)
+    plan = replace(plan, max_depth=Random(f"depth {seed}").choice(DEPTHS))
     plan = replace(plan, per_ip=Random(f"per ip {seed}").choice(ADDRESSES))
     return replace(plan, streamed=Random(f"streamed {seed}").random() < STREAMED)
 

@@ -173,6 +173,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job's rules for single sites."""
     annex: Annex | None = None
     """The annex of a site, and what the job makes of it."""
+    max_depth: int | None = None
+    """The job's: larger than the depth of each page, so that only the shorter paths travel."""
     leaves: int = 0
     """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
 

@@ -184,6 +184,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         delay_most_s=DELAY_MOST_S if plan.delay_factor else Job().delay_most_s,
         balance=plan.balance,
         history=plan.history,
+        max_depth=plan.max_depth,
         block_urls=plan.block_urls,
         update_s=plan.update_s,
         nofollow="ignore" if annex.ignores_nofollow else "obey",

@@ -167,6 +167,13 @@ class BorrowedStore:
         loan.done[key] = failed
         self._count(loan)
 
+    def shorten(self, loan: BorrowedLoan, depths: Mapping[bytes, int]) -> None:
+        """Keep the smaller depths that the lender tells, by key."""
+        for key, depth in depths.items():
+            entry = loan.entries.get(Key(key))
+            if entry is not None and depth < entry.depth:
+                loan.entries[entry.key] = entry._replace(depth=depth)
+
     def drop(self, loan: BorrowedLoan) -> None:
         """Forget a loan that is over."""
         del self.loans[loan.id], self._by_cell[loan.cell], self._cell_of[site_hash(loan.site)]
@@ -194,8 +201,9 @@ class BorrowedStore:
         return fresh
 
     def latest(self, entry: FrontierEntry) -> FrontierEntry:
-        """Return the entry as it is: the borrower hears of no shorter paths to a borrowed page."""
-        return entry
+        """Return the entry with the smallest depth that its lender has told."""
+        loan = self._by_cell.get(self.cell_of(entry.key))
+        return entry if loan is None else loan.entries.get(entry.key, entry)
 
     # --- for the frontier ----------------------------------------------------------------------------------------
 
@@ -218,8 +226,8 @@ class BorrowedStore:
     def postpone(self, entry: FrontierEntry) -> None:
         """Replace an entry by its later version, unless its loan is over or the page is done."""
         loan = self._by_cell.get(self.cell_of(entry.key))
-        if loan is not None and entry.key in loan.entries:
-            loan.entries[entry.key] = entry
+        if loan is not None and (known := loan.entries.get(entry.key)) is not None:
+            loan.entries[entry.key] = entry._replace(depth=min(entry.depth, known.depth))
 
     def connections(self, site: str) -> int:
         """Return how many requests to a site may be in flight here at a time by its loan."""

@@ -277,8 +277,9 @@ class Borrower:
                 if report.over:
                     self._drop(loan)
                 elif loan.id in standings and not loan.closing:
-                    clock = standings[loan.id]
-                    self._frontier.learn_clock(loan.site, clock.wait_s, clock.delay_s, self._now())
+                    standing = standings[loan.id]
+                    self._frontier.learn_clock(loan.site, standing.wait_s, standing.delay_s, self._now())
+                    self._borrowed.shorten(loan, standing.depths)
                     self._go_on(loan, borrower_stops_at(sent_at))
                 else:
                     self._close(loan)

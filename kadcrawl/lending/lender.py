@@ -99,6 +99,7 @@ class Lender:
         """Site -> loans taken back because the borrower was silent."""
         self._loan_backoff = LoanBackoff()
         """The sites (by name) and borrowers (by ID) of loans that failed."""
+        store.events.depth_shortened.append(self._shorten)
         self.done = 0
         """Lent URLs that borrowers have fetched so far."""
 
@@ -294,7 +295,13 @@ class Lender:
 
     def _standing(self, loan: Loan) -> ActiveLoan:
         wait_s, delay_s = self._frontier.clock(loan.site, self._now())
-        return ActiveLoan(loan.id, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+        depths = {bytes(key): depth for key, depth in loan.shorter.items()}
+        return ActiveLoan(loan.id, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S), depths)
+
+    def _shorten(self, key: Key, depth: int) -> None:
+        """Tell the borrower of a lent page about a shorter path to it, with the next answer."""
+        for loan in self._loans.values():
+            loan.shorten(key, depth)
 
     # --- ends ----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ the site's politeness.
 Tests: tests/lending/test_lender.py, tests/lending/test_lending_to_leaves.py
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from kadcrawl.balance.leases import lender_takes_back_at
@@ -56,6 +56,14 @@ class Loan:
     """The site refused a request of the borrower."""
     made_progress: bool = False
     """The borrower has finished a page of the loan."""
+    shorter: dict[Key, int] = field(default_factory=dict)
+    """Key -> depth of each page to which a shorter path was met while it is lent."""
+
+    def shorten(self, key: Key, depth: int) -> None:
+        """Note a smaller depth of a page of the loan, for the borrower."""
+        if (entry := self.entries.get(key)) is not None:
+            self.entries[key] = entry._replace(depth=depth)
+            self.shorter[key] = depth
 
     def renew(self, loop_s: float) -> None:
         """Start the lease anew, as for an offer or a report received at `loop_s`."""
@@ -76,14 +84,14 @@ class Loan:
 
     def finish(self, key: Key, wall_s: float) -> FrontierEntry | None:
         """Take out a page that the borrower has finished, or return None if the loan lacks it."""
-        entry = self.entries.pop(key, None)
+        entry = self._take_out(key)
         if entry is not None:
             self.moved_at, self.made_progress = wall_s, True
         return entry
 
     def give_back(self, key: Key, wall_s: float) -> FrontierEntry | None:
         """Take out a page that the borrower returns unfinished, or return None if the loan lacks it."""
-        entry = self.entries.pop(key, None)
+        entry = self._take_out(key)
         if entry is not None:
             self.moved_at = wall_s
         return entry
@@ -102,6 +110,10 @@ class Loan:
         """Return whether no page has moved for longer than a site can be slow, even if the borrower says otherwise."""
         waits_until = min(self.waits_until, self.moved_at + RETURNED_WAIT_MAX_S)
         return wall_s > max(self.moved_at, waits_until) + delay_s + RECALLED_MAX_S
+
+    def _take_out(self, key: Key) -> FrontierEntry | None:
+        self.shorter.pop(key, None)
+        return self.entries.pop(key, None)
 
 
 class LatePages:

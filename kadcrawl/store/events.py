@@ -17,5 +17,7 @@ class StoreEvents:
 
     record_changed: list[Callable[[Cell, Key], None]] = field(default_factory=list)
     """Listeners to each change of a record: of its state, its retry state or its depth."""
+    depth_shortened: list[Callable[[Key, int], None]] = field(default_factory=list)
+    """Listeners to each smaller depth of a pending URL, called with its key and depth."""
     site_changed: list[Callable[[str], None]] = field(default_factory=list)
     """Listeners to each change of a site's clock, called with the site."""

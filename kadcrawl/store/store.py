@@ -285,7 +285,11 @@ class Store:
         """
         if self.visits.used:
             self.visits.shorten(key, depth)
-        return self._update(key, "UPDATE frontier SET depth=?2 WHERE key=?1 AND depth>?2", depth)
+        if not self._update(key, "UPDATE frontier SET depth=?2 WHERE key=?1 AND depth>?2", depth):
+            return False
+        for listener in self.events.depth_shortened:
+            listener(key, depth)
+        return True
 
     def postpone(self, entry: FrontierEntry) -> None:
         """Journal the entry's new `tries` and `due`, unless it is no longer PENDING."""

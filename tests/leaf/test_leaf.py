@@ -284,9 +284,21 @@ async def test_a_leaf_stops_with_the_swarm_at_max_time(
     assert peer.counters.urls == fetched + peer.row().pending
 
 
-@pytest.mark.parametrize("bound", [{"max_pages": 50}, {"max_depth": 3}])
+async def test_a_leaf_follows_links_as_deep_as_the_job_says(
+    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web
+) -> None:
+    peer = await make_peer("a", limits=WEAK, max_depth=6)
+    leaf = await make_leaf("leaf", peer)
+    await peer.crawl([slow_web.url("/0")])
+    await finish([peer])
+    within = {url for url in slow_web.numbered(127)}
+    assert within == set(slow_web.fetched)
+    assert leaf.counters.pages > 0
+
+
+@pytest.mark.parametrize("bound", [{"max_pages": 50}, {"recrawl_after_s": 60.0}])
 async def test_a_leaf_is_refused_where_only_the_owner_of_a_page_may_fetch_it(
-    make_peer: MakePeer, make_leaf: MakeLeaf, bound: dict[str, int]
+    make_peer: MakePeer, make_leaf: MakeLeaf, bound: dict[str, float]
 ) -> None:
     peer = await make_peer("a", **bound)
     with pytest.raises(StartError, match="has no leaves"):

@@ -49,6 +49,17 @@ def borrowed_bench() -> BorrowedStoreBench:
     return BorrowedStoreBench()
 
 
+def test_a_shorter_path_to_a_borrowed_page_counts_and_a_longer_does_not(borrowed_bench: BorrowedStoreBench) -> None:
+    borrowed_bench.borrow(A, 2)
+    store, loan = borrowed_bench.store, borrowed_bench.store.loans[b"loan one"]
+    first, second = (loan.entries[site_key(A, number)] for number in range(2))
+    store.shorten(loan, {bytes(first.key): 0, bytes(second.key): 5, bytes(site_key(B, 0)): 0})
+    assert (0, 1) == (store.latest(first).depth, store.latest(second).depth)
+    store.postpone(first._replace(tries=1))
+    assert (0, 1) == (store.latest(first).depth, store.latest(first).tries)
+    assert {first.key, second.key} == loan.entries.keys()
+
+
 def test_a_loan_is_crawled_only_between_its_opening_and_its_closing(borrowed_bench: BorrowedStoreBench) -> None:
     borrowed_bench.borrow(A, 3)
     loan = borrowed_bench.store.loans[b"loan one"]

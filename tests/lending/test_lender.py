@@ -89,6 +89,32 @@ def test_a_refusal_that_a_borrower_reports_slows_all_who_ask_the_site_and_counts
     play_loans(0.0, scenario)
 
 
+def test_a_borrower_is_told_the_shorter_paths_to_its_pages_until_they_are_done(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        for number in range(6, 8):
+            url = f"http://{SITE}/{number}"
+            entry = bench.store.accept(url_key(site_hash(SITE), url), SITE, url, 3, 0)
+            assert entry is not None
+            bench.frontier.add(entry, 0.0)
+        await bench.lender.lend(A, SITE, 8)
+        keys = [url_key(site_hash(SITE), record.url) for record in bench.lends[0].pending]
+        clock, loan = SiteRecord(SITE, 0.0, 0.0), bench.lends[0].loan
+
+        async def told(*done: bytes) -> dict[bytes, int]:
+            message = RenewLease(A, [LoanReport(loan, clock, [*done], [], False)])
+            [standing] = (await bench.lender.renew_lease(message)).active
+            return standing.depths
+
+        assert {} == await told()
+        bench.store.shorten(keys[6], 1)
+        bench.store.shorten(keys[7], 2)
+        for _ in range(2):
+            assert {bytes(keys[6]): 1, bytes(keys[7]): 2} == await told()
+        assert {bytes(keys[7]): 2} == await told(keys[6])
+
+    play_loans(0.0, scenario)
+
+
 def test_a_site_that_refuses_its_owner_is_taken_back_from_borrowers(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from kadcrawl import Config, Peer
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.sites.owned_sites import SITES, answered, sites_of
-from tests.support.sites.web import Web, slow
+from tests.support.sites.web import Web, html, slow
 from tests.support.swarm.peers import JOB, QUICK, MakePeer, finish
 from tests.support.waiting import until
 
@@ -79,6 +80,30 @@ async def test_at_max_time_lent_pages_come_back_and_until_then_they_are_lent(
         fetched = weak.counters.done + strong.counters.done
         assert 1000 == fetched + weak.row().pending
         assert len(lines()) == fetched == sum(site.fetched.values()) < 1000
+
+
+async def test_a_borrower_follows_links_by_the_shortest_path_that_the_owner_knows(make_peer: MakePeer) -> None:
+    """At the largest depth a page leads nowhere. A shorter path to it is met while it is lent."""
+    async with Web(SITES) as site:
+
+        async def page(request: web.BaseRequest) -> web.StreamResponse:
+            if request.path == "/":
+                return html(*(f"/{number}" for number in range(200)))
+            return html() if request.path.endswith("/child") else html(f"{request.path}/child")
+
+        site.fallback = slow(page, 0.05)
+        weak = await make_peer("a", limits=WEAK, max_depth=1, block_urls=20, update_s=0.3)
+        strong = await make_peer("b", join=weak, limits=replace(QUICK, fetches_max=2))
+        await weak.crawl([site.url(site=number) for number in sites_of(weak, strong, site, 2)])
+        borrower = strong.balancing.loans.borrower
+        await until(lambda: any(len(loan.entries) >= 10 for loan in borrower.crawlable_loans()))
+        lent = max(borrower.crawlable_loans(), key=lambda loan: len(loan.entries))
+        url = max(lent.entries.values()).url
+        await weak.crawl([url])
+        await finish([weak, strong])
+        assert url in {request for request, count in site.fetched.items() if count == 1}
+        assert url in [line.url for line in page_lines(strong.config.data)]
+        assert [f"{url}/child"] == [one for one in site.fetched if one.endswith("/child")]
 
 
 async def test_a_borrower_leases_the_clocks_of_its_pages(make_peer: MakePeer) -> None:

@@ -120,6 +120,8 @@ class ActiveLoan(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     loan: LoanId
     wait_s: Seconds
     delay_s: Seconds
+    depths: Annotated[dict[IdBytes, Small], Meta(max_length=BATCH_MAX)] = {}
+    """Key -> depth of each page of the loan to which the lender has met a shorter path since it lent the page."""
 
 
 class LeaseRenewed(Message, frozen=True):
