@@ -291,8 +291,7 @@ async def test_a_leaf_follows_links_as_deep_as_the_job_says(
     leaf = await make_leaf("leaf", peer)
     await peer.crawl([slow_web.url("/0")])
     await finish([peer])
-    within = {url for url in slow_web.numbered(127)}
-    assert within == set(slow_web.fetched)
+    assert set(slow_web.numbered(127)) == set(slow_web.fetched)
     assert leaf.counters.pages > 0
 
 

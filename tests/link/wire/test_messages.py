@@ -250,7 +250,7 @@ LARGE = 2 * 1024 * 1024
         (FetchedAgain(["again", "pending", "done", "unknown", "later"]), Reply),
         (AddAgain(["http://a.example/"]), Request),
         (AddedAgain(1, 2), Reply),
-        (LeaseRenewed([ActiveLoan(LOAN, 1.5, 0.5)] * LOANS_MAX), Reply),
+        (LeaseRenewed([ActiveLoan(LOAN, 1.5, 0.5, {ID: 2})] * LOANS_MAX), Reply),
         (Recall(CONTACT, [LOAN]), Request),
         (Recalled(), Reply),
         (
