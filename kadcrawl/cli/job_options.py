@@ -377,9 +377,9 @@ PROXIES = option_group(
         metavar="FILE|URL",
         help="All peers fetch pages, robots.txt and sitemaps through these proxies. A file has a proxy per line, such "
         "as socks5://user:password@203.0.113.7:1080 (or http://, https://), and # begins a comment. The file goes to "
-        "every peer with the job. Each peer asks the URL of a list again and again. A site keeps its pace whatever the "
-        "proxies. While none works the crawl waits. The proxies look up the names of sites. Needs "
-        "--proxy-judge.",
+        "every peer with the job. A URL is that of such a list, or of a web page with addresses and ports in its text "
+        "or tables; each peer reads it again and again. A site keeps its pace whatever the proxies. While none "
+        "works the crawl waits. The proxies look up the names of sites. Needs --proxy-judge.",
     ),
     option(
         "--proxy-judge",

@@ -45,6 +45,7 @@ from kadcrawl.crawl.output.warc import warc_name
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.proxies.fetcher import ThroughProxies
 from kadcrawl.crawl.proxies.health_checks import ProxyChecks
+from kadcrawl.crawl.proxies.health_memory import HealthMemory, fingerprint_key
 from kadcrawl.crawl.proxies.pool import Proxies
 from kadcrawl.crawl.reach.build import Reach, Swarm, build_reach
 from kadcrawl.crawl.recrawl.policy import Recrawl
@@ -313,11 +314,15 @@ def _fetchers(
 
     rules = RequestRules(limits, own, site_settings, config.secrets)
     fetcher, tester = fetcher_with(limits, rules), fetcher_with(limits, rules)
+    table = resources.store.proxy_health
+    table.keep_pools([*([""] if job.proxied_by_default else []), *(pool.name for pool in job.pools)])
     if not job.by_proxies:
         return fetcher, fetcher, (tester, tester), None
+    key = fingerprint_key(resources.store.meta, resources.random)
 
-    def make_pool() -> Proxies:
-        return Proxies(resources.random, limits.proxy_verify_s, limits.proxy_retry_s)
+    def make_pool(name: str) -> Proxies:
+        memory = HealthMemory(name, table, key)
+        return Proxies(resources.random, limits.proxy_verify_s, limits.proxy_retry_s, memory)
 
     checks = ProxyChecks(job, make_pool, fetcher_with, limits, clock.now)
     fetching, testing = (

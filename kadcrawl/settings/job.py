@@ -223,9 +223,9 @@ class Job:
     """URLs of proxies through which all peers fetch, with their credentials, at most 1,000
     (settings/proxy_list.py)."""
     proxies_from: str | None = field(default=None, repr=False)
-    """Canonical URL of a list of proxies, in place of `proxies`. It may contain secrets.
+    """Canonical URL of a list of proxies, or of a web page that names proxies, in place of `proxies`.
 
-    Each peer reads the list from time to time."""
+    Each peer reads it from time to time. It may contain secrets."""
     pools: tuple[ProxyPool, ...] = ()
     """Named proxies, at most 20 pools, for the sites whose rules name them."""
     proxy_judge: str = ""

@@ -104,7 +104,7 @@ KEYS = {
     "history": Key("history", f"one of {', '.join(get_args(History))}, in quotes"),
     "grain": Key("grain_s", _DURATION),
     "filters": Key("filters", f"one of {', '.join(get_args(Filters))}, in quotes"),
-    "proxies": Key("proxies", "a file with a proxy a line, or the URL of such a list, in quotes"),
+    "proxies": Key("proxies", "a file with a proxy a line, or the URL of such a list or of a web page, in quotes"),
     "proxy-judge": Key("proxy_judge", "a URL, in quotes"),
     "simhash": Key("simhash", "true or false"),
     "name": Key("name", "a text in quotes"),

@@ -15,7 +15,7 @@ from kadcrawl.urls import canonical
 
 POOL_KEYS = {
     "name": "a name in quotes, of small letters, digits and hyphens",
-    "proxies": "a file with a proxy a line, or the URL of such a list, in quotes",
+    "proxies": "a file with a proxy a line, or the URL of such a list or of a web page, in quotes",
 }
 """The keys of a [[pools]] table, and a description of their values."""
 

@@ -90,7 +90,7 @@ class ProxyPool:
     proxies: tuple[str, ...] = field(default=(), repr=False)
     """URLs of proxies, with their credentials."""
     proxies_from: str | None = field(default=None, repr=False)
-    """Canonical URL of a list of proxies, in place of `proxies`. It may contain secrets."""
+    """Canonical URL of a list or a web page of proxies, in place of `proxies`. It may contain secrets."""
 
     def __post_init__(self) -> None:
         require(

@@ -28,6 +28,7 @@ from kadcrawl.store.schema import (
     ADDED_INDEXES,
     BACK_OFF,
     COOKIES,
+    PROXY_HEALTH,
     RECORD_OUTBOX,
     SCHEMA,
     SCHEMA_VERSION,
@@ -289,6 +290,7 @@ class Journal:
         db.execute(RECORD_OUTBOX)
         db.executescript(BACK_OFF)
         db.executescript(COOKIES)
+        db.executescript(PROXY_HEALTH)
         db.execute(SEED_REACH)
         for table, name, definition in ADDED_COLUMNS:
             if name not in {column for _, column, *_ in db.execute(f"PRAGMA table_info({table})")}:

@@ -78,6 +78,12 @@ CREATE TABLE IF NOT EXISTS cookies(
 CREATE INDEX IF NOT EXISTS cookies_by_cell ON cookies(cell);
 """
 """The statements that make the table of the cookies of sites, for directories of all releases."""
+PROXY_HEALTH = """
+CREATE TABLE IF NOT EXISTS proxy_health(
+    pool TEXT, proxy BLOB, alive INTEGER NOT NULL, fails INTEGER NOT NULL, success REAL NOT NULL, seconds REAL NOT NULL,
+    page_at REAL NOT NULL, checked_at REAL NOT NULL, check_at REAL NOT NULL, PRIMARY KEY(pool, proxy)) WITHOUT ROWID;
+"""
+"""The statement that makes the table of the health of proxies, for directories of all releases."""
 ADDED_COLUMNS = (
     ("frontier", "trail", "BLOB NOT NULL DEFAULT x''"),
     ("visit", "failed", "TEXT NOT NULL DEFAULT ''"),

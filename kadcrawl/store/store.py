@@ -27,6 +27,7 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.frontier_table import BEYOND_SITE, FrontierTable
 from kadcrawl.store.journal import Journal, sync_files
 from kadcrawl.store.meta_table import MetaTable, SavedTime
+from kadcrawl.store.proxy_health_table import ProxyHealthTable
 from kadcrawl.store.reach_table import ReachTable
 from kadcrawl.store.schema import DONE, PENDING, STATE_MAX, finished, is_pending, round_of
 from kadcrawl.store.site_key_counts import SiteKeyCounts
@@ -54,6 +55,7 @@ class Store:
         self.reach = ReachTable(self.journal, self.meta)
         self.sites = SiteTable(self.journal, self.events)
         self.visits = VisitTable(self.journal)
+        self.proxy_health = ProxyHealthTable(self.journal)
         self.expiring_filters: ExpiringFilters | None = None
         """The fingerprints of done keys, if the store keeps no done keys."""
         self._fingerprints: Fingerprints | None = None

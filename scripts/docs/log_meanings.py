@@ -84,7 +84,7 @@ MEANINGS = {
     "network.no_opinion": "Another peer could not be asked whether it reaches a site.",
     "proxy.alive": "A proxy passed its health check and is used from now on.",
     "proxy.dead": "A proxy failed its health check and is not used until it passes again.",
-    "proxy.list": "The list of proxies was downloaded: proxies in use, bad lines, and proxies beyond the limit.",
+    "proxy.list": "The list or page of proxies was downloaded: proxies in use, bad lines, proxies beyond the limit.",
     "proxy.list_failed": "The list of proxies could not be downloaded, or names no proxy. The former list stays.",
     "proxy.waiting": "No proxy is alive, so the peer fetches nothing.",
     "proxy.going_on": "A proxy is alive again, and the peer goes on.",

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
-from kadcrawl import Config, Leaf
+from kadcrawl import Config, Leaf, Peer
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.proxies import health, health_checks
 from kadcrawl.settings.site_rules import SiteRule
@@ -290,3 +290,66 @@ async def test_a_site_without_proxies_is_fetched_directly_and_all_others_are_not
         asked = {where for proxy in proxies for where in proxy.asked if where != host(judge)}
         assert {f"127.0.0.3:{site.port}"} == asked
         assert {site.url("/"), site.url("/1"), site.url("/", site=1), site.url("/1", site=1)} == lines().keys()
+
+
+def known(peer: Peer) -> set[str]:
+    """Return the proxies that a peer knows, without their credentials."""
+    checks = peer.components.proxy_checks
+    assert checks is not None
+    return {str(proxy) for proxy in checks.pools[""]._health}
+
+
+async def test_a_web_page_names_proxies_and_those_at_refused_addresses_are_never_asked(
+    make_peer: MakePeer, judge: Web, lines: Lines, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with (
+        Web() as site,
+        Web() as source,
+        ProxyServer("http").living() as one,
+        ProxyServer("socks5").living() as two,
+    ):
+        site.fallback = tree(20)(site)
+        private = f"127.0.0.99:{one.port}"
+        page = (
+            f"<p>Today: 127.0.0.1:{one.port}, {private}</p><table><tr><th>IP<th>Port<th>Type"
+            f"<tr><td>127.0.0.1<td>{two.port}<td>SOCKS5</table>"
+        )
+        source.fallback = lambda request: web.Response(text=page, content_type="text/html")
+        networks = ("127.0.0.0/28",)
+        of_page = {"proxies_from": source.url("/free"), "proxy_judge": judge.url("/judge")}
+        peer = await make_peer(limits=LIMITS, retries=0, networks=networks, **of_page)
+        await peer.crawl([site.url("/0")])
+        await finish([peer])
+        assert {f"http://127.0.0.1:{one.port}", f"socks5://127.0.0.1:{two.port}", f"http://{private}"} == known(peer)
+        await until(lambda: "address.refused address=127.0.0.99" in caplog.text)
+        assert one.asked
+        assert two.asked
+        assert 20 == len(lines())
+
+
+async def test_a_restart_asks_the_health_check_page_of_no_proxy_that_was_just_verified(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
+) -> None:
+    limits = replace(LIMITS, proxy_verify_s=3_600)
+    async with Web() as site:
+        site.fallback = tree(10)(site)
+        site.pages["/other"] = lambda request: html()
+        await proxies[2].die()
+        peer = await make_peer(limits=limits, retries=0, **of_job(proxies, judge))
+        await peer.crawl([site.url("/0")])
+        await finish([peer])
+        checks = peer.components.proxy_checks
+        assert checks is not None
+        pool = checks.pools[""]
+        await until(lambda: pool.alive == 2)
+        await peer.drain()
+        await peer.__aexit__(None, None, None)
+        asked = len(judge.requests)
+        peer = await make_peer(limits=limits, retries=0, **of_job(proxies, judge))
+        checks = peer.components.proxy_checks
+        assert checks is not None
+        assert 2 == checks.pools[""].alive, "before anything was verified"
+        await peer.crawl([site.url("/other")])
+        await finish([peer])
+        assert asked == len(judge.requests)
+        assert 11 == len(lines())

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from math import inf
 
 from kadcrawl.settings.proxy_list import Proxy
+from kadcrawl.store.proxy_health_table import SavedHealth
 
 STRIKES = 3
 """Certain faults in a row after which a proxy is dead."""
 DECAY = 0.2
 """Weight of the last success and time in the averages."""
+FAILS_MAX = 1_000
+"""Limit on the counted failures of verification, of which a few already make the longest wait."""
 DEAD_WAIT_MAX_S = 900.0
 """The longest wait in seconds before a dead proxy is verified again."""
 
@@ -49,6 +52,25 @@ class ProxyHealth:
         """The score from 0 to 1: success by speed, where a request of one second is worth half of an instant
         request."""
         return self.success / (1.0 + self.seconds)
+
+    @property
+    def saved(self) -> SavedHealth:
+        """The health as it is journaled."""
+        state = (int(self.alive), self.fails, self.success, self.seconds)
+        return SavedHealth(*state, self.page_at, self.checked_at, self.check_at)
+
+    def restore(self, saved: SavedHealth, now: float, verify_s: float) -> None:
+        """Go on with the journaled health. A proxy whose verification is due is verified before it is used.
+
+        No instant is later than this run could have set it, as the clock may have been put back.
+        """
+        self.success = min(max(saved.success, 0.0), 1.0)
+        self.seconds = max(saved.seconds, 0.0)
+        self.fails = min(max(saved.fails, 0), FAILS_MAX)
+        self.came_at = self.page_at = min(saved.page_at, now)
+        self.checked_at = min(saved.checked_at, now)
+        self.check_at = min(saved.check_at, now + (verify_s if saved.alive else DEAD_WAIT_MAX_S))
+        self.alive = bool(saved.alive) and now < self.check_at
 
     def came(self, seconds: float, now: float, verify_s: float) -> None:
         """Note that a page came through, by a request that took so many seconds."""
@@ -107,7 +129,7 @@ class ProxyHealth:
         self.alive = self.suspect = False
         self.strikes, self.suspect_at = 0, -inf
         self.check_at = now + min(retry_s * 2.0 ** min(self.fails, 30), DEAD_WAIT_MAX_S)
-        self.fails += 1
+        self.fails = min(self.fails + 1, FAILS_MAX)
 
     def _rate(self, success: float, seconds: float | None = None) -> None:
         self.success += DECAY * (success - self.success)

@@ -1,10 +1,10 @@
-"""Health checks keep the pools of proxies fresh: they verify each proxy and refill a pool from its list.
+"""Health checks keep the pools of proxies fresh: they verify each proxy and refill a pool from its list or web page.
 
 The job's author names the health-check page. At most `HEALTH_CHECKS_AT_ONCE` requests for it are under way at a time,
 and no more than one per `HEALTH_CHECKS_APART_S` begins, whatever happens. The health-check page is no page of the
 crawl: a request for it counts on no site's clock. So its site is out of scope (crawl/scope/scope.py), else many peers
 would ask that site beside its own pace. Each peer fetches the list itself and directly. The size of the list is
-bounded, and bad lines are skipped.
+bounded, and bad lines are skipped. If the answer is a web page, page_proxies.py finds the proxies in it.
 
 Tests: tests/peer/test_proxies.py
 """
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError
 from kadcrawl.crawl.pause_reasons import Pausable, PauseReason
+from kadcrawl.crawl.proxies.page_proxies import is_page, page_proxies
 from kadcrawl.crawl.proxies.pool import Proxies
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
@@ -58,19 +59,20 @@ class ProxyChecks:
     def __init__(
         self,
         job: Job,
-        make_pool: Callable[[], Proxies],
+        make_pool: Callable[[str], Proxies],
         make_fetcher: Callable[[Limits], Fetcher],
         limits: Limits,
         now: Callable[[], float],
     ) -> None:
-        """`make_pool` makes an empty pool, and `make_fetcher` the fetcher for the health-check page and the lists.
-        `now` is the clock of the pools, in seconds."""
+        """`make_pool` makes an empty pool of this name, and `make_fetcher` the fetcher for the health-check page and
+        the lists. `now` is the clock of the pools, in seconds."""
         named = [(each.name, each.proxies, each.proxies_from) for each in job.pools]
         default = [("", job.proxies, job.proxies_from)] if job.proxied_by_default else []
         self._pools: list[CheckedPool] = []
         for name, proxies, list_url in [*default, *named]:
-            checked = CheckedPool(name, make_pool(), list_url)
-            checked.pool.learn(map(parse, proxies))
+            checked = CheckedPool(name, make_pool(name), list_url)
+            if proxies:
+                checked.pool.learn(map(parse, proxies), now())
             self._pools.append(checked)
         self._turn = 0
         """The pools that have had their turn to be verified."""
@@ -166,11 +168,11 @@ class ProxyChecks:
         """Learn the proxies of the list, and return whether it named any. If not, its earlier proxies are kept."""
         fetched = await self._fetcher.fetch(list_url)
         text = fetched.content.decode("utf-8", "replace") if fetched.status == 200 else ""
-        if fetched.error is FetchError.BODY_TOO_LARGE:
+        if fetched.error is FetchError.BODY_TOO_LARGE and not is_page(fetched.mime, text):
             text = text[: text.rfind("\n") + 1]
         found: dict[Proxy, None] = {}
         bad = more = 0
-        for _, proxy in lines(text):
+        for proxy in page_proxies(text) if is_page(fetched.mime, text) else (proxy for _, proxy in lines(text)):
             if not isinstance(proxy, Proxy):
                 bad += 1
             elif len(found) < PROXIES_MAX:
@@ -184,7 +186,7 @@ class ProxyChecks:
                 *(checked.label, fetched.status, fetched.error, bad),
             )
             return False
-        checked.pool.learn(found)
+        checked.pool.learn(found, self._now())
         log.info("proxy.list pool=%s known=%d bad_lines=%d too_many=%d", checked.label, len(found), bad, more)
         return True
 

@@ -16,7 +16,8 @@ nothing goes wrong. Three things can go wrong:
   was verified last. A health-check page that is down stops no working proxy.
 
 A dead proxy comes back only by verification, each time after a longer wait. A proxy that the list no longer names is
-gone. A site cannot spoil a proxy: all that a site does is doubt, and the health check decides. Pure: times are given.
+gone. A restart goes on with the health that the journal has (health_memory.py). A site cannot spoil a proxy: all that a
+site does is doubt, and the health check decides. Times are arguments.
 """
 
 from collections import OrderedDict
@@ -28,6 +29,7 @@ from random import Random
 
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError, FetchResult
 from kadcrawl.crawl.proxies.health import ProxyHealth
+from kadcrawl.crawl.proxies.health_memory import HealthMemory
 from kadcrawl.settings.proxy_list import Proxy
 
 DOUBTS = 3
@@ -94,27 +96,35 @@ class _Troubles:
 class Proxies:
     """The pool of one peer."""
 
-    def __init__(self, random: Random, verify_s: float, retry_s: float) -> None:
+    def __init__(self, random: Random, verify_s: float, retry_s: float, memory: HealthMemory | None = None) -> None:
         """Make an empty pool. A live proxy is verified after `verify_s` seconds, a dead proxy after `retry_s`, then
-        twice that, ..."""
+        twice that, ... Without a `memory` all proxies are new."""
         self._random = random
         self._verify_s = verify_s
         self._retry_s = retry_s
+        self._memory = memory
         self._health: dict[Proxy, ProxyHealth] = {}
         self._sticky: OrderedDict[str, Proxy] = OrderedDict()
         self._troubles: OrderedDict[str, _Troubles] = OrderedDict()
 
     # --- who there is --------------------------------------------------------------------------------------------
 
-    def learn(self, proxies: Iterable[Proxy]) -> None:
-        """Take these as all proxies there are: new proxies are to be verified, missing proxies are gone."""
+    def learn(self, proxies: Iterable[Proxy], now: float) -> None:
+        """Take these as all proxies there are: missing proxies are gone, new proxies are to be verified.
+
+        A new proxy that an earlier run knew has the health that it had then.
+        """
         named = dict.fromkeys(proxies)
         for proxy in self._health.keys() - named.keys():
             self._forgive(proxy)
             del self._health[proxy]
         for proxy in named:
             if proxy not in self._health:
-                self._health[proxy] = ProxyHealth(proxy)
+                self._health[proxy] = health = ProxyHealth(proxy)
+                if self._memory is not None and (saved := self._memory.recall(proxy)) is not None:
+                    health.restore(saved, now, self._verify_s)
+        if self._memory is not None:
+            self._memory.keep_only(named)
 
     @property
     def known(self) -> int:
@@ -172,7 +182,10 @@ class Proxies:
     def doubted(self, proxy: Proxy, url: str, now: float) -> bool:
         """Note a trouble of a URL with this proxy. Return whether another proxy is to try first."""
         if (health := self._health.get(proxy)) is not None:
+            was_suspect = health.suspect
             health.doubted(now)
+            if health.suspect and not was_suspect:
+                self._keep(health)
         troubles = self._troubles.setdefault(url, _Troubles())
         self._troubles.move_to_end(url)
         if len(self._troubles) > STICKY_MAX:
@@ -205,7 +218,11 @@ class Proxies:
     def checked(self, proxy: Proxy, seconds: float | None, now: float) -> None:
         """Note that the health-check page came through in so many seconds, or did not (None)."""
         health = self._health.get(proxy)
-        if health is not None and not health.checked(seconds, now, self._verify_s, self._retry_s):
+        if health is None:
+            return
+        if health.checked(seconds, now, self._verify_s, self._retry_s):
+            self._keep(health)
+        else:
             self._dead(health, now)
 
     def unchecked(self, proxy: Proxy, now: float) -> None:
@@ -217,7 +234,12 @@ class Proxies:
 
     def _dead(self, health: ProxyHealth, now: float) -> None:
         health.die(now, self._retry_s)
+        self._keep(health)
         self._forgive(health.proxy)
+
+    def _keep(self, health: ProxyHealth) -> None:
+        if self._memory is not None:
+            self._memory.keep(health.proxy, health.saved)
 
     def _forgive(self, proxy: Proxy) -> None:
         """Pages had trouble because of this proxy."""

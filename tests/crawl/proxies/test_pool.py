@@ -27,7 +27,7 @@ SITE, PAGE = "example.org", "http://example.org/"
 
 def pool(*alive: Proxy, dead: tuple[Proxy, ...] = ()) -> Proxies:
     made = Proxies(Random(1), VERIFY_S, RETRY_S)
-    made.learn([*alive, *dead])
+    made.learn([*alive, *dead], 0.0)
     while (proxy := made.to_check(0.0)) is not None:
         made.checked(proxy, 0.1 if proxy in alive else None, 0.0)
     return made
@@ -48,7 +48,7 @@ def fetched(url: str, status: int | None, failure: FetchError | None = None) -> 
 
 def test_none_is_used_before_it_was_verified() -> None:
     made = Proxies(Random(1), VERIFY_S, RETRY_S)
-    made.learn([A, B])
+    made.learn([A, B], 0.0)
     assert (None, 0, 2) == (made.choose(SITE, PAGE), made.alive, made.known)
     first = made.to_check(0.0)
     assert first is not None
@@ -198,7 +198,7 @@ def test_by_one_proxy_alone_a_page_is_the_cause_if_others_come() -> None:
 
 def test_proxies_no_longer_listed_are_gone_and_the_others_stay_unchanged() -> None:
     made = pool(A, B)
-    made.learn([B, C])
+    made.learn([B, C], 0.0)
     assert (1, 2) == (made.alive, made.known)
     assert B == made.choose(SITE, PAGE)
     made.came(A, PAGE, 0.1, 1.0)
