@@ -13,6 +13,7 @@ them, and handlers.py answers other peers. No module of the package imports this
 command.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -374,6 +375,7 @@ class Peer(PeerBase):
             )
         for name, work in background_tasks(self.runtime, self._state_gossip):
             self._run(work, name)
+        await asyncio.sleep(0)  # Once the tasks have begun, the caller may give orders.
         self.components.crawler.wake()
 
     def _built(self) -> CrawlComponents | None:

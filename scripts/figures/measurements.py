@@ -42,7 +42,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
     ),
     "bench-moves": Measurement("What a join and a leave move", _module("scripts.bench_moves"), 3, may_miss=True),
     "bench-restart": Measurement("A restart with a million URLs", _module("scripts.bench_restart"), 2, may_miss=True),
-    "seeds": Measurement("Seeds from a pipe", _module("scripts.bench_seeds", "--seeds", "100000"), 2, may_miss=True),
+    "seeds": Measurement("Seeds from a pipe", _module("scripts.bench_seeds"), 2, may_miss=True),
     "links": Measurement(
         "Links beside wget and Scrapy", _module("scripts.compare_links"), 2, make=".venv-bench/.installed"
     ),

@@ -18,11 +18,11 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     Accepted,
     Add,
+    Added,
     Answer,
     Link,
     NewSeeds,
     Offer,
-    Ok,
     Replicate,
     Survey,
     Wave,
@@ -131,7 +131,7 @@ async def test_a_joining_peer_takes_no_seeds_for_the_swarm_yet(make_peer: MakePe
     peer = await make_peer()
     peer.runtime.begin_joining()
     with pytest.raises(RemoteError, match="still joining"):
-        await peer.client.ask(peer.contact.address, Add(["http://127.0.0.2/"]), Ok, 5)
+        await peer.client.ask(peer.contact.address, Add(["http://127.0.0.2/"]), Added, 5)
 
 
 async def test_a_joining_peer_answers_for_itself_alone(make_peer: MakePeer) -> None:

@@ -11,6 +11,7 @@ from kadcrawl.link.wire.retry_messages import FetchAgain, FetchedAgain
 from kadcrawl.peer.swarm.fetch_again import AgainFetcher, fetch_again
 from tests.peer.test_retry import SITES, crawled, visits
 from tests.support.sites.web import Web, html
+from tests.support.swarm.crash import crash
 from tests.support.swarm.peers import MakePeer, finish
 from tests.support.waiting import until
 
@@ -38,6 +39,14 @@ async def test_only_those_that_failed_are_fetched_again_if_so_asked(make_peer: M
         await finish(peers)
         assert {1} == {site.fetched[url] for url in healing.urls("/fine")}
         assert {2} == {site.fetched[url] for url in healing.urls("/gone")}
+
+
+async def test_an_order_may_come_as_soon_as_a_peer_has_begun(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        peers, _ = await crawled(make_peer, site, "a")
+        gone = site.url("/gone")
+        await crash(peers[0])
+        assert 1 == await (await make_peer("a", retries=0)).fetch_again([gone], only_failed=True)
 
 
 async def test_what_is_pending_or_was_never_met_is_counted_and_left_alone(make_peer: MakePeer) -> None:

@@ -17,6 +17,7 @@ from kadcrawl.link.client_connection import BrokenError
 from kadcrawl.link.peer_score import MISBEHAVIORS_MAX
 from kadcrawl.link.wire.messages import (
     Add,
+    Added,
     Command,
     Contact,
     FindMyCells,
@@ -463,7 +464,7 @@ async def test_whoever_has_not_the_key_gives_no_orders(
     peer = await make_peer("one", key=KEY)
     before = (peer.runtime.swarm_state, peer.job, peer.pending)
     with pytest.raises(RemoteError):
-        await ask(peer.contact, order, Ok, tmp_path, key=key)
+        await ask(peer.contact, order, Added if isinstance(order, Add) else Ok, tmp_path, key=key)
     assert before == (peer.runtime.swarm_state, peer.job, peer.pending)
     assert (False, False, False) == (peer.paused, peer.ended, peer.cells.holder_side.leaving)
     assert isinstance(await ask(peer.contact, GetStatus(), Status, tmp_path), Status)

@@ -14,6 +14,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     Accepted,
     Add,
+    Added,
     AssignReplica,
     Command,
     Contact,
@@ -197,7 +198,7 @@ async def test_a_paused_swarm_fetches_nothing_and_goes_on_when_told(make_peer: M
         peers = await swarm(make_peer, "ab")
         await ask(peers[1], Command("pause"), Ok)
         assert ["paused", "paused"] == [peer.state for peer in peers]
-        await ask(peers[0], Add([site.url("/0")]), Ok)
+        await ask(peers[0], Add([site.url("/0")]), Added)
         assert sum(peer.row().pending for peer in peers) == 1
         newcomer = await make_peer("c", join=peers[0])
         assert newcomer.state == "paused"

@@ -19,11 +19,13 @@ from kadcrawl.cli.seeds.seed_feeder import FeedFigures
 from kadcrawl.cli.seeds.seed_file import STANDARD_INPUT, SeedFile
 from kadcrawl.cli.targets import Asked, directories, goes_on, targets
 from kadcrawl.cli.view.progress import Progress
+from kadcrawl.cli.view.summary import failed_before
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     Add,
     AddAgain,
+    Added,
     AddedAgain,
     Answer,
     Census,
@@ -84,7 +86,7 @@ def add(urls: tuple[str, ...], again: bool, peer: tuple[str, int], data: Path, k
 
     A FILE, or standard input for -, has any number of URLs, one a line, perhaps as gzip. Blank lines and lines that
     begin with # are left out. Until it is read to its end, the crawl is not over. Killed in the middle, the same
-    command goes on in the file where it stopped, if it asks the same peer.
+    command goes on in the file where it stopped, if it asks the same peer. Seeds that failed before are fetched again.
     """
     inputs = [text for text in dict.fromkeys(urls) if _is_input(text)]
     seeds = list(dict.fromkeys(seed(url) for url in urls if not _is_input(url)))
@@ -96,9 +98,11 @@ def add(urls: tuple[str, ...], again: bool, peer: tuple[str, int], data: Path, k
     if not seeds:
         return DONE
     _need_contact(asked, seeds)
-    for first in range(0, len(seeds), BATCH_MAX):
-        asked.ask(Add(seeds[first : first + BATCH_MAX]), Ok)
-    click.echo(f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''} added; what was found already is not fetched again")
+    failed = sum(
+        asked.ask(Add(seeds[first : first + BATCH_MAX]), Added).again for first in range(0, len(seeds), BATCH_MAX)
+    )
+    others = f"{failed_before(failed)}, and nothing else" if failed else "what was found already is not fetched again"
+    click.echo(f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''} added; {others}")
     return DONE
 
 

@@ -26,7 +26,7 @@ from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
 from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import SiteReport, report_sites
 from kadcrawl.cli.view.progress import Progress
-from kadcrawl.cli.view.summary import reasons
+from kadcrawl.cli.view.summary import failed_before, reasons
 from kadcrawl.cli.view.unresolved import still_failed
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError
@@ -94,6 +94,26 @@ def peer_feed(seeds: SeedFile) -> Feed[Peer]:
             progress.say(f"kadcrawl: {error}")
 
     return feed_peer
+
+
+def named_again(seeds: Sequence[str], then: Feed[Peer] | None) -> tuple[Enter[Peer], Feed[Peer]]:
+    """Return a function that adds these seeds, and a feed that tells which failed before, and then feeds `then`."""
+    again = 0
+
+    async def add(peer: Peer) -> None:
+        nonlocal again
+        if peer.job.history == "exact":
+            # First, as a new seed may fail at once, and must not be fetched again.
+            again = await peer.fetch_again(seeds, only_failed=True)
+        await peer.crawl(seeds)
+
+    async def tell(peer: Peer, progress: Progress) -> None:
+        if again:
+            progress.say(f"kadcrawl: {failed_before(again)}")
+        if then is not None:
+            await then(peer, progress)
+
+    return add, tell
 
 
 def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRun[Peer]:

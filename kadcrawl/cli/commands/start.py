@@ -46,7 +46,7 @@ def start(
     first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once.
     While less than 64 MiB are left on the disk, the peer waits for room.
     """
-    from kadcrawl.cli.commands.run_peer import live, peer_feed
+    from kadcrawl.cli.commands.run_peer import live, named_again, peer_feed
     from kadcrawl.peer import Peer
     from kadcrawl.peer.rejoin import come_back
 
@@ -58,10 +58,12 @@ def start(
     say_rule_warnings(job, seeds, data, streams=seeds_file is not None)
     say_insecure(swarm_key)
 
+    feed = None if seeds_file is None else peer_feed(SeedFile(seeds_file))
+    add, feed = named_again(seeds, feed)
+
     async def enter(peer: "Peer") -> None:
         await come_back(peer)
         if seeds:
-            await peer.crawl(seeds)
+            await add(peer)
 
-    feed = None if seeds_file is None else peer_feed(SeedFile(seeds_file))
     return run(live(lambda: Peer(config, job), enter, "start", feed))

@@ -26,7 +26,7 @@ from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the
 from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import merge_reports
 from kadcrawl.cli.view.progress import Progress
-from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
+from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up, failed_before
 from kadcrawl.errors import KadcrawlError, StartError
 from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
@@ -155,10 +155,7 @@ class LocalSwarm:
             named_again, self._named_again = self._named_again, ()
             again = await alive[0].go(plan.seeds, resume=not self._holds, named_again=named_again)
             if again:
-                seeds = f"{again} seed" + ("s" if again != 1 else "")
-                self._progress.say(
-                    f"kadcrawl: {seeds} that failed before {'are' if again != 1 else 'is'} fetched again"
-                )
+                self._progress.say(f"kadcrawl: {failed_before(again)}")
             self._going = True
             for child in self._children:
                 if child.row is not None and child.row.state is PeerState.PAUSED:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from kadcrawl.cli.options import needs_contact
 from kadcrawl.cli.seeds.seed_feeder import FeedFigures, SeedFeeder, Send
 from kadcrawl.cli.seeds.seed_file import SeedBatch, SeedFile
+from kadcrawl.cli.view.summary import failed_before
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.client import Address, LinkClient
 from kadcrawl.link.client_connection import NO_ANSWER, SILENT, UNREACHED_PREFIX
@@ -87,6 +88,8 @@ def summary_of(figures: FeedFigures, seeds: SeedFile) -> list[str]:
     """Return the lines about the whole of an input, for a person."""
     before = f"; the first {figures.skipped} lines were read before" if figures.skipped else ""
     lines = [f"{figures.seeds} seeds of {seeds.name} added, from {figures.lines} lines{before}"]
+    if figures.again:
+        lines.append(failed_before(figures.again))
     if seeds.bad:
         lines.append(f"{seeds.bad} lines are no URLs:" if seeds.bad > 1 else "1 line is no URL:")
         lines += [f"  {example}" for example in seeds.examples]

@@ -37,6 +37,8 @@ class FeedFigures:
     """Lines whose seeds are journaled, with those skipped."""
     seeds: int = 0
     """Seeds of this run that are journaled."""
+    again: int = 0
+    """Seeds that had failed, and are fetched again."""
 
 
 class SeedFeeder:
@@ -58,10 +60,16 @@ class SeedFeeder:
         self._stream = secrets.token_bytes(STREAM_ID_BYTES)
         self._under_way: deque[tuple[asyncio.Task[SeedsStreamed], SeedBatch]] = deque()
         self._offset = 0
+        self._only_failed = False
+        """The input was read to its end before, and is read once more for the seeds that failed."""
         self.figures = FeedFigures()
 
     async def run(self) -> FeedFigures:
-        """Feed the input to its end, and return the figures. Raises ConfigError, and what `send` raises."""
+        """Feed the input to its end, and return the figures. Raises ConfigError, and what `send` raises.
+
+        A file that was read to its end before is read once more if URLs of the crawl failed: a seed that failed is
+        fetched again.
+        """
         before = await self._send(self._message([]))
         if self._seeds.input and before.offset:
             await _in_thread(lambda: self._seeds.skip_to(before.offset, before.lines))
@@ -69,15 +77,12 @@ class SeedFeeder:
             self.figures.lines = self.figures.skipped = before.lines
         self._on_progress(self.figures)
         try:
-            while (batch := await self._next_batch()) is not None:
-                self._check(batch)
-                while len(self._under_way) >= BATCHES_MAX:
-                    await self._settle_first()
-                task = asyncio.create_task(self._deliver(self._message(batch.urls)), name="seeds")
-                self._under_way.append((task, batch))
-            while self._under_way:
-                await self._settle_first()
+            await self._read_on()
             self._offset, self.figures.lines = self._seeds.offset, self._seeds.lines
+            if before.failed and self.figures.skipped == self.figures.lines:
+                self._only_failed = True
+                await _in_thread(lambda: self._seeds.skip_to(0, 0))
+                await self._read_on()
             await self._send(self._message([], is_last=True))
         finally:
             tasks = [task for task, _ in self._under_way]
@@ -86,6 +91,17 @@ class SeedFeeder:
             await asyncio.gather(*tasks, return_exceptions=True)
         self._on_progress(self.figures)
         return self.figures
+
+    async def _read_on(self) -> None:
+        """Send the seeds from here to the end of the input, and return when all are answered."""
+        while (batch := await self._next_batch()) is not None:
+            self._check(batch)
+            while len(self._under_way) >= BATCHES_MAX:
+                await self._settle_first()
+            task = asyncio.create_task(self._deliver(self._message(batch.urls)), name="seeds")
+            self._under_way.append((task, batch))
+        while self._under_way:
+            await self._settle_first()
 
     async def _next_batch(self) -> SeedBatch | None:
         """Wait for the next batch, and meanwhile settle what is answered and keep the stream open."""
@@ -102,10 +118,12 @@ class SeedFeeder:
 
     async def _settle_first(self) -> None:
         task, batch = self._under_way[0]
-        await task
+        answer = await task
         self._under_way.popleft()
-        self._offset, self.figures.lines = batch.offset, batch.lines
-        self.figures.seeds += len(batch.urls)
+        self.figures.again += answer.again
+        if not self._only_failed:
+            self._offset, self.figures.lines = batch.offset, batch.lines
+            self.figures.seeds += len(batch.urls)
         self._on_progress(self.figures)
 
     async def _deliver(self, message: StreamSeeds) -> SeedsStreamed:
@@ -113,7 +131,7 @@ class SeedFeeder:
 
     def _message(self, urls: list[str], *, is_last: bool = False) -> StreamSeeds:
         place = (self._offset, self.figures.lines) if self._seeds.input else (0, 0)
-        return StreamSeeds(self._stream, urls, is_last, self._seeds.input, *place)
+        return StreamSeeds(self._stream, urls, is_last, self._seeds.input, *place, self._only_failed)
 
 
 def _in_thread(call: Callable[[], Result]) -> asyncio.Future[Result]:

@@ -158,6 +158,11 @@ def reasons(failed: Mapping[str, int]) -> str:
     return ", ".join(f"{reason} {count}" for reason, count in sorted(failed.items()))
 
 
+def failed_before(seeds: int) -> str:
+    """Return the words about seeds that a person has named again."""
+    return f"{seeds} seed{'s' if seeds != 1 else ''} that failed before {'are' if seeds != 1 else 'is'} fetched again"
+
+
 def unreachable_sentence(network_wait_s: float) -> str:
     """Return the sentence about a crawl whose peers reached no site for a while."""
     waited = f"; after {shown(network_wait_s)} (--network-wait) URLs fail" if network_wait_s else ""

@@ -164,6 +164,7 @@ from kadcrawl.link.wire.retry_messages import (
 )
 from kadcrawl.link.wire.seed_messages import (
     Add as Add,
+    Added as Added,
     GetReach as GetReach,
     GotReach as GotReach,
     NewReach as NewReach,
@@ -359,6 +360,7 @@ Reply = (
     | GotSwarmState
     | GotReach
     | SeedsStreamed
+    | Added
     | Ranges
     | Answer
     | Replicated

@@ -58,15 +58,23 @@ class GotReach(Message, frozen=True):
 
 
 class Add(Message, frozen=True):
-    """A command adds seeds. Answered by Ok once their owners have them. A repeat changes nothing."""
+    """A command adds seeds. Answered by Added once their owners have them. A repeat is an order for failed seeds."""
 
     urls: Annotated[list[Url], Meta(max_length=BATCH_MAX)]
+
+
+class Added(Message, frozen=True):
+    """The answer to Add: the owners of these seeds have journaled them, and so have their backups."""
+
+    again: Count = 0
+    """Seeds that had failed, and are fetched again."""
 
 
 class StreamSeeds(Message, frozen=True):
     """A command streams seeds into the swarm by one peer. Answered by SeedsStreamed once their owners have them.
 
-    The first message of a stream may be empty, to ask how far its input was read before. A repeat changes nothing.
+    The first message of a stream may be empty, to ask how far its input was read before. A repeat changes nothing, but
+    for seeds that failed in the meantime: they are fetched again.
     """
 
     stream: Annotated[bytes, Meta(min_length=STREAM_ID_BYTES, max_length=STREAM_ID_BYTES)]
@@ -79,6 +87,8 @@ class StreamSeeds(Message, frozen=True):
     """Bytes of the input before which all seeds were answered: the peer journals this place."""
     lines: Count = 0
     """Lines of the input before that place."""
+    only_failed: bool = False
+    """The seeds were streamed before: those that failed are fetched again, and the others stay as they are."""
 
 
 class SeedsStreamed(Message, frozen=True):
@@ -89,3 +99,7 @@ class SeedsStreamed(Message, frozen=True):
     lines: Count
     refused: Count = 0
     """URLs of the message that are not canonical, which are no seeds."""
+    again: Count = 0
+    """Seeds of the message that had failed, and are fetched again."""
+    failed: Count = 0
+    """Failed URLs of the whole crawl, in the answer to the first message of a stream."""

@@ -11,6 +11,7 @@ from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.messages import (
     Add,
     AddAgain,
+    Added,
     AddedAgain,
     Command,
     GetStatus,
@@ -56,11 +57,16 @@ class Commands:
         return Status(runtime.job, await take_census(runtime.waves), runtime.ended, runtime.paused)
 
     async def _add(self, add: Add) -> Message:
+        runtime = self._runtime
         try:
-            await add_seeds(self._runtime, [seed(url) for url in add.urls])
+            seeds = [seed(url) for url in add.urls]
+            # In this order, as a new seed may fail at once, and must not be fetched again.
+            remembers = runtime.job.history == "exact"
+            again = (await fetch_again(runtime, seeds, only_failed=True))["again"] if remembers else 0
+            await add_seeds(runtime, seeds)
         except ConfigError as error:
             return Refused(str(error))
-        return Ok()
+        return Added(again)
 
     async def _retry(self, message: RetryFailed) -> Message:
         try:

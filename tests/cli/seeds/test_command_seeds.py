@@ -7,6 +7,8 @@ import os
 import signal
 from pathlib import Path
 
+from aiohttp import web
+
 from tests.support.sites.web import Web, html
 from tests.support.swarm.command import (
     KADCRAWL,
@@ -17,6 +19,7 @@ from tests.support.swarm.command import (
     Run,
     address_of,
     crawl,
+    ended,
     finished,
     interrupted,
     joinable,
@@ -148,6 +151,24 @@ async def test_a_crawl_killed_while_it_reads_goes_on_in_the_file(tmp_path: Path)
         assert "lines were read before" in run.err
         assert "from 60000 lines" in run.err
         assert 20 <= len(finished(tmp_path / "crawl")) <= 40
+
+
+async def test_a_seed_that_failed_is_fetched_again_when_the_same_command_names_it(tmp_path: Path) -> None:
+    """The second and third runs name it in the same file, the fourth in no file."""
+    async with Web(1) as site:
+        site.fallback = lambda request: html()
+        site.pages["/gone"] = lambda request: web.Response(status=404)
+        data, path = tmp_path / "crawl", tmp_path / "seeds"
+        path.write_text(lines_of([site.url("/gone"), site.url("/")]))
+        said = "1 seed that failed before is fetched again"
+        for times in (1, 2, 3):
+            run = await kadcrawl(*crawl(data), "--seeds", str(path))
+            assert (0, times > 1) == (run.code, said in run.err), run
+            assert times == site.fetched[site.url("/gone")]
+        peer = await start("start", site.url("/gone"), "--data", str(data / "peer-1"), "--exit-when-done", *LOOPBACK)
+        run = await ended(peer)
+        assert (0, True) == (run.code, said in run.err), run
+        assert {site.url("/gone"): 4, site.url("/"): 1} == dict(finished(data)), "nothing else is fetched again"
 
 
 async def test_start_and_join_take_seeds_too(tmp_path: Path) -> None:

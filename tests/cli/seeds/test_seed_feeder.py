@@ -22,6 +22,7 @@ class AnsweringPeer:
         self.messages: list[StreamSeeds] = []
         self.under_way = self.most_under_way = 0
         self.dies_after: int | None = None
+        self.failed: set[str] = set()
 
     async def send(self, message: StreamSeeds) -> SeedsStreamed:
         if self.dies_after is not None and len(self.urls) >= self.dies_after:
@@ -33,7 +34,10 @@ class AnsweringPeer:
         self.under_way -= bool(message.urls)
         if message.input:
             self.place = max(self.place, (message.offset, message.lines))
-        return SeedsStreamed(*self.place)
+        again = self.failed.intersection(message.urls)
+        failed = len(self.failed) if len(self.messages) == 1 else 0
+        self.failed -= again
+        return SeedsStreamed(*self.place, again=len(again), failed=failed)
 
     @property
     def urls(self) -> list[str]:
@@ -74,6 +78,26 @@ async def test_a_feed_that_broke_off_goes_on_behind_what_was_answered(tmp_path: 
     assert {f"http://h{number}.example/" for number in range(30_000)} == {*peer.urls, *again.urls}
     done = AnsweringPeer(*again.place)
     assert FeedFigures(30_000, 30_000, 0) == await SeedFeeder(open_seeds(path), done.send).run()
+
+
+async def test_a_file_that_was_read_is_read_once_more_for_seeds_that_failed(
+    tmp_path: Path, open_seeds: OpenSeeds
+) -> None:
+    path = file_of(tmp_path, 9_000)
+    peer = AnsweringPeer(path.stat().st_size, 9_000)
+    peer.failed = {"http://h7.example/", "http://h8999.example/", "http://linked.example/"}
+    assert FeedFigures(9_000, 9_000, 0, again=2) == await SeedFeeder(open_seeds(path), peer.send).run()
+    assert [f"http://h{number}.example/" for number in range(9_000)] == peer.urls
+    assert {True} == {message.only_failed for message in peer.messages if message.urls}
+    assert {(path.stat().st_size, 9_000)} == {(message.offset, message.lines) for message in peer.messages[1:]}
+    assert [True] == [message.is_last for message in peer.messages if message.is_last]
+
+
+async def test_a_file_that_broke_off_goes_on_without_its_first_lines(tmp_path: Path, open_seeds: OpenSeeds) -> None:
+    path = file_of(tmp_path, 10)
+    peer = AnsweringPeer(len("http://h0.example/\n"), 1)
+    peer.failed = {"http://h0.example/"}
+    assert FeedFigures(1, 10, 9) == await SeedFeeder(open_seeds(path), peer.send).run()
 
 
 async def test_a_silent_pipe_keeps_its_stream_open(

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from aiohttp import web
 
 from kadcrawl import ConfigError, Peer
-from kadcrawl.link.wire.messages import Add, NewReach, Ok, SeedsStreamed, StreamSeeds
+from kadcrawl.link.wire.messages import Add, Added, NewReach, SeedsStreamed, StreamSeeds
 from kadcrawl.peer.swarm import seed_streams, seeds
 from kadcrawl.peer.swarm.seeds import STREAMED_NAMED_MAX, each, stream_seeds
 from kadcrawl.settings.job import SEEDS_MAX
@@ -60,7 +61,7 @@ async def test_a_short_stream_is_named_by_the_job_as_seeds_of_a_person_are(make_
 async def test_a_command_may_add_seeds_to_a_full_job(make_peer: MakePeer) -> None:
     [peer] = await paused_swarm(make_peer, "a", scope="host")
     peer.runtime.add_seeds(urls_of(SEEDS_MAX))
-    assert Ok() == await peer.client.ask(peer.contact, Add(urls_of(3, "more")), Ok, 30)
+    assert Added() == await peer.client.ask(peer.contact, Add(urls_of(3, "more")), Added, 30)
     assert (SEEDS_MAX, 3) == (len(peer.job.seeds), peer.components.frontier.pending)
     assert peer.components.scope.is_near("http://more2.example/page")
 
@@ -204,3 +205,38 @@ async def test_streams_have_a_limit(make_peer: MakePeer, monkeypatch: pytest.Mon
         await peer.client.ask(peer.contact, StreamSeeds(bytes([number]) * 16, []), SeedsStreamed, 30)
     with pytest.raises(Exception, match="2 streams of seeds come in here already"):
         await peer.client.ask(peer.contact, StreamSeeds(b"x" * 16, []), SeedsStreamed, 30)
+
+
+@pytest.mark.parametrize("history", ["exact", "bloom"])
+async def test_seeds_that_failed_are_fetched_again_when_they_are_streamed_again(
+    make_peer: MakePeer, history: str
+) -> None:
+    async with Web(4) as site:
+        site.fallback = lambda request: html()
+        site.pages["/broken"] = lambda request: web.Response(status=404)
+        peers = await swarm(make_peer, "ab", scope="host", history=history)
+        good, broken, new = (site.url(path, number) for number, path in enumerate(("/", "/broken", "/new")))
+
+        async def stream(urls: list[str], name: bytes = STREAM, *, only_failed: bool = False) -> tuple[int, int]:
+            message = StreamSeeds(name, urls, is_last=True, only_failed=only_failed)
+            answer = await peers[0].client.ask(peers[1].contact, message, SeedsStreamed, 30)
+            for peer in peers:
+                await peer.wait_done()
+            return answer.failed, answer.again
+
+        remembered = int(history == "exact")
+        assert (0, 0) == await stream([good, broken])
+        assert (remembered, remembered) == await stream([good, broken, new])
+        assert [1, 1 + remembered, 1] == [site.fetched[url] for url in (good, broken, new)]
+        assert (remembered, 0) == await stream([good, site.url("/other", 3)], only_failed=True)
+        assert site.url("/other", 3) not in site.fetched
+
+
+async def test_a_seed_that_failed_is_fetched_again_when_a_command_adds_it_again(make_peer: MakePeer) -> None:
+    async with Web(1) as site:
+        site.fallback = lambda request: web.Response(status=404)
+        peer = await make_peer(scope="host")
+        for again in (0, 1):
+            assert Added(again) == await peer.client.ask(peer.contact, Add([site.url("/")]), Added, 30)
+            await peer.wait_done()
+        assert 2 == site.fetched[site.url("/")]
