@@ -12,6 +12,7 @@ request with a body, but for the form of a site with a wall.
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Mapping
 from http import HTTPStatus
 from math import inf
@@ -112,6 +113,8 @@ class WebServer:
         """Requests that were none, or not for us."""
         self.connections: dict[WebConnection, None] = {}
         """The open connections, the oldest first."""
+        self.opened: Counter[str] = Counter()
+        """The client's IP address -> connections that it opened."""
         self.down: set[str] = set()
         """Hosts that refuse all pages but their robots.txt."""
         self._asked: dict[tuple[str, str], int] = {}
@@ -182,6 +185,7 @@ class WebConnection(asyncio.Protocol):
         peername = transport.get_extra_info("peername")
         self._peer = str(peername[0]) if peername else ""
         self._server.connections[self] = None
+        self._server.opened[self._peer] += 1
         self._idle_since = self._loop.time()
         self._idle_timer = self._loop.call_later(CONNECTION_TIMEOUT_S, self._look)
 

@@ -12,7 +12,8 @@ A count of URLs does not tell a slow peer with few URLs from a fast peer with ma
 replace the level (`drain.py`).
 
 A loan has a lease that both ends count safely (`leases.py`), and a failed loan bars its site and borrower for a while
-(`loan_backoff.py`). A full peer lends a leaf its share of the ready pages (`leaf_allotment.py`). A joiner balances the
+(`loan_backoff.py`). A full peer deals its sites to its leaves (`leaf_sites.py`, by the hash of `two_level_hash.py`) and
+lends each its share of the ready pages (`leaf_allotment.py`). A joiner balances the
 ranges by taking an ID that splits a large range (`identity.py`).
 
 No module here sends messages, waits, or keeps URLs: lending/ does.

@@ -6,7 +6,7 @@ leaves, and the number of URLs of each leaf, are bounded. Every answer names oth
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Set
 from random import Random
 from typing import Protocol
@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from kadcrawl.balance.leaf_allotment import leaf_allotment
+from kadcrawl.balance.leaf_sites import LeafSites
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.lending.lender import Lender
@@ -92,6 +93,7 @@ class LeafHost:
         self._overlay = overlay
         self._random = random
         self._pause_reasons = pause_reasons
+        self._sites = LeafSites()
         self._requests: dict[bytes, tuple[float, WorkRequest]] = {}
         """ID of a leaf -> (loop second, its last request)."""
         self._stopped = False
@@ -163,25 +165,36 @@ class LeafHost:
         return "paused" if self._state.paused else "crawling"
 
     async def _lend(self, request: WorkRequest) -> list[Lend]:
-        if not request.urls_max or self._pause_reasons():
+        if not request.urls_max or self._pause_reasons() or request.leaf not in self._requests:
             return []
         leaf = leaf_contact(request.leaf)
         if not self._lender.may_lend_to(leaf):
             return []
         lent = [loan for loan in self._lender.loans() if is_leaf(loan.borrower)]
-        own = [loan for loan in lent if loan.borrower == leaf]
-        sites = {loan.site for loan in own}  # A leaf takes no second loan of a site.
-        in_hand = sum(len(loan.entries) for loan in own)
-        allotment = leaf_allotment(
-            [(site, ready) for site, ready in self._lender.sites_with_spare_connections() if site not in sites],
-            leaves=len(self._requests),
-            in_hand=in_hand,
-            lent=sum(len(loan.entries) for loan in lent),
-            room=min(request.urls_max, URLS_PER_LEAF_MAX - in_hand),
-            block_urls=self._state.job.block_urls,
-            loans=min(GRANT_LOANS_MAX, LOANS_MAX - len(own)),
-        )
-        return await self._lender.offers(leaf, allotment) if allotment else []
+        holders: defaultdict[str, set[bytes]] = defaultdict(set)
+        for loan in lent:
+            holders[loan.site].add(loan.borrower.id)
+        in_hand = sum(len(loan.entries) for loan in lent if loan.borrower == leaf)
+        all_spare, now = self._lender.sites_with_spare_connections(), asyncio.get_running_loop().time()
+        self._sites.note_ready((site for site, _ in all_spare), now)
+        # A leaf takes no second loan of a site.
+        spare = [(site, ready) for site, ready in all_spare if request.leaf not in holders[site]]
+        for sites in self._sites.sites_for(request.leaf, spare, now):
+            allotment = leaf_allotment(
+                sites,
+                ready=sum(ready for _, ready in spare),
+                leaves=len(self._requests),
+                in_hand=in_hand,
+                lent=sum(len(loan.entries) for loan in lent),
+                room=min(request.urls_max, URLS_PER_LEAF_MAX - in_hand),
+                block_urls=self._state.job.block_urls,
+                loans=min(GRANT_LOANS_MAX, LOANS_MAX - sum(loan.borrower == leaf for loan in lent)),
+            )
+            if allotment:
+                for site, _ in allotment:
+                    self._sites.note_lent(request.leaf, site, holders[site])
+                return await self._lender.offers(leaf, allotment)
+        return []
 
     def _other_peers(self) -> list[Contact]:
         contacts = self._overlay.contacts()
@@ -193,12 +206,14 @@ class LeafHost:
             raise NoLeafError("this ID is a full peer's")
         if request.leaf not in self._requests and len(self._requests) >= LEAVES_MAX:
             raise NoLeafError(f"this peer has {LEAVES_MAX} leaves already; ask another peer for work")
+        self._sites.arrive(request.leaf)
         self._requests[request.leaf] = now, request
 
     def _forget_silent(self, now: float) -> None:
         gone = [leaf for leaf, (heard_at, _) in self._requests.items() if heard_at + LEAF_FORGOTTEN_S <= now]
         for leaf in gone:
             del self._requests[leaf]
+            self._sites.depart(leaf)
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

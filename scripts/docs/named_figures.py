@@ -55,6 +55,7 @@ def _over_bound(balance: str) -> Callable[[KeptFigures], str]:
     return lambda kept: f"{kept['five-peers']['crawls'][balance]['over_bound']:.2f}"
 
 
+LEAVES_WORLD: Final = "(1 peer, 4 leaves, delay 1 s)"
 SOLVERS: Final = "What a solution costs on predicted times (swarm: 3000 rounds)"
 FIXED_FILTERS: Final = "k = 6: the least power of 2 that stays below 1e-4, and what it errs"
 
@@ -94,6 +95,13 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
     "equal-s": _finding("powers", "equal shares: makespan, s", ".0f"),
     "swarm-solver": _cell("powers", SOLVERS, "swarm", "times worked out", ",d"),
     "exact-solver": _cell("powers", SOLVERS, "exact", "times worked out", ",d"),
+    "leaf-connections": _finding(
+        "leaves", f"connections that leaves open per page, of those of first come {LEAVES_WORLD}", ".2f"
+    ),
+    "leaf-robots": _finding(
+        "leaves", f"robots.txt that leaves ask for per page, of those of first come {LEAVES_WORLD}", ".2f"
+    ),
+    "leaf-duration": _finding("leaves", "duration of the crawl, of that of first come, the worst of all", ".2f"),
     "filter-bytes": _finding("expiring", "bytes of a URL in a slice, all three to 1e-4", ".2f"),
     "filter-bytes-least": _finding("expiring", "bytes of a URL in a slice, all three to 1e-4", ".2f", "bound"),
     "filter-error": _finding("expiring", "error of all three slices, 100,000 URLs a day, by the bits", ".1g"),

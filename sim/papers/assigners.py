@@ -14,6 +14,7 @@ import numpy as np
 
 from kadcrawl.balance.level import BlockLoad
 from kadcrawl.balance.shedding import block_offers_by_level
+from kadcrawl.balance.two_level_hash import two_level_hash
 from kadcrawl.keys import ID_BITS, Cell, anchor, firstdiff
 
 from .workload import CELL_BITS, Numbers, Urls
@@ -64,11 +65,10 @@ class TwoLevelHash:
         self._possible = possible
 
     def assign(self, urls: Urls, alive: Peers, earlier: Peers | None = None) -> Peers:
-        first = (urls.hash % np.uint64(self._possible)).astype(np.int64)
-        there = np.zeros(self._possible, dtype=np.bool_)
-        there[alive] = True
-        second = alive[(urls.hash % np.uint64(len(alive))).astype(np.int64)]
-        return np.where(there[first], first, second)
+        # Hashes with the same remainder have the same owner.
+        numbers, where = np.unique(urls.hash % np.uint64(self._possible * len(alive)), return_inverse=True)
+        owners: Peers = np.array(two_level_hash(numbers.tolist(), self._possible, alive.tolist()), dtype=np.int64)
+        return owners[where]
 
     address = assign
 

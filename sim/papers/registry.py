@@ -6,6 +6,7 @@ from .assignment import assignment
 from .experiment import Experiment
 from .expiring import SIZES_FULL as EXPIRING_FULL, expiring
 from .joining import joining
+from .leaves import leaves
 from .levels import levels
 from .messages import messages
 from .output import SIZES_FULL, output
@@ -17,6 +18,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "messages": messages,
     "powers": powers,
     "assignment": assignment,
+    "leaves": leaves,
     "joining": joining,
     "expiring": expiring,
 }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.keys import id_bytes
+from kadcrawl.lending import leaf_host
 from kadcrawl.lending.leaf_host import REASONS_SHOWN, LeafHost, NoLeafError
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, WorkRequest
@@ -98,3 +99,70 @@ def test_a_leaf_is_shown_with_what_it_has_on_loan_here() -> None:
 
     (one,) = asyncio.run(shown())
     assert (6, 0) == (one.borrowed, one.lent)
+
+
+SITES = [f"http://site{number}.test" for number in range(40)]
+
+
+def host_of(offered: dict[bytes, list[str]]) -> LeafHost:
+    """The leaves of a peer that has ten URLs of each site, and notes which sites it offers each leaf."""
+
+    async def offers(leaf: Contact, allotment: list[tuple[str, int]]) -> list[object]:
+        offered.setdefault(leaf.id, []).extend(site for site, _ in allotment)
+        return [object()]
+
+    state = SimpleNamespace(
+        contact=Contact(ME, "10.0.0.1", 4160),
+        job=Job(),
+        ended=False,
+        leaving=False,
+        paused=False,
+        seeds_fingerprint=0,
+        crawl_ms=0,
+    )
+    lender = SimpleNamespace(
+        loans=lambda: [],
+        may_lend_to=lambda leaf: True,
+        sites_with_spare_connections=lambda: [(site, 10) for site in SITES],
+        offers=offers,
+    )
+    return LeafHost(
+        state=state,
+        lender=lender,  # type: ignore[arg-type]
+        overlay=Overlay(),
+        random=SimpleNamespace(sample=lambda found, count: []),  # type: ignore[arg-type]
+        pause_reasons=lambda: set(),
+    )
+
+
+def work_request(leaf: bytes) -> WorkRequest:
+    return WorkRequest(leaf, 200, 0.0, "crawling", PeerState.IDLE, 0, 0, PeerCounters())
+
+
+def test_two_leaves_are_not_offered_the_same_sites() -> None:
+    async def offered() -> dict[bytes, list[str]]:
+        found: dict[bytes, list[str]] = {}
+        host = host_of(found)
+        await host.grant(paused_request(id_bytes(3), PeerCounters()))
+        for leaf in (4, 3, 4, 3):
+            await host.grant(work_request(id_bytes(leaf)))
+        return found
+
+    found = asyncio.run(offered())
+    assert {3, 4} == {int.from_bytes(leaf, "big") for leaf in found}
+    assert set(found[id_bytes(3)]).isdisjoint(found[id_bytes(4)])
+
+
+def test_the_sites_of_a_leaf_that_is_silent_go_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def offered() -> dict[bytes, list[str]]:
+        found: dict[bytes, list[str]] = {}
+        host = host_of(found)
+        for leaf in (3, 4, 3):
+            await host.grant(work_request(id_bytes(leaf)))
+        monkeypatch.setattr(leaf_host, "LEAF_FORGOTTEN_S", 0.0)  # From now on each request finds all others silent.
+        for _ in range(10):
+            await host.grant(work_request(id_bytes(4)))
+        return found
+
+    found = asyncio.run(offered())
+    assert set(found[id_bytes(3)]) & set(found[id_bytes(4)])
