@@ -236,6 +236,8 @@ class Fetcher:
             async with watch.scope:
                 if proxy is not None and not self._guard.permits_host(host_of(url)):
                     raise Broken(FetchError.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
+                if self._session.closed:
+                    raise Broken(FetchError.NOT_SENT, "this peer is stopping")
                 target = URL(url, encoded=True)
                 way = Way(self._session, proxy, form)
                 await self._converse(way, target, extra_headers, answer, patience, memory_slots, rule)

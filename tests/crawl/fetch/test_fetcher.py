@@ -406,6 +406,14 @@ async def test_a_closed_port_is_a_connect_failure(fetcher: Fetcher) -> None:
     assert (fetched.error, fetched.passing) == (FetchError.CONNECT, True)
 
 
+async def test_a_fetch_of_a_stopping_peer_is_not_sent_and_blames_no_site(scripted_site: ScriptedSite) -> None:
+    """Another peer may ask for a request while this one closes, and would take a failure for the site's."""
+    async with fetching() as fetcher:
+        await fetcher.close()
+        fetched = await answered(scripted_site, fetcher, length(1))
+    assert FetchError.NOT_SENT is fetched.error
+
+
 async def test_a_server_that_speaks_no_tls_is_a_tls_failure(fetcher: Fetcher) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
