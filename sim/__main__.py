@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from kadcrawl.settings.job import History
+from kadcrawl.settings.job import COPIES_MAX, COPIES_MIN, History
 
 from . import sometimes
 from .big import PAGES_PER_SITE, SwarmSnapshot, crawl, plan_of
@@ -81,6 +81,13 @@ kept = click.option(
 )
 
 
+copied = click.option(
+    "--copies",
+    type=click.IntRange(COPIES_MIN, COPIES_MAX),
+    help="The job's copies of each record, all but one of which may be killed together.  [default: drawn]",
+)
+
+
 @main.command(name="run")
 @click.option("--seeds", default=100, show_default=True, type=click.IntRange(1), help="The number of seeds.")
 @click.option("--first-seed", default=1, show_default=True, help="The first of them.")
@@ -90,6 +97,7 @@ kept = click.option(
 )
 @click.option("--calm", is_flag=True, help="Run without faults.")
 @kept
+@copied
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the totals here.")
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Parallel processes.")
@@ -102,6 +110,7 @@ def run_seeds(
     trace: bool,
     calm: bool,
     history: History,
+    copies: int | None,
     mutant: str | None,
     json_file: Path | None,
     jobs: int,
@@ -116,21 +125,21 @@ def run_seeds(
     wanted = range(first_seed, first_seed + seeds) if seed is None else range(seed, seed + 1)
     totals = Totals()
     if trace:
-        plan = draw(wanted[0], peers, faults=not calm).delayed(delay).kept_by(history)
+        plan = draw(wanted[0], peers, faults=not calm, copies=copies).delayed(delay).kept_by(history)
         _tell(plan, outcome := run(plan, size, mutant=mutant, say=print))
         totals.add(outcome)
     else:
-        todo = (
-            one._replace(wall_most_s=patience)
-            for one in tasks(wanted, peers, size, delay_s=delay, faults=not calm, mutant=mutant, history=history)
+        drawn = tasks(
+            wanted, peers, size, delay_s=delay, faults=not calm, mutant=mutant, history=history, copies=copies
         )
+        todo = (one._replace(wall_most_s=patience) for one in drawn)
         with _progress() as progress:
             bar = progress.add_task("seeds", total=len(wanted), found="")
             for outcome in trials(todo, min(jobs, len(wanted))):
                 totals.add(outcome)
                 failing = f"[red]{len(totals.failing)} failing[/]" if totals.failing else "[green]clean[/]"
                 progress.update(bar, advance=1, found=f"{failing}, {totals.seeds / totals.wall_s:.1f}/s")
-        _show(totals, _options(peers=peers, size=size, delay=delay, mutant=mutant, history=history))
+        _show(totals, _options(peers=peers, size=size, delay=delay, mutant=mutant, history=history, copies=copies))
     if json_file is not None:
         _write_json(json_file, totals.report())
     sys.exit(1 if totals.failing else 0)
@@ -140,13 +149,21 @@ def run_seeds(
 @click.argument("what", metavar="SEED|PLAN.json")
 @click.option("--trace", is_flag=True, help="Print the story: every event, and every log line of the peers.")
 @kept
+@copied
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @sized
 def replay(
-    what: str, trace: bool, history: History, mutant: str | None, peers: int, size: Size, delay: float | None
+    what: str,
+    trace: bool,
+    history: History,
+    copies: int | None,
+    mutant: str | None,
+    peers: int,
+    size: Size,
+    delay: float | None,
 ) -> None:
     """Run one world again, by its seed or by a saved plan."""
-    plan = _plan(what, peers).delayed(delay).kept_by(history)
+    plan = _plan(what, peers, copies).delayed(delay).kept_by(history)
     outcome = run(plan, size, mutant=mutant, say=print if trace else None)
     _tell(plan, outcome)
     sys.exit(0 if outcome.clean else 1)
@@ -154,12 +171,14 @@ def replay(
 
 @main.command(name="shrink")
 @click.argument("what", metavar="SEED|PLAN.json")
+@copied
 @click.option("--judge", help="The judge that must still find a violation.  [default: any that does]")
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the short plan here.")
 @sized
 def shrink_plan(
     what: str,
+    copies: int | None,
     judge: str | None,
     mutant: str | None,
     output: Path | None,
@@ -168,7 +187,7 @@ def shrink_plan(
     delay: float | None,
 ) -> None:
     """Remove every event of a plan that the same violations do not need."""
-    plan = _plan(what, peers).delayed(delay)
+    plan = _plan(what, peers, copies).delayed(delay)
     first = attempt(Task(plan, size, mutant))
     judges = {judge} if judge else set(first.violations)
     if not judges & first.violations.keys():
@@ -293,9 +312,10 @@ def _progress() -> Progress:
     )
 
 
-def _plan(what: str, peers: int) -> Plan:
+def _plan(what: str, peers: int, copies: int | None = None) -> Plan:
+    """Return the plan of a seed, drawn with these copies, or a saved plan as it is."""
     if what.isdigit():
-        return draw(int(what), peers)
+        return draw(int(what), peers, copies=copies)
     try:
         return Plan.from_json(Path(what).read_bytes())
     except (OSError, msgspec.DecodeError) as error:
@@ -336,7 +356,13 @@ def _show(totals: Totals, options: str) -> None:
 
 
 def _options(
-    *, peers: int | None, size: Size, delay: float | None, mutant: str | None, history: History = "exact"
+    *,
+    peers: int | None,
+    size: Size,
+    delay: float | None,
+    mutant: str | None,
+    history: History = "exact",
+    copies: int | None = None,
 ) -> str:
     """Return the options, as typed, that make a world of this size."""
     chosen = {
@@ -346,6 +372,7 @@ def _options(
         "delay": (delay, None),
         "mutant": (mutant, None),
         "history": (history, "exact"),
+        "copies": (copies, None),
     }
     return "".join(f" --{name} {value}" for name, (value, default) in chosen.items() if value != default)
 

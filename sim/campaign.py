@@ -72,10 +72,12 @@ def tasks(
     faults: bool = True,
     mutant: str | None = None,
     history: History = "exact",
+    copies: int | None = None,
 ) -> Iterator[Task]:
-    """Yield the trials of these seeds. The delay None leaves each seed its own."""
+    """Yield the trials of these seeds. The delay None leaves each seed its own, and so do the copies."""
     for seed in seeds:
-        yield Task(draw(seed, peers, faults=faults).delayed(delay_s).kept_by(history), size, mutant)
+        plan = draw(seed, peers, faults=faults, copies=copies)
+        yield Task(plan.delayed(delay_s).kept_by(history), size, mutant)
 
 
 def trials(todo: Iterable[Task], jobs: int) -> Iterator[TrialOutcome]:

@@ -1,6 +1,6 @@
 """Fault plans drawn from a seed: faults in a random order and mixture.
 
-A plan keeps the assumptions of the promise under test: no more than `EXPOSED_MAX` machines are exposed at once
+A plan keeps the assumptions of the promise under test: no more than `Plan.exposed_max` machines are exposed at once
 (`sim/plan.py`), and half of the swarm stands at any time. Leaving loses nothing, so many machines may leave together
 while no other machine is exposed.
 """
@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from .draw_treatments import draw_annex, draw_refusals_max, draw_treatments
-from .plan import DELAY_MOST_S, EXPOSED_MAX, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
+from .plan import DELAY_MOST_S, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
 
 FAULTS_FROM_S = 2.0
 FAULTS_UNTIL_S = 28.0
@@ -57,6 +57,8 @@ BY_URL = 1 / 8
 LEAVES = (0, 0, 0, 2)
 DEPTHS = (None, None, None, 1_000)
 """Limits on the depth: larger than that of each page, as a page may be reached by a detour."""
+COPIES = (3, 3, 3, 3, 3, 2, 4, 5)
+"""Copies of each record in the job: mostly the usual number, as the other faults were found with."""
 AMBUSHES = 1 / 5
 """Share of the single kills that wait for the moment of most harm."""
 AMBUSH_S = (1.0, 4.0)
@@ -83,9 +85,10 @@ NO_WEB_S = (3.0, 20.0)
 """The least and the most seconds for which it fails."""
 
 
-def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
-    """Return the plan of a seed. Without `faults` the plan has no events."""
-    plan = _with_loads(seed, _drawn(seed, peers, faults=faults))
+def draw(seed: int, peers: int, *, faults: bool = True, copies: int | None = None) -> Plan:
+    """Return the plan of a seed. Without `faults` the plan has no events. `copies` are those of the job, or drawn."""
+    copies = copies or Random(f"copies {seed}").choice(COPIES)
+    plan = _with_loads(seed, _drawn(seed, peers, copies, faults=faults))
     if Random(f"partition {seed}").random() < BY_URL and not plan.per_ip:
         # The rules for sites have cookies and limits, which no peer can keep where each URL is a site.
         # A peer that fetches for another does not know the time of the host's last answer.
@@ -96,16 +99,16 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     return replace(plan, annex=draw_annex(seed, plan.delay_s))
 
 
-def _drawn(seed: int, peers: int, *, faults: bool) -> Plan:
+def _drawn(seed: int, peers: int, copies: int, *, faults: bool) -> Plan:
     random = Random(f"web {seed}")
     [(delay_s, own_delay_s)] = random.choices(DELAYS_S, DELAY_WEIGHTS)
     [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
-    events = tuple(_Drawing(seed, peers).events()) if faults else ()
+    events = tuple(_Drawing(seed, peers, copies - 1).events()) if faults else ()
     if faults:
         events = tuple(sorted([*events, *_retries(seed, peers, events), *_no_web(seed, peers)], key=_at))
     leaves = Random(f"leaves {seed}").choice(LEAVES)
     refusing = Random(f"refusing {seed}").choice(REFUSING)
-    plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, refusing=refusing, leaves=leaves)
+    plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, refusing=refusing, leaves=leaves, copies=copies)
     plan = replace(plan, delay_factor=Random(f"factor {seed}").choice(FACTORS) if delay_s <= DELAY_MOST_S else 0.0)
     plan = replace(plan, max_depth=Random(f"depth {seed}").choice(DEPTHS))
     plan = replace(plan, per_ip=Random(f"per ip {seed}").choice(ADDRESSES))
@@ -175,7 +178,8 @@ def _at(event: Event) -> float:
 class _Drawing:
     """A plan in the making: the machines that stand, and the instants at which exposures end."""
 
-    def __init__(self, seed: int, peers: int) -> None:
+    def __init__(self, seed: int, peers: int, exposed_max: int) -> None:
+        self._exposed_max = exposed_max
         self._random = Random(f"plan {seed} {peers}")
         self._machines = list(range(peers))
         """The machines that exist and are to be up in the end."""
@@ -192,7 +196,7 @@ class _Drawing:
     def events(self) -> list[Event]:
         choices: dict[Callable[[float], None], int] = {
             self._kill: 30,
-            self._kill_two: 20,
+            self._kill_many: 20,
             self._join: 10,
             self._join_and_kill: 8,
             self._leave: 8,
@@ -227,8 +231,9 @@ class _Drawing:
                 self._happen(at_s, Kind.AMBUSH, (machine,), for_s=for_s, amount=self._random.uniform(0.0, ALONE_MOST_S))
                 self._come_back(machine, at_s + for_s)
 
-    def _kill_two(self, at_s: float) -> None:
-        chosen = self._chosen(2, at_s)
+    def _kill_many(self, at_s: float) -> None:
+        """Kill as many machines as the promise allows, at once or one after the other."""
+        chosen = self._chosen(self._exposed_max, at_s)
         if chosen:
             apart_s = self._random.choice((0.0, TOGETHER_S, 1.0, 5.0)) * self._random.random()
             if apart_s == 0.0:
@@ -260,7 +265,7 @@ class _Drawing:
 
     def _leave_many(self, at_s: float) -> None:
         """Let many machines leave together, often all holders of a cell: leaving loses nothing, however many leave."""
-        chosen = self._chosen(self._random.randint(LEAVERS_MIN, LEAVERS_MAX), at_s, exposed=EXPOSED_MAX)
+        chosen = self._chosen(self._random.randint(LEAVERS_MIN, LEAVERS_MAX), at_s, exposed=self._exposed_max)
         if chosen:
             self._happen(at_s, Kind.LEAVE, chosen)
             self._gone(chosen, at_s)
@@ -279,7 +284,7 @@ class _Drawing:
     def _partition(self, at_s: float) -> None:
         """Cut the swarm in two: a few machines from the rest, or two halves. Each half can spare one machine."""
         half = len(self._machines) // 2
-        cost = 1 if half > EXPOSED_MAX else EXPOSED_MAX
+        cost = max(1, self._exposed_max - 1) if half > self._exposed_max else self._exposed_max
         if at_s < self._parted_until or self._room(at_s) < cost:
             return
         kind = self._random.choice((Kind.PARTITION, Kind.PARTITION, Kind.ONE_WAY))
@@ -326,7 +331,7 @@ class _Drawing:
         return tuple(sorted(self._random.sample(free, count)))
 
     def _room(self, at_s: float) -> int:
-        return EXPOSED_MAX - sum(until > at_s for until in self._exposures)
+        return self._exposed_max - sum(until > at_s for until in self._exposures)
 
     def _power_cut(self, machines: tuple[int, ...], at_s: float) -> None:
         """Kill the machines. Most come back, each after a random time."""

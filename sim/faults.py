@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from kadcrawl.settings.job import Job
+
 from .draw import draw
 from .plan import WEB_FAULTS, Disk, Event, Kind, WebFault
 
@@ -103,9 +105,9 @@ Fault: TypeAlias = Kill | Restart | Freeze | FullDisk | Partition | NoWeb | Loss
 """An element of the list of faults. An `Event` is an event of the simulator's own plans."""
 
 
-def random_faults(seed: int, peers: int) -> list[Fault]:
-    """Return faults drawn from a seed that expose no more than two peers at a time, as the promise allows."""
-    return list(draw(seed, peers).events)
+def random_faults(seed: int, peers: int, copies: int = Job().copies) -> list[Fault]:
+    """Return faults drawn from a seed that expose fewer peers at a time than the job keeps copies."""
+    return list(draw(seed, peers, copies=copies).events)
 
 
 def events(faults: Iterable[Fault], peers: int) -> tuple[Event, ...]:

@@ -14,10 +14,8 @@ from typing import NamedTuple
 from .site_treatment import USUAL_TREATMENT, SiteTreatment
 from .wall import COOKIE
 
-COPIES = 3
-"""Peers that hold each record."""
 REPAIR_MOST_S = 30.0
-"""Seconds after the last fault within which all records must have three copies again."""
+"""Seconds after the last fault within which all records must have all their copies again."""
 TOLD_S = 2.0
 """Seconds within which the copies of a site's owner, or the owner of a borrower, know that the site has refused."""
 ORPHANED_S = 4.0
@@ -170,7 +168,9 @@ class Facts:
     live: int = 0
     """The number of peers up in the end."""
     repair_s: float | None = 0.0
-    """Seconds from the last fault until every record stored then had three copies. None: this never happened."""
+    """Seconds from the last fault until every record stored then had all its copies. None: this never happened."""
+    copies_wanted: int = 3
+    """Holders of each record, by the job."""
     copies: Mapping[str, int] = field(default_factory=dict)
     """URL or key in hex -> the number of its rightful holders that have it in the end."""
     ends: Sequence[End] = ()
@@ -181,7 +181,7 @@ class Facts:
     shared: Sequence[str] = ()
     """Observations of lent pages that two machines could fetch at a time, though no partition kept them apart."""
     unsafe: Sequence[str] = ()
-    """Observations of links of finished pages that fewer than three peers knew, in periods without faults."""
+    """Observations of links of finished pages that too few peers knew, in periods without faults."""
     peaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Queue -> the greatest length ever seen, and its bound."""
     orders: int = 0
@@ -479,13 +479,16 @@ def one_owner_when_quiet(facts: Facts) -> list[str]:
 
 
 def three_copies(facts: Facts) -> list[str]:
-    """Soon after the last fault every record is on three live peers, and in the end on its rightful holders."""
+    """Soon after the last fault every record is on three live peers, and in the end on its rightful holders.
+
+    If the job keeps another number of copies, it is on so many peers.
+    """
     found = []
-    wanted = min(COPIES, facts.live)
+    wanted = min(facts.copies_wanted, facts.live)
     if facts.repair_s is None:
-        found.append("what was stored at the last fault never had three copies again")
+        found.append(f"what was stored at the last fault never had {wanted} copies again")
     elif facts.repair_s > REPAIR_MOST_S:
-        found.append(f"three copies were back only {facts.repair_s:.1f} s after the last fault")
+        found.append(f"{wanted} copies were back only {facts.repair_s:.1f} s after the last fault")
     for record, copies in facts.copies.items():
         if copies < wanted:
             found.append(f"{record} is with {copies} of its {wanted} holders")
@@ -498,7 +501,7 @@ def lent_to_one(facts: Facts) -> list[str]:
 
 
 def copied_before_acknowledged(facts: Facts) -> list[str]:
-    """A page is DONE in a quiet network only once three peers have its links."""
+    """A page is DONE in a quiet network only once all holders have its links."""
     return list(facts.unsafe)
 
 

@@ -6,7 +6,7 @@ the fault. Nothing else of kadcrawl changes, and kadcrawl does not know this fil
 `planted` raise AttributeError. The tests check every seam.
 
 Not every slip breaks a promise. These mutants were planted and removed again, because another mechanism makes up for
-each while no more than two peers are gone:
+each while no more peers are gone than the promise allows:
 
 - one wave as proof of the end, or silence taken for idleness: pending URLs are counted at three peers, and at least one
   of them answers
@@ -458,8 +458,8 @@ def second_closest_owner(_: Any) -> Any:
 
 @mutant("kadcrawl.replication.owner.catch_up:holders")
 def backup_skipped(holders: Any) -> Any:
-    """The second backup gets no records."""
-    return lambda nearest: holders(nearest)[:2]
+    """The last backup gets no records, so a link is acknowledged with one copy fewer."""
+    return lambda nearest: holders(nearest)[:-1]
 
 
 @mutant("kadcrawl.replication.owner.catch_up:holders")
@@ -506,6 +506,18 @@ def copies_not_awaited(_: Any) -> Any:
         return True
 
     return delivered
+
+
+@mutant("kadcrawl.replication.placement.holdings:Holdings.places")
+def copies_of_the_job_ignored(_: Any) -> Any:
+    """Each cell has three holders, whatever the job says."""
+
+    def places(self: Any, cell: Any) -> Any:
+        from kadcrawl.replication.placement.placement import placement_keys
+
+        return placement_keys(cell, self._cell_bits)
+
+    return places
 
 
 @mutant("kadcrawl.crawl.links.intake:Intake.merge_done")

@@ -20,7 +20,7 @@ from kadcrawl.urls import host_of, site_of
 from . import sometimes
 from .histories import Histories
 from .holders import copies, rightful
-from .judges import COPIES, End, ExpectedPage, Facts, Fetch, Line, Parting, failed
+from .judges import End, ExpectedPage, Facts, Fetch, Line, Parting, failed
 from .lending import SeenLoans
 from .machines import Machine, Machines
 from .plan import RECOVERY_S, Event, Kind
@@ -93,7 +93,8 @@ class Observer:
         )
         bits = job.cell_bits
         self._placements = {
-            cell: (anchor(cell, bits), backup_key(cell, 1, bits), backup_key(cell, 2, bits)) for cell in self._cells
+            cell: (anchor(cell, bits), *(backup_key(cell, number, bits) for number in range(1, job.copies)))
+            for cell in self._cells
         }
         self._fetches: list[Fetch] = []
         self._addresses: dict[str, int] = {}
@@ -108,7 +109,7 @@ class Observer:
         self._loans = SeenLoans()
         self._shared: dict[str, str] = {}
         """URL -> sentence that says when and by which machines a lent page could be fetched twice."""
-        self._trails = SeenTrails(web.trails, self._keys)
+        self._trails = SeenTrails(web.trails, self._keys, job.copies)
         self._unsafe: dict[str, str] = {}
         """URL that a finished page linked to -> sentence that says when too few peers knew it."""
         self._looked_at = 0.0
@@ -199,7 +200,7 @@ class Observer:
             return False
         standing = self._standing()
         records = {number: self._records(number) for number in standing}
-        wanted = min(COPIES, len(standing))
+        wanted = min(self._job.copies, len(standing))
         return all(count == wanted for count in self._copies(standing, records).values())
 
     def look_back(self) -> bool:
@@ -273,6 +274,7 @@ class Observer:
             owners={cell: names[0] for cell, names in holders.items()},
             named=list(named),
             live=len(standing),
+            copies_wanted=self._job.copies,
             repair_s=self._repair_s,
             copies={self._name(key): count for key, count in self._copies(standing, records).items()},
             ends=self._ends,
@@ -395,6 +397,7 @@ class Observer:
         busy = {cell for number in standing for cell in self._busy(number)}
         first = {cell: names for cell, names in self._kills[0][2].items() if cell in busy}
         self.met["kill_owner_and_backup"] += sometimes.kill_owner_and_backup(together, first)
+        self.met["kill_all_holders_but_one"] += sometimes.kill_all_holders_but_one(together, first)
         late = [cell for cell in busy if cell in holders and not self._is_open(holders[cell][0], cell)]
         self.met["kill_during_sync"] += sometimes.kill_during_sync(numbers, late, holders)
         for number in numbers:

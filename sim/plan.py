@@ -4,9 +4,10 @@ A `Plan` is drawn whole from a seed before anything runs. Every event stands for
 length, and an event that does not fit the state of its machine (a kill of a dead machine) does nothing. So a plan
 without some of its events is still a plan, which `sim/shrink.py` uses.
 
-The promise is that no two simultaneous deaths lose data, so no more than `EXPOSED_MAX` machines are *exposed* at once.
+The promise is that as many simultaneous deaths as the job has copies, less one, lose no data. So no more machines than
+that are *exposed* at once (`Plan.exposed_max`).
 A machine is exposed from the moment it goes (killed, frozen, cut off, leaving, its disk full) until `RECOVERY_S` after
-it is back, or after it went for good. In this time the others make three copies again.
+it is back, or after it went for good. In this time the others make all copies again.
 """
 
 from enum import StrEnum
@@ -23,7 +24,6 @@ from .site_treatment import SiteTreatment
 Disk = Literal["same", "old", "none"]
 """The disk that a machine starts with: as the power cut left it, as it was at a snapshot, or empty."""
 
-EXPOSED_MAX = 2
 RECOVERY_S = 10.0
 """Seconds that a swarm gets after the loss of a machine before another may go. Noticing a death takes about 6 of
 them."""
@@ -175,12 +175,22 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The annex of a site, and what the job makes of it."""
     max_depth: int | None = None
     """The job's: larger than the depth of each page, so that only the shorter paths travel."""
+    copies: int = Job().copies
+    """The job's: the peers that hold each record."""
     leaves: int = 0
     """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
 
     def __str__(self) -> str:
-        head = f"plan of seed {self.seed}: {self.peers} peers, delay {self.delay_s:g} s, {len(self.events)} events"
+        copies = "" if self.copies == Job().copies else f" {self.copies} copies,"
+        head = (
+            f"plan of seed {self.seed}: {self.peers} peers,{copies} delay {self.delay_s:g} s, {len(self.events)} events"
+        )
         return "\n".join([head, *map(str, self.events)])
+
+    @property
+    def exposed_max(self) -> int:
+        """The most machines that may be exposed at once: all holders of a record but one."""
+        return self.copies - 1
 
     @property
     def over_s(self) -> float:

@@ -14,6 +14,7 @@ from .judges import Fetch, Parting
 AWKWARD: Mapping[str, str] = {
     "kill_during_sync": "a peer was killed that was syncing a cell, or that was asked for the cell",
     "kill_owner_and_backup": "the owner of a cell with work and one of its backups were killed together",
+    "kill_all_holders_but_one": "all holders of a cell with work but one, two or more, were killed together",
     "kill_between_journal_and_copy": "a peer was killed with a record on its disk that no other peer had yet",
     "two_joins_into_one_range": "two newcomers became holders of one cell at the same time",
     "crawl_on_both_sides": "both sides of a partition crawled on",
@@ -40,6 +41,13 @@ def kill_during_sync(killed: Collection[int], catching_up: Collection[Cell], hol
 def kill_owner_and_backup(killed: Collection[int], holders: Holders) -> bool:
     """`holders` are those of the cells with work, before the first of the kills."""
     return any(names[0] in killed and not _disjoint(names[1:], killed) for names in holders.values() if names)
+
+
+def kill_all_holders_but_one(killed: Collection[int], holders: Holders) -> bool:
+    """`holders` are those of the cells with work, before the first of the kills."""
+    return any(
+        len(names) >= 3 and sum(name in killed for name in names) == len(names) - 1 for names in holders.values()
+    )
 
 
 def kill_between_journal_and_copy(journaled: Records, others: Iterable[Records]) -> bool:

@@ -2,7 +2,7 @@
 
 The order is safety under faults, then healing, then liveness. After the plan's last moment the network is whole, no
 machine is frozen and every disk has room. Machines killed for good stay away. From then on the swarm has
-`REST_TIMEOUT_S` to end by itself and to have three copies of all records again. The same plan, size and mutant give the
+`REST_TIMEOUT_S` to end by itself and to have all copies of all records again. The same plan, size and mutant give the
 same trace, in any process.
 """
 
@@ -186,6 +186,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         history=plan.history,
         max_depth=plan.max_depth,
         block_urls=plan.block_urls,
+        copies=plan.copies,
         update_s=plan.update_s,
         nofollow="ignore" if annex.ignores_nofollow else "obey",
         strip_parameters=TRACKED if annex.strips else (),

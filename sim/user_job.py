@@ -60,7 +60,7 @@ def simulate(
     _check(job, peers)
     web, seeds = _web(pages, job, seed)
     job = replace(job, seeds=seeds)
-    plan = Plan(seed, peers, events(faults, peers), delay_s=job.delay_s, history=job.history)
+    plan = Plan(seed, peers, events(faults, peers), delay_s=job.delay_s, history=job.history, copies=job.copies)
     try:
         known = refer(web, WEB_ADDRESS, job, LIMITS, seed)
     finally:

@@ -246,7 +246,7 @@ def campaign(kept: KeptFigures) -> str:
     report = kept["campaign"]
     met = table(
         ("awkward moment", "met"),
-        [(what, f"{report['sometimes'][name]:,}") for name, what in sometimes.AWKWARD.items()],
+        [(sometimes.AWKWARD[name], f"{count:,}") for name, count in report["sometimes"].items()],
     )
     return f"{campaign_table(report)}\n\n{met}\n\n{kept.measured('campaign')}"
 

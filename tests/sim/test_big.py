@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from kadcrawl.store import journal
 from sim.__main__ import main
 from sim.big import Alike, SwarmSnapshot, crawl, plan_of
-from sim.plan import EXPOSED_MAX, RECOVERY_S, Kind
+from sim.plan import RECOVERY_S, Kind
 
 
 def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:
@@ -48,7 +48,7 @@ def test_machines_are_killed_one_at_a_time() -> None:
     assert [event.kind for event in plan.events] == [Kind.KILL] * 6
     assert len({event.machines for event in plan.events}) == 6
     for event in plan.events:
-        assert sum(event.at_s <= other.at_s < event.at_s + RECOVERY_S for other in plan.events) <= EXPOSED_MAX
+        assert sum(event.at_s <= other.at_s < event.at_s + RECOVERY_S for other in plan.events) <= plan.exposed_max
 
 
 def test_the_command_says_what_it_took() -> None:

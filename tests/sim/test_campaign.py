@@ -64,6 +64,10 @@ def test_a_calm_world_is_crawled_to_its_end_and_judged_clean() -> None:
     assert found.virtual_s < 60
 
 
+def test_a_campaign_may_say_how_many_copies_its_jobs_keep() -> None:
+    assert [5, 5, 5] == [one.plan.copies for one in tasks([1, 2, 3], 8, SMALL, copies=5)]
+
+
 def test_outcomes_travel_between_processes() -> None:
     todo = [one._replace(plan=one.plan.without(frozenset(range(99)))) for one in tasks([1, 2], 2, SMALL)]
     seeds = sorted(one.plan.seed for one in trials(todo, 2))

@@ -177,6 +177,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("three_copies", {"repair_s": None}),
     ("three_copies", {"repair_s": judges.REPAIR_MOST_S + 0.1}),
     ("three_copies", {"copies": {**CLEAN.copies, f"{SITE}/": 2}}),
+    ("three_copies", {"copies_wanted": 4, "live": 4, "copies": dict.fromkeys(CLEAN.copies, 4) | {f"{SITE}/": 3}}),
     ("no_early_end", {"ends": (End(9.0, 2, 1),)}),
     ("no_early_end", {"ends": (End(31.0, 2, 1),), "partings": [PARTITION]}),
     ("no_missing_end", {"over": False}),
@@ -255,6 +256,7 @@ PASSED: list[dict[str, Any]] = [
     partly_crawled(2, 2),
     {**partly_crawled(3, 3), "partings": [PARTITION]},
     {"live": 2, "copies": dict.fromkeys(CLEAN.copies, 2)},
+    {"copies_wanted": 2, "copies": dict.fromkeys(CLEAN.copies, 2)},
     {"ends": (End(9.0, 2, 1),), "partings": [PARTITION]},
     {"over": False, "pending": {f"{SITE}/page": 3}, "waited_s": 300.0},
 ]
@@ -316,6 +318,12 @@ def test_a_kill_during_a_sync_is_one_of_the_owner_or_whom_it_asks(killed: tuple[
 @pytest.mark.parametrize(("killed", "met"), [((1, 2), True), ((1, 3), True), ((2, 3), False), ((1, 5), False)])
 def test_owner_and_backup_must_be_of_the_same_cell(killed: tuple[int, ...], met: bool) -> None:
     assert met is sometimes.kill_owner_and_backup(killed, HOLDERS)
+
+
+@pytest.mark.parametrize(("killed", "met"), [((1, 2), True), ((2, 3), True), ((1, 2, 3), False), ((1, 5), False)])
+def test_all_holders_but_one_are_of_the_same_cell(killed: tuple[int, ...], met: bool) -> None:
+    assert met is sometimes.kill_all_holders_but_one(killed, HOLDERS)
+    assert not sometimes.kill_all_holders_but_one(killed, {CELL: (1, 9)}), "of two holders any kill spares one"
 
 
 @pytest.mark.parametrize(

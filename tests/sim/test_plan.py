@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sim.draw import ADDRESSES, DELAYS_S, FACTORS, FAULTS_FROM_S, FAULTS_UNTIL_S, LEAVERS_MIN, REFUSING, TRAILS, draw
-from sim.plan import EXPOSED_MAX, RECOVERY_S, Event, Kind, Plan
+from sim.plan import RECOVERY_S, Event, Kind, Plan
 from sim.shrink import shrink
 
 
@@ -19,7 +19,7 @@ def exposed_at_once(plan: Plan) -> int:
     most = 0
     for event in plan.events:
         if event.kind is Kind.LEAVE and len(event.machines) > 1:
-            for place in range(EXPOSED_MAX):
+            for place in range(plan.exposed_max):
                 ends[(*event.machines, -place)] = event.at_s + RECOVERY_S
         elif event.kind in (Kind.KILL, Kind.AMBUSH, Kind.LEAVE):
             for machine in event.machines:
@@ -29,18 +29,33 @@ def exposed_at_once(plan: Plan) -> int:
                 )
         elif event.kind in (Kind.FREEZE, Kind.FULL, Kind.PARTITION, Kind.ONE_WAY):
             alone = [(one,) for one in event.machines]
-            for group in [event.machines] if len(alone) > EXPOSED_MAX else alone:
+            for group in [event.machines] if len(alone) > plan.exposed_max else alone:
                 ends[group] = max(event.at_s + event.for_s + RECOVERY_S, ends.get(group, 0.0))
         # Times in plans are rounded to milliseconds.
         most = max(most, sum(until > event.at_s + 0.002 for until in ends.values()))
     return most
 
 
+@pytest.mark.parametrize("copies", [2, 3, 4, 5])
 @pytest.mark.parametrize("peers", [2, 3, 4, 8, 16, 100])
-def test_no_more_machines_are_exposed_at_once_than_the_promise_allows(peers: int) -> None:
-    most = max(exposed_at_once(draw(seed, peers)) for seed in range(300))
-    assert most <= EXPOSED_MAX
-    assert peers < 4 or most == EXPOSED_MAX
+def test_no_more_machines_are_exposed_at_once_than_the_promise_allows(peers: int, copies: int) -> None:
+    plans = [draw(seed, peers, copies=copies) for seed in range(100)]
+    assert {copies - 1} == {plan.exposed_max for plan in plans}
+    most = max(map(exposed_at_once, plans))
+    assert most <= copies - 1
+    assert peers < 2 * (copies - 1) or most == copies - 1
+
+
+def test_as_many_are_killed_together_as_the_promise_allows() -> None:
+    events = [event for seed in range(60) for event in draw(seed, 16, copies=5).events]
+    assert 4 == max(len(event.machines) for event in events if event.kind is Kind.KILL)
+
+
+def test_every_number_of_copies_is_drawn_and_most_jobs_keep_the_usual() -> None:
+    drawn = Counter(draw(seed, 16).copies for seed in range(200))
+    assert {2, 3, 4, 5} == set(drawn)
+    assert drawn[3] > 100
+    assert 3 == Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}').copies
 
 
 def test_the_same_seed_draws_the_same_plan_and_another_another() -> None:

@@ -1,4 +1,4 @@
-"""The check of trails finds a done page whose link fewer than three peers know."""
+"""The check of trails finds a done page whose link too few peers know."""
 
 from itertools import pairwise
 from typing import cast
@@ -41,12 +41,19 @@ NAMES = {"first": FIRST, "second": SECOND, "third": THIRD}
     ],
 )
 def test_where_a_finished_page_led_three_must_know(held: list[dict[str, int]], unsafe: list[tuple[str, int]]) -> None:
-    trails = SeenTrails([[FIRST, SECOND, THIRD]], KEYS)
+    trails = SeenTrails([[FIRST, SECOND, THIRD]], KEYS, 3)
     assert unsafe == list(trails.unsafe(cast(Store, Held(**states)) for states in held))
 
 
+@pytest.mark.parametrize(("copies", "unsafe"), [(2, []), (3, []), (4, [(SECOND, 3)]), (5, [(SECOND, 3)])])
+def test_as_many_must_know_as_the_job_keeps_copies(copies: int, unsafe: list[tuple[str, int]]) -> None:
+    trails = SeenTrails([[FIRST, SECOND]], KEYS, copies)
+    held = [Held(first=DONE, second=PENDING)] * 3 + [Held()] * 3
+    assert unsafe == list(trails.unsafe(cast(Store, one) for one in held))
+
+
 def test_what_was_seen_to_be_safe_is_not_looked_at_again() -> None:
-    trails = SeenTrails([[FIRST, SECOND]], KEYS)
+    trails = SeenTrails([[FIRST, SECOND]], KEYS, 3)
     assert [] == list(trails.unsafe([cast(Store, Held(first=DONE, second=PENDING))]))
     assert [] == list(trails.unsafe([cast(Store, Held(first=DONE))] * 3))
 

@@ -717,6 +717,24 @@ def test_a_silent_backup_delays_acknowledgement_until_it_is_lost(play: Play) -> 
     play(scenario)
 
 
+@pytest.mark.parametrize("copies", [2, 5])
+def test_a_link_is_acknowledged_only_when_the_last_backup_has_it(play: Play, copies: int) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        swarm.copies = copies
+        await swarm_of(swarm, 7)
+        cell = CELLS[3]
+        last = swarm.holders(cell)[-1]
+        last.silent = True
+        offering = swarm.loop.create_task(swarm.offer(cell, [99]))
+        await asyncio.sleep(8.0)
+        assert not offering.done()
+        last.silent = False
+        await offering
+        assert PENDING == last.store.state(key(cell, 99))
+
+    play(scenario)
+
+
 def test_nothing_stays_unacknowledged_for_a_backup_that_is_gone(play: Play) -> None:
     """Changes between its death and the next backups: else the swarm would never know that it is done."""
 
