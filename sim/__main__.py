@@ -341,7 +341,7 @@ def _show(totals: Totals, options: str) -> None:
     """Print the totals of a campaign. `options` are those of its command line."""
     report = totals.report()
     table = Table(show_header=False)
-    for name in list(report)[:15]:
+    for name in list(report)[:16]:
         table.add_row(name.replace("_", " "), str(report[name]))
     table.add_row("seeds per second", f"{totals.seeds / totals.wall_s:.2f}")
     console.print(table)

@@ -122,6 +122,8 @@ class Totals:
     kills: int = 0
     partitions: int = 0
     urls: int = 0
+    lent: int = 0
+    """Requests for pages that a machine had borrowed."""
     duplicates: int = 0
     cut_short: int = 0
     parted: int = 0
@@ -140,6 +142,7 @@ class Totals:
         self.kills += outcome.kills
         self.partitions += outcome.partitions
         self.urls += outcome.urls
+        self.lent += outcome.lent
         self.duplicates += outcome.duplicates
         self.cut_short += outcome.cut_short
         self.parted += outcome.parted
@@ -164,6 +167,7 @@ class Totals:
             "kills": self.kills,
             "partitions": self.partitions,
             "urls": self.urls,
+            "lent": self.lent,
             "lost": found["nothing_lost"],
             "duplicates": self.duplicates,
             "duplicate_ratio": round(self.duplicates / self.urls, 6) if self.urls else 0.0,
@@ -233,6 +237,7 @@ def _broken(plan: Plan, error: BaseException) -> TrialOutcome:
         partitions=0,
         urls=0,
         fetches=0,
+        lent=0,
         duplicates=0,
         cut_short=0,
         parted=0,

@@ -156,7 +156,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fetches_max: int = Limits().fetches_max
     """The most requests that a peer may have under way. With few, pages wait for their peer and not for their sites."""
     history: History = "exact"
-    """The job's: with fingerprints nothing is lent, and there are no leaves."""
+    """The job's."""
     refusing: float = 0.0
     """The share of pages whose first requests get 429 without Retry-After."""
     delay_factor: float = 0.0
@@ -219,8 +219,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return self
         events = tuple(one for one in self.events if one.kind not in (Kind.OUTAGE, Kind.RETRY))
         treatments = tuple(one for one in self.treatments if one.pages_max is None)
-        kept = msgspec.structs.replace(self, events=events, history=history, treatments=treatments)
-        return msgspec.structs.replace(kept, balance="off", leaves=0, streamed=False)
+        return msgspec.structs.replace(self, events=events, history=history, treatments=treatments, streamed=False)
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=2)

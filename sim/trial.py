@@ -138,6 +138,8 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     urls: int
     fetches: int
+    lent: int
+    """Requests for pages that a machine had borrowed."""
     duplicates: int
     cut_short: int
     parted: int
@@ -310,6 +312,7 @@ class Trial:
             partitions=sum(event.kind in (Kind.PARTITION, Kind.ONE_WAY) for event in self._plan.events),
             urls=len(facts.truth),
             fetches=len(facts.fetches),
+            lent=sum(fetch.lender is not None for fetch in facts.fetches),
             duplicates=duplicates(facts),
             cut_short=cut_short(facts),
             parted=parted(facts),

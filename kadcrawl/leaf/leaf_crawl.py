@@ -26,6 +26,7 @@ from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.crawl.time_count import count_time
 from kadcrawl.errors import StartError
 from kadcrawl.keys import Key
+from kadcrawl.leaf.fetched_pages import FetchedPages
 from kadcrawl.leaf.late_reports import LateReports
 from kadcrawl.leaf.leaf_owners import LeafOwners
 from kadcrawl.lending.borrowed_store import BorrowedStore
@@ -121,9 +122,12 @@ class LeafCrawl:
             crawler=self.crawler,
             partitioner=self.components.partitioner,
             forget=self._forget,
+            announce=lambda key: None,  # No owner would trust a leaf: the page is reported if it is lent here again.
             may_lend=lambda lender, site: True,  # Loans come only in answers of peers that the leaf asked.
             now=clock.now,
         )
+        self.fetched = FetchedPages()
+        """The pages that no lender knows to be done, in a job that keeps fingerprints."""
         self._late = LateReports(me, client, store, self._forget)
 
     async def run(self) -> None:
@@ -165,7 +169,10 @@ class LeafCrawl:
         loan = self._borrowed.loans[lend.loan]
         self._late.note_lent(loan.entries, lend)
         for key in [*loan.entries]:
-            if (self._store.state(key) or 0) >= DONE + 2 * loan.rounds.get(key, 0):
+            if not self._store.keeps_keys:
+                if (failed := self.fetched.get(key)) is not None:
+                    self._borrowed.skip(loan, key, failed)
+            elif (self._store.state(key) or 0) >= DONE + 2 * loan.rounds.get(key, 0):
                 visit = self._store.visits.get(key)
                 self._borrowed.skip(loan, key, visit.failed if visit is not None else "")
         return True
@@ -222,7 +229,11 @@ class LeafCrawl:
         self, entry: FrontierEntry, line: bytes, records: bytes, visit: Visit | None, rounds: int, *, reported: bool
     ) -> bool:
         """Write a page. If its loan is over, a late report tells the lender."""
-        fresh = self._store.finish(entry, line, records, visit, rounds)
+        if self._store.keeps_keys:
+            fresh = self._store.finish(entry, line, records, visit, rounds)
+        else:
+            fresh = self._store.finish_for_owner(entry.key, line, records)
+            fresh = self.fetched.note(entry.key, visit.failed if visit is not None else "") and fresh
         if reported:
             self.borrower.report_soon()
         else:
@@ -233,7 +244,9 @@ class LeafCrawl:
         """Forget pages that their lender knows to be done."""
         for key in keys:
             self._late.forget(key)
-            self._store.forget(key)
+            self.fetched.forget(key)
+            if self._store.keeps_keys:
+                self._store.forget(key)
 
 
 async def _accept_nothing(links: Sequence[tuple[Link, UrlLocation]]) -> list[int]:

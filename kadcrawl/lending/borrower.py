@@ -62,6 +62,7 @@ class Borrower:
         crawler: Crawler,
         partitioner: Partitioner,
         forget: Callable[[Iterable[Key]], None],
+        announce: Callable[[Key], None],
         may_lend: Callable[[Contact, str], bool],
         now: Callable[[], float],
     ) -> None:
@@ -69,6 +70,7 @@ class Borrower:
 
         Args:
             forget: is called with the keys of pages that their lender knows to be done.
+            announce: is called with the key of each fetched page whose lender is gone before it knew of that.
             may_lend: returns whether a peer owns a site, as far as this peer knows.
             now: gives wall-clock seconds.
         """
@@ -80,6 +82,7 @@ class Borrower:
         self.crawler = crawler
         self._partitioner = partitioner
         self._forget = forget
+        self._announce = announce
         self._may_lend = may_lend
         self._now = now
         self._until: dict[bytes, float] = {}
@@ -326,7 +329,7 @@ class Borrower:
     def _drop(self, loan: BorrowedLoan) -> None:
         """Forget a loan that is over. The owners of pages that the lender does not know to be done are told."""
         for key in loan.done:
-            self._store.announce(key)
+            self._announce(key)
         self._keep_clock(loan.site)
         self._frontier.close(loan.cell)
         self._until.pop(loan.id, None)

@@ -107,6 +107,7 @@ class Loans:
             crawler=crawler,
             partitioner=components.partitioner,
             forget=self._forget,
+            announce=self._announce,
             may_lend=may_lend,
             now=clock.now,
         )
@@ -157,8 +158,18 @@ class Loans:
             self.borrower.report_soon()
         return fresh
 
+    def _announce(self, key: Key) -> None:
+        """Have the owner of a page told that it is done, as its lender is gone."""
+        entry = self._store.entry(key)
+        if self._store.keeps_keys or not self._store.learn_done(key):
+            self._store.announce(key)
+        elif entry is not None:
+            self._frontier.remove(entry, self._clock.now())
+
     def _forget(self, keys: Iterable[Key]) -> None:
         """Forget pages that their owner knows to be done, unless this peer holds a copy of their cell."""
+        if not self._store.keeps_keys:
+            return  # Then this peer has their fingerprints only if it holds their cells.
         holdings = self._cells.holdings
         for key in keys:
             cell = self._store.cell_of(key)

@@ -312,8 +312,11 @@ class Cells:
     ) -> bool:
         """Journal a page fetched for another peer as DONE, and return False if it was known to be.
 
-        If a report tells the lender, this peer does not tell the page's owner.
+        If a report tells the lender, this peer does not tell the page's owner. In a job that keeps fingerprints, it
+        then writes only the lines, unless it holds the page's cell: a fingerprint cannot be taken back.
         """
+        if reported and not self._store.keeps_keys and self._store.state(entry.key) is None:
+            return self._store.finish_for_owner(entry.key, line, records)
         self.records.merging = reported
         try:
             return self._store.finish(entry, line, records, visit, rounds)

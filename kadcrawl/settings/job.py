@@ -56,9 +56,9 @@ COPIES_MIN, COPIES_MAX = 2, 5
 URL_PARTS_MAX = 10_000
 """Largest limit on segments and parameters, equal to no limit: no canonical URL (urls.py) has so many."""
 LENDS_NOT = ("max_pages", "recrawl_after_s")
-"""Fields that keep a job from lending pages when they are set. So does history `bloom`."""
+"""Fields that keep a job from lending pages when they are set."""
 
-OR_LENDS_NOT = f"{', '.join(LENDS_NOT)} or history bloom"
+OR_LENDS_NOT = " or ".join(LENDS_NOT)
 """The same, for an error text."""
 
 
@@ -190,7 +190,7 @@ class Job:
 
     `level` compares load levels (P1 1.4). `drain` compares measured seconds to drain the frontier. `predictive` begins
     with a prediction from the peers' machines (P2). `off` lends nothing. `auto` is `drain` where pages can be lent,
-    otherwise `off`. Pages cannot be lent with `max_pages`, `recrawl_after_s`, or history `bloom`."""
+    otherwise `off`. Pages cannot be lent with `max_pages` or `recrawl_after_s`."""
     block_urls: int = 20
     """Number of URLs in a heavy block (H), the unit of load levels and loans, 1 to 500."""
     update_s: float = 5.0
@@ -313,8 +313,7 @@ class Job:
         require(
             self.balance in ("auto", "off") or self.can_lend,
             f"balance {self.balance} cannot go with {OR_LENDS_NOT}, where no pages are lent: only the owner of a page "
-            "knows its share of the page limit and its last visit, and a fingerprint cannot be taken back; use balance "
-            "auto or off",
+            "knows its share of the page limit, and its last visit; use balance auto or off",
         )
         require(self.history in get_args(History), f"history must be one of {', '.join(get_args(History))}")
         require(self.filters in get_args(Filters), f"filters must be one of {', '.join(get_args(Filters))}")
@@ -346,7 +345,7 @@ class Job:
     @property
     def can_lend(self) -> bool:
         """True if a peer other than the owner may fetch a page."""
-        return self.history == "exact" and all(getattr(self, name) is None for name in LENDS_NOT)
+        return all(getattr(self, name) is None for name in LENDS_NOT)
 
     @property
     def shares_clocks(self) -> bool:

@@ -16,7 +16,7 @@ def check_useful(job: Job, said: Collection[str]) -> None:
         (
             ("block_urls", "update_s"),
             lends,
-            f"this job lends no pages: not with balance off, {OR_LENDS_NOT}",
+            f"this job lends no pages: not with balance off, nor with {OR_LENDS_NOT}",
         ),
         (("delay_most_s",), job.delay_factor > 0, "it is for delay_factor"),
         (("recrawl_adaptive",), job.recrawl_after_s is not None, "it is for recrawl_after_s"),

@@ -95,6 +95,11 @@ class Store:
         self.journal.close()
 
     @property
+    def keeps_keys(self) -> bool:
+        """True if the store keeps the keys of done pages, so that it can forget them."""
+        return self.expiring_filters is None
+
+    @property
     def pending(self) -> int:
         """Number of PENDING records in all cells."""
         return self._digests.pending
@@ -165,10 +170,16 @@ class Store:
         and other peers may still have to learn so. `visit` describes a page that may be fetched again. Returns False if
         the URL was done before.
         """
-        self.journal.write_page_line(line)
-        if records:
-            self.journal.write_record_lines(records)
+        self._write_lines(line, records)
         return self.finish_elsewhere(entry.key, visit, rounds)
+
+    def finish_for_owner(self, key: Key, line: bytes, records: bytes) -> bool:
+        """Journal the lines of a page, and leave its fingerprint to the owner of its cell.
+
+        Returns False if the URL is known as done here.
+        """
+        self._write_lines(line, records)
+        return not self._has_fingerprint(key)
 
     def finish_elsewhere(self, key: Key, visit: Visit | None, rounds: int = 0) -> bool:
         """Journal a URL as done in this round, as `finish` does, without lines: another peer has written them."""
@@ -376,6 +387,11 @@ class Store:
             filters.add(cell, key)
             self._changed(key, PENDING if was_pending else None, DONE)
         return True
+
+    def _write_lines(self, line: bytes, records: bytes) -> None:
+        self.journal.write_page_line(line)
+        if records:
+            self.journal.write_record_lines(records)
 
     # --- changes -------------------------------------------------------------------------------------------------
 

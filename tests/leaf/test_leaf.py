@@ -121,12 +121,17 @@ async def done(leaf: Leaf) -> None:
     await leaf.finish()
 
 
-@pytest.mark.parametrize("balance", ["off", "level"])
+@pytest.mark.parametrize(("balance", "history"), [("off", "exact"), ("level", "exact"), ("level", "bloom")])
 async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
-    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, lines: Callable[[], dict[str, LoggedPage]], balance: str
+    make_peer: MakePeer,
+    make_leaf: MakeLeaf,
+    slow_web: Web,
+    lines: Callable[[], dict[str, LoggedPage]],
+    balance: str,
+    history: str,
 ) -> None:
     weak = partial(make_peer, limits=WEAK)
-    peers = await swarm(weak, "ab", balance=balance, update_s=0.5)
+    peers = await swarm(weak, "ab", balance=balance, update_s=0.5, history=history)
     leaf = await make_leaf("leaf", peers[0])
     await peers[0].crawl([slow_web.url("/0")])
     await finish(peers)
@@ -136,7 +141,7 @@ async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
     assert leaf.counters.pages > PAGES // 6
     assert PAGES == leaf.counters.pages + sum(peer.counters.pages for peer in peers)
     assert 0 == sum(peer.balancing.loans.lender.urls for peer in peers)
-    assert not leaf.store.cells
+    assert not leaf.store.cells, "it keeps no record, and no fingerprint"
     for peer in peers:
         assert leaf.contact.id not in {contact.id for contact in peer.overlay.contacts()}
 
@@ -175,11 +180,12 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     assert leaf.counters.pages > before + PAGES // 20
 
 
+@pytest.mark.parametrize("history", ["exact", "bloom"])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 async def test_a_killed_leaf_loses_no_work_and_comes_back_on_its_directory(
-    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, tmp_path: Path
+    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, tmp_path: Path, history: str
 ) -> None:
-    peers = await swarm(partial(make_peer, limits=WEAK), "ab")
+    peers = await swarm(partial(make_peer, limits=WEAK), "ab", history=history)
     leaf = await make_leaf("leaf", *peers)
     await peers[0].crawl([slow_web.url("/0")])
     await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrower.loans)
@@ -248,21 +254,31 @@ async def test_what_a_leaf_has_not_fetched_it_gives_back(make_peer: MakePeer, ma
         assert 0 == sum(peer.balancing.loans.lender.lost.values())
 
 
+@pytest.mark.parametrize("history", ["exact", "bloom"])
 async def test_what_a_leaf_fetched_for_a_peer_now_dead_it_reports_to_the_heir(
-    make_peer: MakePeer, make_leaf: MakeLeaf
+    make_peer: MakePeer, make_leaf: MakeLeaf, history: str
 ) -> None:
     async with Web(SITES) as site:
         site.fallback = tree(PAGES, SITES)(site)
-        peer = await make_peer("a", delay_s=30.0)
+        peer = await make_peer("a", delay_s=30.0, history=history)
         leaf = await make_leaf("leaf", peer)
         urls = [site.url(f"/{n}", site=n % SITES) for n in range(4 * SITES)]
         for url in urls:
-            leaf.store.learn_done(peer.components.partitioner.locate(url).key)
+            key = peer.components.partitioner.locate(url).key
+            if history == "exact":
+                leaf.store.learn_done(key)
+            else:
+                leaf.work.fetched.note(key, "")
         await peer.crawl(urls)
         lending = peer.balancing.loans.lender
         await until(lambda: lending.done > SITES // 2)
         # What it has told it forgets.
-        await until(lambda: sum(tally.keys for tally in leaf.store.cells.values()) < len(urls) - SITES // 2)
+        await until(
+            lambda: (
+                sum(tally.keys for tally in leaf.store.cells.values()) + len(leaf.work.fetched) < len(urls) - SITES // 2
+            )
+        )
+        assert all(peer.store.state(peer.components.partitioner.locate(url).key) is not None for url in urls)
         assert 0 == leaf.counters.pages
 
 

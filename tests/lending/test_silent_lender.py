@@ -41,6 +41,7 @@ class SilentLenderBench:
             crawler=SimpleNamespace(pause_reasons=set(), is_taken=lambda entry: False, wake=lambda: None),  # type: ignore[arg-type]
             partitioner=Partitioner("host", 16),
             forget=lambda keys: None,
+            announce=lambda key: None,
             may_lend=lambda lender, site: True,
             now=now,
         )

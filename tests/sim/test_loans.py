@@ -1,6 +1,7 @@
 """Pages that heavy peers lend to light peers in whole simulated worlds are fetched once, politely, and never lost."""
 
 from collections import Counter
+from typing import Literal
 
 import msgspec
 import pytest
@@ -57,12 +58,16 @@ def test_without_balance_nothing_is_lent(counts: Counter[str]) -> None:
     assert Counter() == counts
 
 
+@pytest.mark.parametrize("history", ["exact", "bloom"])
 @pytest.mark.parametrize("kind", [Kind.KILL, Kind.LEAVE, Kind.FREEZE])
-def test_whoever_goes_while_pages_are_lent_takes_none_away(counts: Counter[str], kind: Kind) -> None:
+def test_whoever_goes_while_pages_are_lent_takes_none_away(
+    counts: Counter[str], kind: Kind, history: Literal["exact", "bloom"]
+) -> None:
     events = [Event(at_s, kind, (machine,), for_s=4.0) for machine, at_s in ((1, 5.0), (2, 5.5), (3, 12.0))]
-    outcome = run(msgspec.structs.replace(CALM, events=tuple(events)), SMALL)
+    outcome = run(msgspec.structs.replace(CALM, events=tuple(events), history=history), SMALL)
     assert {} == outcome.violations
     assert counts["done"] >= 5
+    assert outcome.lent >= 5
 
 
 @pytest.mark.parametrize("balance", ["level", "drain"])
