@@ -39,7 +39,7 @@ class Histories:
             }
             epoch_filters: dict[Cell, list[ExpiringFilter]] = {}
             for cell, epoch, bits in db.execute("SELECT cell, grain, bits FROM slice_bits"):
-                epoch_filters.setdefault(Cell(cell), []).append(from_bytes(bits, period, epoch * period.epoch_s))
+                epoch_filters.setdefault(Cell(cell), []).append(from_bytes(bits, period, period.begin_s(epoch)))
         return records | self._done(places, epoch_filters, store.expiring_filters.now(), records)
 
     def _done(

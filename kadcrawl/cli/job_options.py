@@ -6,7 +6,7 @@ Tests: tests/cli/test_job_options.py
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from cloup import option, option_group
@@ -16,6 +16,7 @@ from kadcrawl.cli.types import Duration, Line, OrNone, Size
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.contact import checked_contact
 from kadcrawl.settings.job import COPIES_MAX, COPIES_MIN, MAX_TIME_S, REFUSALS_MAX, URL_PARTS_MAX, Job
+from kadcrawl.settings.recrawl_checks import CalendarGrain
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.trust import read_authorities
 from kadcrawl.settings.unset import is_none
@@ -320,6 +321,11 @@ HISTORY = option_group(
         type=OrNone(Duration()),
         help="The step in which bloom forgets fingerprints with --recrawl-after.  "
         "[default: a seventh of --recrawl-after]",
+    ),
+    option(
+        "--calendar-grain",
+        type=OrNone(click.Choice(get_args(CalendarGrain))),
+        help="The same step by the calendar, in UTC, in place of --grain. Weeks begin on Monday.",
     ),
     option(
         "--filters",

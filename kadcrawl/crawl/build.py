@@ -157,7 +157,8 @@ def period_of(job: Job) -> Period | None:
         return None
     if job.recrawl_after_s is None:
         return Period(NEVER_S, 1, filters=job.filters)
-    return Period(job.grain_s or job.recrawl_after_s / GRAINS_DEFAULT, job.grains, filters=job.filters)
+    epoch_s = job.grain_s or job.recrawl_after_s / GRAINS_DEFAULT
+    return Period(epoch_s, job.grains, filters=job.filters, calendar=job.calendar_grain)
 
 
 def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> CrawlComponents:

@@ -19,7 +19,7 @@ from kadcrawl.system.file_names import JOURNAL
 
 FIXED = ("name", "partition", "cell_bits", "history")
 """Fields that cannot change once anything is stored, as keys and files depend on them."""
-FIXED_BLOOM = (*FIXED, "recrawl_after_s", "grain_s", "filters")
+FIXED_BLOOM = (*FIXED, "recrawl_after_s", "grain_s", "calendar_grain", "filters")
 """The fixed fields of a job with fingerprints, whose shape depends on more."""
 
 

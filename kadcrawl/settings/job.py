@@ -15,7 +15,7 @@ from kadcrawl.settings.limits import require
 from kadcrawl.settings.page_rules import RULES_CHARS_MAX, PageRules, RecordRule, RoleRule, check_pattern, check_rules
 from kadcrawl.settings.parameter_sets import check_parameters
 from kadcrawl.settings.proxy_list import ProxyPool, check_proxies
-from kadcrawl.settings.recrawl_checks import GRAINS_DEFAULT, check_recrawl
+from kadcrawl.settings.recrawl_checks import CALENDAR_GRAINS_S, GRAINS_DEFAULT, CalendarGrain, check_recrawl
 from kadcrawl.settings.request_headers import check_agent, check_headers, check_token, token_of
 from kadcrawl.settings.site_rules import SiteRule, check_sites, login_hooks, recrawl_bounds_s
 from kadcrawl.settings.trust import check_authorities
@@ -217,6 +217,11 @@ class Job:
 
     Each epoch begins new filters, and filters older than `recrawl_after_s` are dropped. It must be from a 400th to half
     of `recrawl_after_s`."""
+    calendar_grain: CalendarGrain | None = None
+    """Epoch of the Bloom filters by the calendar, in UTC, in place of `grain_s`: `hour`, `day`, `week` or `month`.
+
+    A week begins on Monday, and a month with its first day. `recrawl_after_s` must be more than one of them, and at
+    most 400."""
     filters: Filters = "pybloom"
     """Package of the Bloom filters: `pybloom`, or `rbloom` with the extra ``kadcrawl[fast-history]``."""
     proxies: tuple[str, ...] = field(default=(), repr=False)
@@ -382,4 +387,5 @@ class Job:
         """Number of epoch filters of a cell that live at a time (L in P4)."""
         if self.recrawl_after_s is None:
             return 1
-        return math.ceil(self.recrawl_after_s / self.grain_s) if self.grain_s else GRAINS_DEFAULT
+        grain_s = self.grain_s if self.calendar_grain is None else CALENDAR_GRAINS_S[self.calendar_grain]
+        return math.ceil(self.recrawl_after_s / grain_s) if grain_s else GRAINS_DEFAULT

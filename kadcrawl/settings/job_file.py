@@ -26,6 +26,7 @@ from kadcrawl.settings import limit_file, pool_file, rule_file, site_file
 from kadcrawl.settings.contact import checked_contact
 from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.limit_file import LIMITS, SaidLimits, joined
+from kadcrawl.settings.recrawl_checks import CalendarGrain
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.trust import read_authorities
 from kadcrawl.settings.units import bytes_of, seconds_of
@@ -103,6 +104,7 @@ KEYS = {
     "recrawl-most": Key("recrawl_most_s", _DURATION),
     "history": Key("history", f"one of {', '.join(get_args(History))}, in quotes"),
     "grain": Key("grain_s", _DURATION),
+    "calendar-grain": Key("calendar_grain", f"one of {', '.join(get_args(CalendarGrain))}, in quotes"),
     "filters": Key("filters", f"one of {', '.join(get_args(Filters))}, in quotes"),
     "proxies": Key("proxies", "a file with a proxy a line, or the URL of such a list or of a web page, in quotes"),
     "proxy-judge": Key("proxy_judge", "a URL, in quotes"),

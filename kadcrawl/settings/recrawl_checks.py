@@ -3,13 +3,22 @@
 Tests: tests/settings/test_job_file.py, tests/settings/test_limits.py
 """
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.site_rules import RECRAWL_LEAST_S, RECRAWL_MOST_S
 
 GRAINS_DEFAULT, GRAINS_MAX = 7, 400
 """Number of live epochs of the Bloom filters: the default, as in P4's week of days, and the limit, a year of days."""
+
+CalendarGrain = Literal["hour", "day", "week", "month"]
+CALENDAR_GRAINS_S: dict[CalendarGrain, float] = {
+    "hour": 3_600.0,
+    "day": 86_400.0,
+    "week": 604_800.0,
+    "month": 2_629_746.0,
+}
+"""The length of each unit of the calendar in seconds. That of a month is the mean of 400 years."""
 
 
 class RecrawlSettings(Protocol):
@@ -29,6 +38,8 @@ class RecrawlSettings(Protocol):
     def recrawl_bounds_s(self) -> tuple[float, float]: ...
     @property
     def grain_s(self) -> float | None: ...
+    @property
+    def calendar_grain(self) -> CalendarGrain | None: ...
     @property
     def grains(self) -> int: ...
 
@@ -69,7 +80,17 @@ def _check_history(job: RecrawlSettings) -> None:
             "use history exact",
         )
     require(job.grain_s is None or job.grain_s >= 1, "grain_s must be at least 1 second")
-    if job.history == "bloom" and job.recrawl_after_s is not None:
+    require(
+        job.grain_s is None or job.calendar_grain is None,
+        "grain_s and calendar_grain cannot go together; use one of them",
+    )
+    if job.history == "bloom" and job.recrawl_after_s is not None and job.calendar_grain is not None:
+        require(
+            2 <= job.grains <= GRAINS_MAX,
+            f"recrawl_after_s must be more than one {job.calendar_grain} and at most {GRAINS_MAX} with calendar_grain "
+            f"{job.calendar_grain}",
+        )
+    elif job.history == "bloom" and job.recrawl_after_s is not None:
         require(
             job.recrawl_after_s >= GRAINS_DEFAULT or job.grain_s is not None,
             f"recrawl_after_s must be at least {GRAINS_DEFAULT} seconds with history bloom, or grain_s be given",

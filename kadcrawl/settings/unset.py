@@ -8,7 +8,8 @@ Tests: tests/settings/test_job_file.py, tests/cli/test_job_options.py
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 from kadcrawl.settings.job import URL_PARTS_MAX, Job
 from kadcrawl.settings.limits import require
@@ -18,7 +19,7 @@ NONE = "none"
 _TYPES: dict[str, Any] = {entry.name: entry.type for entry in fields(Job)}
 
 UNSET: dict[str, object] = {
-    **{field: None for field, kind in _TYPES.items() if "None" in str(kind)},
+    **{field: None for field, kind in _TYPES.items() if NoneType in get_args(kind)},
     **dict.fromkeys(("include", "exclude", "headers", "strip_parameters"), ()),
     **dict.fromkeys(("contact", "proxy_judge", "user_agent", "robots_token", "ca_pem"), ""),
     **dict.fromkeys(("path_segments_max", "path_repeats_max", "query_parameters_max"), URL_PARTS_MAX),

@@ -23,7 +23,7 @@ def check_useful(job: Job, said: Collection[str]) -> None:
         (("recrawl_least_s", "recrawl_most_s"), job.recrawl_adaptive, "they are for recrawl_adaptive"),
         (("filters",), job.history == "bloom", "it is for history bloom"),
         (
-            ("grain_s",),
+            ("grain_s", "calendar_grain"),
             job.history == "bloom" and job.recrawl_after_s is not None,
             "it is for history bloom with recrawl_after_s",
         ),

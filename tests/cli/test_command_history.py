@@ -83,6 +83,15 @@ async def test_recrawls_follow_the_seeds_and_the_status_counts_fingerprints(tmp_
             ["--history", "bloom", "--recrawl-after", "7d", "--grain", "1m"],
             "--grain must be from a 400th of --recrawl-after to half of it",
         ),
+        (
+            ["--history", "bloom", "--recrawl-after", "7d", "--grain", "1d", "--calendar-grain", "day"],
+            "--grain and --calendar-grain cannot go together; use one of them",
+        ),
+        (
+            ["--history", "bloom", "--recrawl-after", "30d", "--calendar-grain", "month"],
+            "--recrawl-after must be more than one month and at most 400 with --calendar-grain month",
+        ),
+        (["--calendar-grain", "week"], "calendar-grain would do nothing, as it is for history bloom with"),
         (["--history", "bloom", "--recrawl-after", "5s"], "--recrawl-after must be at least 7 seconds"),
     ],
 )

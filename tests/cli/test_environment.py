@@ -59,6 +59,7 @@ VALUES = {
     "--recrawl-most": ("7 days", "12h"),
     "--history": ("bloom", "exact"),
     "--grain": ("1 day", "12h"),
+    "--calendar-grain": ("week", "month"),
     "--filters": ("rbloom", "pybloom"),
     "--balance": ("off", "level"),
     "--block": ("30", "40"),

@@ -139,6 +139,7 @@ JOURNALED = Job(
 NAMES = "headers user-agent robots-token"
 RECRAWLED = Job(recrawl_after_s=600.0, recrawl_adaptive=True, recrawl_least_s=60.0, recrawl_most_s=900.0)
 BLOOM = Job(recrawl_after_s=600.0, history="bloom", grain_s=60.0)
+WEEKLY = Job(recrawl_after_s=2_592_000.0, history="bloom", calendar_grain="week")
 
 
 async def journal(job: Job, directory: Path) -> None:
@@ -157,6 +158,7 @@ async def journal(job: Job, directory: Path) -> None:
         (JOURNALED, "max-bytes max-time max-path-segments max-path-repeats max-parameters strip-parameters"),
         (RECRAWLED, "recrawl-least recrawl-most"),
         (BLOOM, "grain"),
+        (WEEKLY, "calendar-grain"),
         (Job(headers=("X-A: 1",), user_agent="mybot/1 (otherbot)", robots_token="otherbot"), NAMES),
     ],
 )
@@ -193,7 +195,8 @@ async def test_a_limit_of_the_command_line_beats_the_file_and_both_an_earlier_ru
 def test_every_option_that_can_be_unset_is_tried_above() -> None:
     tried = "include exclude max-depth max-pages max-site-pages max-path-queries proxy-judge contact recrawl-least"
     more = (
-        "max-time max-path-segments max-path-repeats max-parameters strip-parameters recrawl-most grain recrawl-after"
+        "max-time max-path-segments max-path-repeats max-parameters strip-parameters recrawl-most grain recrawl-after "
+        "calendar-grain"
     )
     assert {KEYS[name].field for name in f"{tried} {more} {NAMES} max-bytes recrawl-after ca-file".split()} | {
         "proxies_from"

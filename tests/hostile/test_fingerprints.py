@@ -32,7 +32,7 @@ def epoch_filters_ahead(peer: Peer, ahead: Iterable[int] = (0,)) -> list[EpochFi
         slice.add(grain)
         one = ExpiringFilter(seen.period)
         one.put(slice)
-        bits = to_bytes(one, grain * seen.period.epoch_s)
+        bits = to_bytes(one, seen.period.begin_s(grain))
         found.append(EpochFilterRecord(EpochFilterLabel(grain, 1, grain.to_bytes(16, "big")), bits))
     return found
 

@@ -113,6 +113,8 @@ def test_every_key_reaches_the_job() -> None:
     assert Job(max_time_s=5400.0) == parse("max-time = '90 min'", FILE).job
     forgets = parse('history = "bloom"\nrecrawl-after = "7d"\ngrain = "1d"\nfilters = "rbloom"', FILE)
     assert Job(history="bloom", recrawl_after_s=604_800.0, grain_s=86_400.0, filters="rbloom") == forgets.job
+    weekly = parse('history = "bloom"\nrecrawl-after = "30d"\ncalendar-grain = "week"', FILE).job
+    assert (Job(history="bloom", recrawl_after_s=2_592_000.0, calendar_grain="week"), 5) == (weekly, weekly.grains)
     apart = {
         "block",
         "update",
@@ -121,6 +123,7 @@ def test_every_key_reaches_the_job() -> None:
         "max-time",
         "history",
         "grain",
+        "calendar-grain",
         "filters",
         "proxies",
         "proxy-judge",

@@ -18,6 +18,7 @@ from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilter
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.bloom import cell_filters, epoch_filter
+from kadcrawl.store.bloom.calendar_epochs import begin_s, number as number_of
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import Period
 from kadcrawl.store.frontier_entry import FrontierEntry
@@ -119,6 +120,33 @@ async def _live_with_filters(machines: Machines) -> None:
     machines.leave(3)
     machines.kill(1)
     await asyncio.sleep(120)
+
+
+async def _crawl_for_three_hours(machines: Machines) -> None:
+    machines.start(1)
+    machines.join(2)
+    while not all(machine.begun for machine in machines.live):
+        await asyncio.sleep(0.5)
+    first = machines.machines[1]
+    assert first.peer is not None
+    await first.host.spawn(first.peer.crawl(["http://site-0.example/0"]))
+    await asyncio.sleep(3 * 3_600)
+
+
+def test_the_seeds_are_offered_again_when_an_hour_of_the_calendar_begins() -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory, world(3) as loop:
+        server = WebServer(ChangingPages())
+        job = Job(delay_s=DELAY_S, recrawl_after_s=7_200, calendar_grain="hour", history="bloom", max_depth=0)
+        disks = Path(directory) / "disks"
+        with Machines(loop, ChangingPages(), job=job, limits=Limits(), seed=3, directory=disks) as machines:
+            host = loop.network.host(WEB_IP)
+            loop.run_until_complete(host.spawn(loop.create_server(server.connect, WEB_IP, 80)))
+            loop.run_until_complete(_crawl_for_three_hours(machines))
+            assert [] == machines.errors
+            ahead_s = machines.wall - loop.time()
+    first, second = (request.time + ahead_s for request in server.log if request.path == "/0")
+    assert number_of("hour", first) + 2 == number_of("hour", second)
+    assert second - begin_s("hour", number_of("hour", second)) < LATE_S
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -74,7 +74,7 @@ class Expiring:
 
     def _wait_s(self) -> float:
         now = self._clock.now()
-        return (self._period.epoch(now) + 1) * self._period.epoch_s - now
+        return self._period.begin_s(self._period.epoch(now) + 1) - now
 
     def _take_seeds(self) -> None:
         now = self._clock.now()

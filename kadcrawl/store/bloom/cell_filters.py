@@ -198,7 +198,7 @@ class ExpiringFilters:
                 continue
             now = self.now()
             try:
-                one = from_bytes(bits, self.period, max(now, epoch * self.period.epoch_s))
+                one = from_bytes(bits, self.period, max(now, self.period.begin_s(epoch)))
                 if [each.epoch for each in one.epoch_filters] != [epoch]:
                     continue  # The filter has expired meanwhile, or has another epoch than its sender says.
             except ValueError:
@@ -302,7 +302,7 @@ class ExpiringFilters:
         for epoch, bits in list(self._read((int, bytes), "SELECT grain, bits FROM slice_bits WHERE cell=?", (cell,))):
             try:
                 # The time of the epoch itself, as the clock may have been put back since.
-                one = from_bytes(bits, self.period, epoch * self.period.epoch_s)
+                one = from_bytes(bits, self.period, self.period.begin_s(epoch))
             except ValueError as error:
                 # A join of several unrelated copies may exceed the limit of the encoding. The peer starts without it.
                 log.warning("epoch_filter.dropped cell=%d epoch=%d why=%s", cell, epoch, error)
@@ -322,7 +322,7 @@ class ExpiringFilters:
     def _bits(self, cell: Cell, epoch: int) -> bytes | None:
         """Return an encoded epoch filter, or None if it has expired or does not exist."""
         one = self._alone(cell, epoch)
-        return None if one is None else to_bytes(one, epoch * self.period.epoch_s)
+        return None if one is None else to_bytes(one, self.period.begin_s(epoch))
 
     def _alone(self, cell: Cell, epoch: int) -> ExpiringFilter | None:
         """Return a filter with only this epoch of a cell, or None."""

@@ -1,6 +1,6 @@
 """The epoch filters of a cell as bytes for the wire and the disk. The reader trusts no byte.
 
-    head          "seen", version, tag of the engine, number of epochs; epoch in s, error
+    head          "seen", version, tag of the engine, number of epochs; epoch in s (`Period.encoded_s`), error
     epoch filter  epoch, number of fingerprints, number of filters; one of the two numbers is 0, never both
     fingerprint   8 bytes, ascending
     filter        stage, capacity; its bits, as many as these two determine
@@ -137,7 +137,7 @@ def _size(part: _Part) -> int:
 
 def _parts(expiring: ExpiringFilter) -> Iterator[_Part]:
     period = expiring.period
-    yield _HEAD.pack(MAGIC, ENCODING_VERSION, period.make.tag, period.epochs, period.epoch_s, period.error)
+    yield _HEAD.pack(MAGIC, ENCODING_VERSION, period.make.tag, period.epochs, period.encoded_s, period.error)
     for one in expiring.epoch_filters:
         exact = one.exact_set if one.exact_set is not None else ()
         yield _EPOCH_FILTER.pack(one.epoch, len(exact), len(one.filters))
@@ -151,7 +151,7 @@ def _check_head(reader: _FilterReader, period: Period) -> None:
     magic, version, *theirs = _HEAD.unpack(reader.take_bytes(_HEAD.size, "the head"))
     if (magic, version) != (MAGIC, ENCODING_VERSION):
         raise ValueError(f"these are no epoch filters of version {ENCODING_VERSION}")
-    ours = [period.make.tag, period.epochs, period.epoch_s, period.error]
+    ours = [period.make.tag, period.epochs, period.encoded_s, period.error]
     if theirs != ours:
         raise ValueError(f"epoch filters of another kind: engine, epochs, epoch_s and error are {theirs}, not {ours}")
 

@@ -1,10 +1,10 @@
 """The done keys of one cell as fingerprints that expire (P4).
 
-`ExpiringFilter` has one epoch filter for each *epoch*, a fixed span of wall-clock time. A key is known if it is in a
-live epoch filter. A new key goes into the filter of the current epoch. The whole filter is dropped when its time is
-over: a key added in epoch e is forgotten when epoch e + `epochs` begins, after at least `epochs` - 1 and at most
-`epochs` epochs. Until then the key stays known. Over all live epochs together, and however they grew, at most the share
-`error` of the keys never added is reported as known.
+`ExpiringFilter` has one epoch filter for each *epoch*, a span of wall-clock time: some seconds, or an hour, day, week
+or month of the calendar (calendar_epochs.py). A key is known if it is in a live epoch filter. A new key goes into the
+filter of the current epoch. The whole filter is dropped when its time is over: a key added in epoch e is forgotten when
+epoch e + `epochs` begins, after at least `epochs` - 1 and at most `epochs` epochs. Until then the key stays known. Over
+all live epochs together, and however they grew, at most the share `error` of the keys never added is reported as known.
 
 Each cell with done keys has one `ExpiringFilter`. A cell that moves takes its own along (encoding.py), and two copies
 are joined. `now` is an argument of every call that depends on time. The clock may jump back: epoch filters that then
@@ -21,6 +21,8 @@ from dataclasses import dataclass
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key
+from kadcrawl.settings.recrawl_checks import CALENDAR_GRAINS_S, CalendarGrain
+from kadcrawl.store.bloom import calendar_epochs
 from kadcrawl.store.bloom.engines import engine
 from kadcrawl.store.bloom.epoch_filter import EpochFilter, ExactSet, is_among
 from kadcrawl.store.bloom.filter import Filter, fingerprint_of
@@ -41,7 +43,7 @@ class Period:
     """
 
     epoch_s: float = 86_400
-    """Length of an epoch, in seconds."""
+    """Length of an epoch, in seconds. Without effect if there is a `calendar`."""
     epochs: int = 7
     """Number of epochs that live at a time (L in P4)."""
     error: float = 1e-4
@@ -50,6 +52,8 @@ class Period:
     A join of copies with unrelated keys may exceed its share, up to `epoch_filter.JOINED_RATE_FACTOR_MAX` times."""
     filters: str = "pybloom"
     """Package of the Bloom filters: pybloom, or rbloom where the extra fast-history is installed."""
+    calendar: CalendarGrain | None = None
+    """Unit of the calendar, in UTC, that is one epoch, or None for epochs of `epoch_s` seconds."""
 
     def __post_init__(self) -> None:
         for holds, otherwise in (
@@ -73,7 +77,22 @@ class Period:
 
     def epoch(self, now: float) -> int:
         """Return the number of the epoch of a wall-clock second."""
-        return int(now // self.epoch_s)
+        return int(now // self.epoch_s) if self.calendar is None else calendar_epochs.number(self.calendar, now)
+
+    def begin_s(self, epoch: int) -> float:
+        """Return the wall-clock second at which an epoch begins."""
+        return epoch * self.epoch_s if self.calendar is None else calendar_epochs.begin_s(self.calendar, epoch)
+
+    @property
+    def encoded_s(self) -> float:
+        """The number that tells the epochs of this period from others: the length of an epoch, in seconds.
+
+        It is negative for weeks and months, which do not begin at multiples of their length.
+        """
+        if self.calendar is None:
+            return self.epoch_s
+        length_s = CALENDAR_GRAINS_S[self.calendar]
+        return -length_s if self.calendar in ("week", "month") else length_s
 
 
 class ExpiringFilter:
@@ -96,8 +115,7 @@ class ExpiringFilter:
 
     def contains(self, key: Key, now: float) -> bool:
         """Return whether the key was added in a live epoch. Rarely true for another key (`Period.error`)."""
-        if now // self.period.epoch_s != self._epoch:
-            self._roll(now)
+        self._roll(now)
         fingerprint = fingerprint_of(key)
         for exact_set in self._exact_sets:
             if is_among(fingerprint, exact_set):

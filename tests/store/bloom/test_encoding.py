@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from kadcrawl.keys import Key
+from kadcrawl.settings.recrawl_checks import CalendarGrain
 from kadcrawl.store.bloom.encoding import FILTER_BYTES_MAX, Pieces, from_bytes, to_bytes
 from kadcrawl.store.bloom.engines import ENGINES
 from kadcrawl.store.bloom.epoch_filter import (
@@ -101,6 +102,26 @@ def test_a_set_that_came_over_the_wire_grows_as_if_it_had_stayed() -> None:
         for key in random_keys("more", 1_500):
             seen.add(key, START + DAY)
         assert [3_008, CAPACITY_LEAST] == [one.shape.capacity for _, one in seen.epoch_filters[-1].filters]
+
+
+def test_days_of_the_calendar_are_those_of_a_grain_of_a_day() -> None:
+    """Filters of earlier releases have such epochs."""
+    daily = ExpiringFilter(Period(epochs=3, calendar="day"))
+    for day, count in ((0, 20), (1, 300), (2, 1_500)):
+        for key in random_keys(day, count):
+            daily.add(key, START + day * DAY)
+    assert TOLD == to_bytes(daily, START + 2 * DAY)
+
+
+@pytest.mark.parametrize(("unit", "length_s"), [("week", 7 * DAY), ("month", 2_629_746.0)])
+def test_weeks_and_months_are_not_taken_for_epochs_of_their_length(unit: CalendarGrain, length_s: float) -> None:
+    seen = ExpiringFilter(Period(epochs=3, calendar=unit))
+    (key,) = random_keys("one", 1)
+    seen.add(key, START)
+    told = to_bytes(seen, START)
+    assert from_bytes(told, seen.period, START).contains(key, START)
+    with pytest.raises(ValueError, match="epoch filters of another kind"):
+        from_bytes(told, Period(epoch_s=length_s, epochs=3), START)
 
 
 def test_what_expires_on_the_way_is_left_out() -> None:

@@ -1,15 +1,19 @@
 """Test that recent keys are known and old keys forgotten, with no other errors than the design allows (P4)."""
 
 import math
+from datetime import UTC, datetime
 from itertools import combinations_with_replacement
 from random import Random
+from typing import get_args
 
 import pytest
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key
+from kadcrawl.settings.recrawl_checks import CalendarGrain
 from kadcrawl.store.bloom import epoch_filter
-from kadcrawl.store.bloom.encoding import to_bytes
+from kadcrawl.store.bloom.calendar_epochs import begin_s, number as number_of
+from kadcrawl.store.bloom.encoding import from_bytes, to_bytes
 from kadcrawl.store.bloom.engines import ENGINES, engine
 from kadcrawl.store.bloom.epoch_filter import CAPACITY_LEAST, EXACT_MAX, FILTERS_MAX, EpochFilter, ladder, stage_error
 from kadcrawl.store.bloom.expiring_filter import EPOCHS_MAX, ExpiringFilter, Period
@@ -49,6 +53,47 @@ def test_hour_three_meets_hour_one_again_and_hour_four_both(filters: str) -> Non
     assert one & four
     assert two & four
     assert not three & four
+
+
+@pytest.mark.parametrize("unit", get_args(CalendarGrain))
+@pytest.mark.parametrize("year", [2020, 2023, 2100])
+def test_unit_three_of_the_calendar_meets_unit_one_again_and_not_two(unit: CalendarGrain, year: int) -> None:
+    """The same test of P4 by hours, days, weeks and months, over the end of February."""
+    seen = ExpiringFilter(Period(epochs=2, calendar=unit))
+    pool = site_keys("news", 300)
+    pages = [pool[:200], pool[100:300], pool[:300], pool[:300]]
+    first = number_of(unit, datetime(year, 2, 28, 23, 59, tzinfo=UTC).timestamp())
+    begins = [begin_s(unit, first + one) for one in range(5)]
+    one, two, three, four = (
+        fetch_unseen(seen, page, at) | fetch_unseen(seen, page, end - 0.001)
+        for page, at, end in zip(pages, begins, begins[1:], strict=False)
+    )
+    assert (set(pool[:200]), set(pool[200:300]), set(pool[:200]), set(pool[200:300])) == (one, two, three, four)
+
+
+def test_peers_whose_clocks_differ_by_a_moment_hold_a_month_in_common() -> None:
+    period = Period(epochs=2, calendar="month")
+    midnight = datetime(2024, 3, 1, tzinfo=UTC).timestamp()
+    ahead, behind = ExpiringFilter(period), ExpiringFilter(period)
+    early, late = site_keys("midnight", 2)
+    ahead.add(early, midnight + 0.4)
+    behind.add(late, midnight - 0.4)
+    behind.join(from_bytes(to_bytes(ahead, midnight + 0.4), period, midnight - 0.4), midnight - 0.4)
+    ahead.join(from_bytes(to_bytes(behind, midnight), period, midnight), midnight + 0.4)
+    april = datetime(2024, 4, 1, tzinfo=UTC).timestamp()
+    for seen in (ahead, behind):
+        assert [True, True] == [seen.contains(key, midnight + 1) for key in (early, late)]
+        assert [True, False] == [seen.contains(key, april) for key in (early, late)]
+
+
+def test_a_clock_put_back_by_months_keeps_what_is_known() -> None:
+    seen = ExpiringFilter(Period(epochs=3, calendar="month"))
+    keys = site_keys("months", 400)
+    now = datetime(2024, 3, 31, tzinfo=UTC).timestamp()
+    fetch_unseen(seen, keys, now)
+    for back in (now - 31 * DAY, now - 400 * DAY, 0.0):
+        assert all(seen.contains(key, back) for key in keys)
+    assert not any(seen.contains(key, datetime(2024, 6, 1, tzinfo=UTC).timestamp()) for key in keys)
 
 
 @engines
