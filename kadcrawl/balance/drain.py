@@ -3,9 +3,10 @@
 A count of URLs (P1 1.4) does not tell a slow peer with few URLs from a fast peer with many. Seconds to drain do.
 Decisions only: at each update the caller measures the backlogs and makes the moves. `plan_moves` decides for all peers
 when every backlog is known. In a swarm each peer decides for itself, at the same instants. The *common end* is the time
-at which all peers that a peer asked would be done together. A peer that would be busy beyond it makes `block_offers`. A
-borrower `accepts` an offer or not, by its backlog at that moment and by the backlogs of all peers that asked it. So
-several lenders may choose the same borrower without filling it up.
+at which all peers that a peer knows about would be done together. A peer that would be busy beyond it makes
+`block_offers` (bucket_walk.py says to which peers). A borrower `accepts` an offer or not, by its backlog at that moment
+and by the backlogs that it knows. So several lenders may choose the same borrower without filling it up. A peer with
+enough work for its *work area*, some updates, needs no more yet: what it borrowed cannot be lent again.
 
 Moves do not swing back. A peer lends only its own URLs, so a block moves once, and a second time only if its borrower
 fails. A lender is above the common end, and a borrower stays below its lender. A difference of less than `DRAIN_MARGIN`
@@ -19,7 +20,7 @@ for it. It tries twice as many next time (`BlockTrial`). A false backlog costs b
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heapreplace
-from math import isfinite
+from math import inf, isfinite
 from typing import NamedTuple
 
 DRAIN_MARGIN = 0.1
@@ -114,14 +115,20 @@ class BlockTrial:
             self.blocks = min(2 * self.blocks, TRIAL_MAX)
 
 
-def block_offers(own: Backlog, others: Sequence[Backlog | int], block_urls: int, hand_over_s: float = 0.0) -> list[int]:
+def block_offers(
+    own: Backlog,
+    others: Sequence[Backlog | int],
+    block_urls: int,
+    hand_over_s: float = 0.0,
+    end_s: float | None = None,
+) -> list[int]:
     """Return how many blocks of `block_urls` to offer each of the `others`.
 
     Each of the `others` is a backlog, or for a cold peer the number of blocks it would try. A cold peer is offered that
     number, up to `TRIAL_MAX` and to half of this peer's URLs. The other peers are offered blocks if this peer is
     `DRAIN_MARGIN` above the common end, and as long as it is above it. Each block goes to the peer that would be done
     first with it. That peer must not be above the common end, must be done before this peer, and must be
-    `DRAIN_MARGIN` before this peer to begin with.
+    `DRAIN_MARGIN` before this peer to begin with. `end_s` stands for the common end where the caller knows it better.
 
     Raises:
         ValueError: a block of no URLs.
@@ -129,7 +136,8 @@ def block_offers(own: Backlog, others: Sequence[Backlog | int], block_urls: int,
     _check(block_urls)
     blocks = [0] * len(others)
     longest_s = (1 - DRAIN_MARGIN) * own.drain_s
-    end_s = common_end_s([own, *(other for other in others if isinstance(other, Backlog))])
+    if end_s is None:
+        end_s = common_end_s([own, *(other for other in others if isinstance(other, Backlog))])
     left = BLOCKS_PER_UPDATE_MAX
     for index, other in enumerate(others):
         if isinstance(other, int):
@@ -164,13 +172,19 @@ def block_offers(own: Backlog, others: Sequence[Backlog | int], block_urls: int,
 
 
 def accepts(
-    own: Backlog, lender: Backlog, others: Sequence[Backlog], urls: int, block_urls: int, hand_over_s: float = 0.0
+    own: Backlog,
+    lender: Backlog,
+    others: Sequence[Backlog],
+    urls: int,
+    block_urls: int,
+    hand_over_s: float = 0.0,
+    work_area_s: float = inf,
 ) -> bool:
     """Return whether a peer takes `urls` of a lender that still has them.
 
     `others` are further known backlogs.
-    The peer takes them if it is not above the common end before the last block of them, and is done with all of them
-    before the lender.
+    The peer takes them if it is not above the common end before the last block of them, nor above its work area, and is
+    done with all of them before the lender.
 
     Raises:
         ValueError: a block of no URLs.
@@ -178,7 +192,7 @@ def accepts(
     _check(block_urls)
     before = max(0, urls - block_urls)
     lender_then = replace(lender, pending=max(0, lender.pending - before))
-    end_s = common_end_s([own, lender, *others])
+    end_s = min(common_end_s([own, lender, *others]), work_area_s)
     return (
         _with_more(own, before, hand_over_s).drain_s <= max(end_s, hand_over_s)
         and _with_more(own, urls, hand_over_s).drain_s < lender_then.drain_s

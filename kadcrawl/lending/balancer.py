@@ -16,12 +16,10 @@ from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.throughput_learning import ThroughputLearning
 from kadcrawl.link.server import Handler
-from kadcrawl.link.wire.messages import GetLoad, Lend, Lent, Load, Message, Recall, Recalled, RenewLease
+from kadcrawl.link.wire.messages import BacklogRecord, GetLoad, Lend, Lent, Load, Message, Recall, Recalled, RenewLease
 
 LOAD_POLL_S = 0.5
 """Seconds between two samples of the waiting work."""
-LOAD_MOST = 1_000_000
-"""Hundredths of a block: the largest load that a heartbeat can carry."""
 
 
 class BalancePolicy(Protocol):
@@ -40,8 +38,8 @@ class BalancePolicy(Protocol):
     def answer(self, question: GetLoad | None = None) -> Load:
         """Return the load that this peer tells others."""
 
-    def accept(self, lender: bytes, urls: int) -> bool:
-        """Return whether so many URLs of a lender (by ID) are welcome, and count them as accepted if so."""
+    def accept(self, lender: bytes, urls: int, backlog: BacklogRecord | None) -> bool:
+        """Return whether so many URLs of a lender (by ID) with this backlog are welcome, and count them if so."""
 
     async def shed(self) -> None:
         """Lend the excess, which may take longer than until the next update."""
@@ -86,15 +84,15 @@ class Balancer:
         """Return how loaded this peer is."""
         return self.policy.answer(question)
 
-    def wants(self, lender: bytes, urls: int) -> bool:
-        """Return whether this peer takes so many URLs more of a lender (by ID) at this moment."""
-        return not self._blocks.is_paused() and self.policy.accept(lender, urls)
+    def wants(self, lender: bytes, urls: int, backlog: BacklogRecord | None = None) -> bool:
+        """Return whether this peer takes so many URLs more of a lender (by ID) with this backlog at this moment."""
+        return not self._blocks.is_paused() and self.policy.accept(lender, urls, backlog)
 
     def accept_loan(self, lend: Lend) -> bool:
         """Take up an offered loan, and return whether this peer has it."""
         if self._blocks.job.lends_by == "off":
             return False
-        return self.loans.borrower.accept(lend, lambda urls: self.wants(lend.lender.id, urls))
+        return self.loans.borrower.accept(lend, lambda urls: self.wants(lend.lender.id, urls, lend.backlog))
 
     async def run(self) -> None:
         """Watch over the loans and update the load, until cancelled."""
@@ -130,7 +128,7 @@ class Balancer:
                         self._busy_s += loop.time() - began  # The sleep may have taken longer than asked.
                     self.policy.sample(self._counts(loop.time()))
                 self.policy.update(self._counts(loop.time()))
-                self._blocks.tell_load(min(max(0, round(100 * self.policy.level)), LOAD_MOST))
+                self._blocks.tell_load(self.policy.answer())
                 if not self._blocks.is_paused() and (shedding is None or shedding.done()):
                     # In a task of its own, as pages are crawled meanwhile: without samples the peer would seem quicker.
                     shedding = group.create_task(self.policy.shed(), name="shed")

@@ -15,7 +15,8 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.lending.loans import Loans
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import LOANS_MAX, Contact, GetLoad, Load
+from kadcrawl.link.wire.messages import LOANS_MAX, SMALL_MAX, BacklogRecord, Contact, GetLoad, Load
+from kadcrawl.overlay.routing import HeardLoad
 from kadcrawl.settings.job import Job
 
 LOAD_DEADLINE_S = 2.0
@@ -27,7 +28,10 @@ class LendingOverlay(Protocol):
     def subtrees(self) -> Mapping[int, list[Contact]]: ...
     def is_live(self, peer: bytes) -> bool: ...
     def suspect(self, contact: Contact) -> None: ...
-    def set_load(self, level: int) -> None: ...
+    def set_load(self, level: int, backlog: BacklogRecord | None = None) -> None: ...
+
+    @property
+    def loads(self) -> Mapping[bytes, HeardLoad]: ...
 
 
 class Blocks:
@@ -90,9 +94,14 @@ class Blocks:
         """True if a site can be lent now."""
         return bool(self.loans.lender.sites_with_spare_connections())
 
-    def tell_load(self, level: int) -> None:
-        """Send this load, in hundredths of a block, with each heartbeat from now on."""
-        self._overlay.set_load(level)
+    def tell_load(self, load: Load) -> None:
+        """Send this load with each heartbeat from now on."""
+        level = min(max(-SMALL_MAX, round(100 * load.level)), SMALL_MAX)
+        self._overlay.set_load(level, load.backlog)
+
+    def heard_loads(self) -> Mapping[bytes, HeardLoad]:
+        """Return the loads in the latest heartbeats of the live contacts, by ID."""
+        return self._overlay.loads
 
     def buckets(self) -> Iterator[list[Contact]]:
         """Yield the live contacts bucket by bucket, from near to far."""
@@ -107,10 +116,16 @@ class Blocks:
             self._overlay.suspect(contact)
             return None
 
-    async def lend_blocks(self, offer: BlockOffer[Contact], until: float = inf) -> int:
+    async def lend_blocks(
+        self,
+        offer: BlockOffer[Contact],
+        until: float = inf,
+        backlog: Callable[[], BacklogRecord | None] = lambda: None,
+    ) -> int:
         """Lend a peer up to `offer.blocks` blocks of URLs, and return how many blocks it took.
 
         Sites with free connections come first, then larger sites. No loan is offered after the loop second `until`.
+        Each loan tells the `backlog` of this peer at that moment.
         """
         time = asyncio.get_running_loop().time
         left = offer.blocks * self.job.block_urls
@@ -126,7 +141,7 @@ class Blocks:
             # A request that uses a connection may hang, so sites with free connections come first.
             site, _ = max(spare, key=lambda one: (self._frontier.has_free(one[0]), one[1], one[0]))
             tried.add(site)
-            taken = await lender.lend(offer.peer, site, left)
+            taken = await lender.lend(offer.peer, site, left, backlog())
             if taken == 0:
                 break
             left -= taken or 0

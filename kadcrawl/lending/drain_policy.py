@@ -1,10 +1,11 @@
 """`DrainPolicy`: load balance by seconds to drain, as decided in balance/drain.py.
 
-Only URLs that wait for this peer count: URLs that wait for their sites are as well off here as elsewhere. At an update,
-a peer with a waiting block of its own tells contacts how long it will be busy, and asks them the same. It asks all
-contacts, or a random sample large enough to tell how busy the swarm is. If it is busier than the swarm, it offers them
-blocks until the next update. A peer that is offered blocks looks again at how long it is busy by then, and at what
-other askers have told it.
+Only URLs that wait for this peer count: URLs that wait for their sites are as well off here as elsewhere. A peer knows
+the loads of others by their heartbeats, answers, questions and offers. At an update, a peer that is heavy by what it
+knows walks over its k-buckets from near to far (balance/bucket_walk.py). In each bucket it asks the contacts that it
+knows nothing fresh about, as far as it must, and lends blocks to the light ones. It goes on to the next bucket with
+what is left. An offer carries the lender's backlog. A peer that is offered blocks looks again at how long it is busy by
+then, and at the loads that it knows.
 
 The throughput is measured while URLs wait for the peer. A network predicts it until enough is measured
 (throughput_learning.py).
@@ -12,17 +13,17 @@ The throughput is measured while URLs wait for the peer. A network predicts it u
 
 import asyncio
 import logging
-from collections import OrderedDict
-from dataclasses import replace
-from random import Random
+from collections.abc import Sequence
+from math import inf
 
-from kadcrawl.balance.drain import Backlog, BlockTrial, accepts, block_offers
+from kadcrawl.balance.bucket_walk import BucketWalk
+from kadcrawl.balance.drain import Backlog, BlockTrial, accepts
+from kadcrawl.balance.known_loads import KnownLoads, PeerLoad
 from kadcrawl.balance.level import BlockLoad
 from kadcrawl.balance.predict import ThroughputModel
 from kadcrawl.balance.shedding import BlockOffer, room
 from kadcrawl.balance.sizing import WorkCounts
-from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
-from kadcrawl.lending.lender import CONNECTION_WAIT_S
+from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.throughput_learning import ThroughputLearning
 from kadcrawl.link.wire.loan_messages import BUSY_S_MAX, LEVEL_MAX, URL_S_MAX, URL_S_MIN
 from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
@@ -33,14 +34,10 @@ BUSY_SHARE = 0.5
 """Least busy share of the time between updates from which the throughput is measured."""
 SAMPLE_URLS_LEAST = 4
 """Least URLs from which the throughput is measured."""
-ASKED_MAX = 64
-"""Contacts asked at one update, at most."""
-OFFER_DELAY_MOST_S = LOAD_DEADLINE_S + 2 * CONNECTION_WAIT_S
-"""An offer may come this long after the update, on top of the time between updates.
-
-The lender first waits for the last contact's answer, and then for the connections of the last loan."""
-ASKERS_MAX = 1_000
-"""Askers whose backlogs are remembered for their offers."""
+WORK_AREA_UPDATES = 2
+"""The work area, in times between updates. A light peer is given work in time, as it has one of them left then."""
+TELL_S = 1.0
+"""Seconds between two loads for the heartbeats, of which there is one every 3 s."""
 PENDING_MOST = 1_000_000
 """Limit on the pending URLs in a backlog, as the wire has it."""
 
@@ -50,10 +47,9 @@ log = logging.getLogger(__name__)
 class DrainPolicy:
     """The seconds to drain of one peer, as a `BalancePolicy` (lending/balancer.py)."""
 
-    def __init__(self, blocks: Blocks, random: Random, learning: ThroughputLearning | None = None) -> None:
+    def __init__(self, blocks: Blocks, learning: ThroughputLearning | None = None) -> None:
         """`learning` is for a job that predicts the throughput."""
         self._blocks = blocks
-        self._random = random
         self._learning = learning
         self._throughput = ThroughputModel(learning.predict if learning is not None else None)
         self._trial = BlockTrial()
@@ -62,8 +58,11 @@ class DrainPolicy:
         """URLs crawled since the last measurement, in `_busy_s` seconds."""
         self._busy_s = 0.0
         """Seconds since the last measurement in which URLs waited for this peer."""
-        self._askers: OrderedDict[bytes, tuple[float, Backlog]] = OrderedDict()
-        """ID of an asker -> (loop second, its backlog less the URLs accepted from it since)."""
+        self._work_area_s = WORK_AREA_UPDATES * blocks.job.update_s
+        self.known = KnownLoads(blocks.job.update_s, self._work_area_s)
+        """The loads of other peers, as this peer knows them."""
+        self._told_at = -inf
+        """The loop second of the last load for the heartbeats."""
 
     @property
     def level(self) -> float:
@@ -79,6 +78,9 @@ class DrainPolicy:
             self._busy_s += counts.busy_s - last.busy_s
             if self._learning is not None:
                 self._learning.measured(counts.crawled - last.crawled, counts.busy_s - last.busy_s)
+        if counts.at >= self._told_at + TELL_S:
+            self._told_at = counts.at
+            self._blocks.tell_load(self.answer())
 
     def update(self, counts: WorkCounts) -> None:
         """Measure the throughput if enough was crawled, and adjust the trial of a peer without measurements."""
@@ -94,58 +96,53 @@ class DrainPolicy:
     def answer(self, question: GetLoad | None = None) -> Load:
         """Return the level and backlog of this peer, and remember the asker's backlog."""
         if question is not None and question.backlog is not None:
-            self._askers[question.asker] = asyncio.get_running_loop().time(), _backlog(question.backlog)
-            self._askers.move_to_end(question.asker)
-            if len(self._askers) > ASKERS_MAX:
-                self._askers.popitem(last=False)
+            self.known.note(question.asker, _backlog(question.backlog), asyncio.get_running_loop().time())
         own, borrowed = self._blocks.waiting  # Read once, as `waiting` looks at every site.
         return Load(min(self._level(own + borrowed), LEVEL_MAX), _record(self._backlog(own, borrowed)))
 
-    def accept(self, lender: bytes, urls: int) -> bool:
-        """Return whether the URLs are done here earlier than at their lender, and count them as accepted if so.
-
-        The lender must have asked for this peer's load first.
-        """
-        block_urls, own = self._blocks.job.block_urls, self.backlog()
-        now, update_s = asyncio.get_running_loop().time(), self._blocks.job.update_s
-        at, asker = self._askers.get(lender, (0.0, None))
-        if asker is None or at <= now - update_s - OFFER_DELAY_MOST_S:
-            return False  # The lender cannot know how busy this peer is.
-        # A peer that still has work has asked again by now.
-        others = [backlog for peer, (at, backlog) in self._askers.items() if at > now - update_s and peer != lender]
+    def accept(self, lender: bytes, urls: int, backlog: BacklogRecord | None) -> bool:
+        """Return whether the URLs are done here earlier than at their lender, and count them as accepted if so."""
+        if backlog is None:
+            return False  # The lender cannot know that it is busier than this peer.
+        block_urls, own, now = self._blocks.job.block_urls, self.backlog(), asyncio.get_running_loop().time()
+        lenders = _backlog(backlog)
+        self.known.note(lender, lenders, now)
         if own is None:
             if sum(self._blocks.waiting) + urls > self._trial.blocks * block_urls:
                 return False
             self._trial.started()
             return True
-        if not accepts(own, asker, others, urls, block_urls, HAND_OVER_S):
-            log.debug("balance.refused urls=%d own=%s lender=%s", urls, own, asker)
+        others = self.known.backlogs(now, without=lender)
+        if not accepts(own, lenders, others, urls, block_urls, HAND_OVER_S, self._work_area_s):
+            log.debug("balance.refused urls=%d own=%s lender=%s", urls, own, lenders)
             return False
-        self._askers[lender] = at, replace(asker, pending=max(0, asker.pending - urls))
         return True
 
     async def shed(self) -> None:
-        """Ask contacts for their backlogs, and lend blocks to those that drain earlier."""
-        own, block_urls = self.backlog(), self._blocks.job.block_urls
-        if (
-            own is None
-            or own.pending < block_urls
-            or own.drain_s <= HAND_OVER_S
-            or not self._blocks.has_spare_connections
-        ):
+        """Walk over the buckets from near to far, and lend blocks to light peers, while this peer is heavy."""
+        own = self.backlog()
+        if own is None or not self._blocks.has_spare_connections:
             return
-        chosen = await self._chosen(own)
         time = asyncio.get_running_loop().time
-        until, lent = time() + self._blocks.job.update_s, 0
-        for offer in chosen:
-            lent += await self._blocks.lend_blocks(offer, until)
-            # By then the answers are too old, and the next update asks again.
-            if time() >= until or not self._blocks.has_spare_connections or self._blocks.is_paused():
+        until = time() + self._blocks.job.update_s
+        walk, offered = self._walk(own), 0
+        while offers := await self._chosen(walk):
+            offered += sum(offer.blocks for offer in offers)
+            for offer in offers:
+                taken = await self._blocks.lend_blocks(offer, until, lambda: _record(self.backlog()))
+                walk.lent(offer, taken)
+                self._note_lent(walk, offer, taken)
+                # By then the answers are too old, and the next update asks again.
+                if time() >= until or not self._blocks.has_spare_connections or self._blocks.is_paused():
+                    offers = []
+                    break
+            if not offers:
                 break
-        if chosen:
-            offered = sum(offer.blocks for offer in chosen)
+        if offered:
+            left = walk.own.drain_s
             log.info(
-                "balance.shed drain=%.2f url=%.3f blocks=%d left=%d", own.drain_s, own.url_s, offered, offered - lent
+                "balance.shed drain=%.2f url=%.3f blocks=%d asked=%d left=%.2f",
+                *(own.drain_s, own.url_s, offered, walk.asked, left),
             )
 
     # --- inside --------------------------------------------------------------------------------------------------
@@ -161,19 +158,52 @@ class DrainPolicy:
         url_s = min(max(seconds / max(1, own + borrowed), URL_S_MIN), URL_S_MAX)
         return Backlog(min(own, PENDING_MOST), url_s, min(borrowed * url_s, BUSY_S_MAX))
 
-    async def _chosen(self, own: Backlog) -> list[BlockOffer[Contact]]:
-        """Ask contacts for their backlogs, and return the blocks to offer each."""
-        contacts = [contact for bucket in self._blocks.buckets() for contact in bucket]
-        sample = self._random.sample(contacts, min(len(contacts), ASKED_MAX))
-        question = GetLoad(self._blocks.me().id, _record(own))
-        answers = await asyncio.gather(*(self._blocks.ask(contact, question) for contact in sample))
-        asked = [
-            (contact, room(answer.level) if answer.backlog is None else _backlog(answer.backlog))
-            for contact, answer in zip(sample, answers, strict=True)
-            if answer is not None and (answer.backlog is not None or room(answer.level) > 0)
-        ]
-        blocks = block_offers(own, [backlog for _, backlog in asked], self._blocks.job.block_urls, HAND_OVER_S)
-        return [BlockOffer(contact, count) for (contact, _), count in zip(asked, blocks, strict=True) if count]
+    def _walk(self, own: Backlog) -> BucketWalk[Contact]:
+        """Return a walk that knows all that this peer knows at this moment."""
+        now, heard = asyncio.get_running_loop().time(), self._blocks.heard_loads()
+        buckets = list(self._blocks.buckets())
+        known: dict[Contact, PeerLoad] = {}
+        for contact in (contact for bucket in buckets for contact in bucket):
+            if contact.id in heard and (told := _load(heard[contact.id].backlog, heard[contact.id].level / 100)):
+                self.known.note(contact.id, told, heard[contact.id].at)
+            if (load := self.known.load(contact.id, now)) is not None:
+                known[contact] = load
+        block_urls = self._blocks.job.block_urls
+        return BucketWalk(
+            own, buckets, known, block_urls=block_urls, work_area_s=self._work_area_s, hand_over_s=HAND_OVER_S
+        )
+
+    async def _chosen(self, walk: BucketWalk[Contact]) -> Sequence[BlockOffer[Contact]]:
+        """Walk to the next bucket with light peers, and return the blocks to offer there, or none at the end.
+
+        `walk.region` then has the peers of that bucket with their loads.
+        """
+        while walk.next_bucket():
+            while asked := walk.questions():
+                question = GetLoad(self._blocks.me().id, _record(walk.own))
+                answers = await asyncio.gather(*(self._blocks.ask(contact, question) for contact in asked))
+                now = asyncio.get_running_loop().time()
+                for contact, answer in zip(asked, answers, strict=True):
+                    load = None if answer is None else _load(answer.backlog, answer.level)
+                    walk.answered(contact, load)
+                    if load is not None:
+                        self.known.note(contact.id, load, now)
+            if offers := walk.offers():
+                return offers
+        return []
+
+    def _note_lent(self, walk: BucketWalk[Contact], offer: BlockOffer[Contact], taken: int) -> None:
+        """Remember how busy a borrower is after an offer. A borrower that took less has more work than was known."""
+        load = walk.load(offer.peer)
+        if taken < offer.blocks or not isinstance(load, Backlog):
+            self.known.forget(offer.peer.id)
+        else:
+            self.known.note(offer.peer.id, load, asyncio.get_running_loop().time())
+
+
+def _load(record: BacklogRecord | None, level: float) -> PeerLoad | None:
+    """Return the load that a peer tells, which is None if it is cold and would try no block."""
+    return _backlog(record) if record is not None else room(level) or None
 
 
 def _record(backlog: Backlog | None) -> BacklogRecord | None:

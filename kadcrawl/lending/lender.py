@@ -14,6 +14,8 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from kadcrawl.balance.leases import RENEW_S
 from kadcrawl.balance.loan_backoff import LoanBackoff
 from kadcrawl.crawl.frontier.frontier import Frontier
@@ -28,6 +30,7 @@ from kadcrawl.link.wire.messages import (
     CONNECTIONS_MAX,
     LOANS_MAX,
     ActiveLoan,
+    BacklogRecord,
     Contact,
     LeaseRenewed,
     Lend,
@@ -131,13 +134,14 @@ class Lender:
 
     # --- offers --------------------------------------------------------------------------------------------------
 
-    async def lend(self, borrower: Contact, site: str, count: int) -> int | None:
+    async def lend(self, borrower: Contact, site: str, count: int, backlog: BacklogRecord | None = None) -> int | None:
         """Offer a peer up to `count` ready URLs of a site with spare connections, and return how many it took.
 
-        Return None if there was no offer because this peer's own requests did not leave the connections in time.
+        The offer tells the `backlog` of this peer, these URLs included. Return None if there was no offer because this
+        peer's own requests did not leave the connections in time.
         """
         for message in await self.offers(borrower, [(site, count)]):
-            loan = self._loans[message.loan]
+            loan, message = self._loans[message.loan], replace(message, backlog=backlog)
             try:
                 taken = (await self._client.ask(borrower, message, Lent, LOAN_DEADLINE_S)).accepted
             except RemoteError as error:

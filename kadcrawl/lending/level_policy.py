@@ -14,7 +14,7 @@ from kadcrawl.balance.shedding import OfferRound, accepted_blocks, advertised_le
 from kadcrawl.balance.sizing import Rates, WorkCounts, work_area_blocks
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.link.wire.loan_messages import LEVEL_MAX
-from kadcrawl.link.wire.messages import Contact, GetLoad, Load
+from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
 
 RATES_INTERVALS = 6
 """Updates over which the rates are measured."""
@@ -55,7 +55,7 @@ class LevelPolicy:
         """Return the advertised level, within the bounds of the wire."""
         return Load(min(max(-LEVEL_MAX, self._advertised_level()), LEVEL_MAX), None)
 
-    def accept(self, lender: bytes, urls: int) -> bool:
+    def accept(self, lender: bytes, urls: int, backlog: BacklogRecord | None) -> bool:
         """Return whether the URLs, as whole blocks, leave this peer not heavy."""
         blocks = -(-urls // self._blocks.job.block_urls)
         return accepted_blocks(self._advertised_level(), blocks) == blocks

@@ -58,5 +58,5 @@ async def _greet(protocol: DatagramProtocol, membership: Membership, me: Contact
     answered, pong = await protocol.ping((host, port), me.id)
     if not answered or pong.sender == me.id:
         return False
-    membership.heard(Contact(pong.sender, host, port), loop.time(), pong.load)
+    membership.heard(Contact(pong.sender, host, port), loop.time())
     return True

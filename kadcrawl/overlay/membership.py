@@ -17,7 +17,7 @@ from kadcrawl.keys import Cell, NodeId, anchor
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.liveness import Liveness, LivenessVerdict
 from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
-from kadcrawl.overlay.routing import LiveRoutingTable, Neighbor
+from kadcrawl.overlay.routing import HeardLoad, LiveRoutingTable, Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
 from kadcrawl.overlay.siblings import Siblings, TrickleTimer
 
@@ -45,7 +45,7 @@ class Membership:
         self._cell_bits = cell_bits
         self._settings = settings
 
-    def heard(self, contact: Contact, now: float, load: int | None = None) -> None:
+    def heard(self, contact: Contact, now: float, load: HeardLoad | None = None) -> None:
         """Note an answer from `contact`: it enters the table if there is room, or becomes live again."""
         if contact.number == self.me:
             return
@@ -74,7 +74,7 @@ class Membership:
         if load is not None:
             neighbor.load = load
 
-    def met(self, contact: Contact, load: int | None = None) -> Contact | None:
+    def met(self, contact: Contact, load: HeardLoad | None = None) -> Contact | None:
         """Note a request from `contact`, or that another peer named it. Return the contact to ping for that reason, if
         any.
         """

@@ -16,7 +16,7 @@ from kademlia.node import Node
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, id_bytes
 from kadcrawl.link.peer_score import PeerScore
-from kadcrawl.link.wire.messages import Contact
+from kadcrawl.link.wire.messages import BacklogRecord, Contact
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.overlay.addresses import sendable
@@ -27,7 +27,7 @@ from kadcrawl.overlay.lookups import Lookups
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.pending_requests import Address
 from kadcrawl.overlay.protocol import DatagramProtocol
-from kadcrawl.overlay.routing import Neighbor
+from kadcrawl.overlay.routing import HeardLoad, Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
 from kadcrawl.system.packet_filter import attach_packet_filter
 from kadcrawl.system.task_set import TaskSet
@@ -208,9 +208,9 @@ class Overlay:
         """Ping `contact` now, as a call to it has failed."""
         self._verify(contact)
 
-    def set_load(self, level: int) -> None:
-        """Send this load level (heavy blocks times 100) with every heartbeat."""
-        self._socket.advertise(load=level)
+    def set_load(self, level: int, backlog: BacklogRecord | None = None) -> None:
+        """Send this load with every heartbeat: a level in hundredths of a heavy block, and the work by time."""
+        self._socket.advertise_load(level, backlog)
 
     def set_state_fingerprint(self, fingerprint: int) -> None:
         """Send this fingerprint of the swarm's state with every heartbeat. Before the first call it is 0."""
@@ -221,9 +221,9 @@ class Overlay:
         self._socket.advertise(crawl_ms=crawl_ms)
 
     @property
-    def loads(self) -> Mapping[bytes, int]:
-        """The load level in the latest heartbeat of each live contact, by ID."""
-        return {neighbor.id: neighbor.load for neighbor in self._membership.table.live()}
+    def loads(self) -> Mapping[bytes, HeardLoad]:
+        """The load in the latest heartbeat of each live contact that told one, by ID."""
+        return {neighbor.id: neighbor.load for neighbor in self._membership.table.live() if neighbor.load is not None}
 
     @property
     def counters(self) -> DatagramCounters:

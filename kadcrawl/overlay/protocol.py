@@ -25,6 +25,7 @@ from kadcrawl.link.peer_score import LogLimiter, Misbehavior, PeerScore, left_ou
 from kadcrawl.link.wire.codec import MalformedError, VersionError
 from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
+    BacklogRecord,
     Contact,
     FindNode,
     GetRange,
@@ -41,7 +42,7 @@ from kadcrawl.overlay.addresses import sendable
 from kadcrawl.overlay.datagrams import Datagram, DatagramCounters, decode, encode, fitting, is_leave
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.pending_requests import Address, PendingRequests
-from kadcrawl.overlay.routing import Neighbor
+from kadcrawl.overlay.routing import HeardLoad, Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
 
 log = logging.getLogger(__name__)
@@ -91,8 +92,8 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         super().__init__(Node(id_bytes(membership.me)), None, settings.k)
         self.use_membership(membership, sealing)
         self.counters = DatagramCounters()
-        self.load = 0
-        """Own load level (heavy blocks times 100), sent with every heartbeat."""
+        self._load = 0
+        self._backlog: BacklogRecord | None = None
         self.leaving = False
         self.nameless = False
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -129,11 +130,12 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         """Answer no request while the own ID is not final: no table may have this peer under another ID."""
         self.nameless = nameless
 
-    def advertise(
-        self, *, load: int | None = None, state_fingerprint: int | None = None, crawl_ms: int | None = None
-    ) -> None:
+    def advertise_load(self, level: int, backlog: BacklogRecord | None) -> None:
+        """Send this load with every heartbeat from now on: a level in hundredths of a block, and the work by time."""
+        self._load, self._backlog = level, backlog
+
+    def advertise(self, *, state_fingerprint: int | None = None, crawl_ms: int | None = None) -> None:
         """Send these values with every heartbeat from now on, or None keeps the present value."""
-        self.load = self.load if load is None else load
         self._state_fingerprint = self._state_fingerprint if state_fingerprint is None else state_fingerprint
         self._crawl_ms = self._crawl_ms if crawl_ms is None else crawl_ms
 
@@ -221,10 +223,10 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         if self.leaving:
             self._say_goodbye(sender, message.sender)
             return None
-        self._welcome(sender, message.sender, message.load)
+        self._welcome(sender, message.sender, self._heard_load(message) if sender.proven else None)
         if sender.proven:
             self._report(Contact(message.sender, sender.host, sender.port), message)
-        return Pong(self.source_node.id, self.load, self._state_fingerprint, self._crawl_ms)
+        return Pong(self.source_node.id, self._load, self._state_fingerprint, self._crawl_ms, self._backlog)
 
     def rpc_find_node(self, sender: Sender, message: FindNode) -> Message | None:
         if self.leaving:
@@ -260,7 +262,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         elif (asked := self._membership.met(node.contact)) is not None:
             self._verify(asked)
 
-    def _welcome(self, sender: Sender, peer: bytes, load: int | None = None) -> None:
+    def _welcome(self, sender: Sender, peer: bytes, load: HeardLoad | None = None) -> None:
         contact = Contact(peer, sender.host, sender.port)
         if sender.proven:
             self._membership.heard_request(contact, self._loop.time())
@@ -277,7 +279,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
 
     async def ping(self, address: Address, sender: bytes) -> Result:
         """Ping an address whose peer is not known."""
-        return await self._request(address, Ping(sender, self.load, self._state_fingerprint, self._crawl_ms), None)
+        return await self._request(address, self._ping(sender), None)
 
     async def call_find_node(self, node_to_ask: Neighbor, node_to_find: Node) -> Result:
         contact = node_to_ask.contact
@@ -308,8 +310,13 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
             if self.transport is not None:
                 self.handle_call_response((reply is not None, reply), Neighbor(contact))
 
-        ping = Ping(self.source_node.id, self.load, self._state_fingerprint, self._crawl_ms)
-        self._pending.begin(contact.address, ping, contact.id, conclude)
+        self._pending.begin(contact.address, self._ping(self.source_node.id), contact.id, conclude)
+
+    def _ping(self, sender: bytes) -> Ping:
+        return Ping(sender, self._load, self._state_fingerprint, self._crawl_ms, self._backlog)
+
+    def _heard_load(self, heartbeat: Ping | Pong) -> HeardLoad:
+        return HeardLoad(self._loop.time(), heartbeat.load, heartbeat.backlog)
 
     def handle_call_response(self, result: Result, node: Neighbor) -> Result:
         """Update the membership by the answer of `node`. Return the result, failed if another peer answered."""
@@ -321,7 +328,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         actual = Contact(reply.sender, node.ip, node.port)
         if actual.id != node.id:
             self._verify_all(self._membership.gone(node.contact, now))
-        self._membership.heard(actual, now, reply.load if isinstance(reply, Pong) else None)
+        self._membership.heard(actual, now, self._heard_load(reply) if isinstance(reply, Pong) else None)
         if isinstance(reply, Pong):
             self._report(actual, reply)
         return (True, reply) if actual.id == node.id else (False, None)

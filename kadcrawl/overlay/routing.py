@@ -14,12 +14,24 @@ Of the package stay the bucket with its replacement list and the removal. Three 
 """
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from kademlia.node import Node
 from kademlia.routing import KBucket, RoutingTable
 
 from kadcrawl.keys import firstdiff
-from kadcrawl.link.wire.messages import Contact
+from kadcrawl.link.wire.messages import BacklogRecord, Contact
+
+
+class HeardLoad(NamedTuple):
+    """The load of a peer in its latest heartbeat."""
+
+    at: float
+    """The loop second of the heartbeat."""
+    level: int
+    """Hundredths of a heavy block, below zero for light."""
+    backlog: BacklogRecord | None
+    """The work by time, or None if the peer does not tell it."""
 
 
 class Neighbor(Node):  # type: ignore[misc]  # the package is untyped
@@ -33,8 +45,8 @@ class Neighbor(Node):  # type: ignore[misc]  # the package is untyped
         self.contact = contact
         self.live = True
         """False while suspected: kept and pinged, but neither handed out nor counted."""
-        self.load = 0
-        """The load level in its last heartbeat (heavy blocks times 100)."""
+        self.load: HeardLoad | None = None
+        """The load in its latest heartbeat, or None before the first."""
 
 
 class Bucket(KBucket):  # type: ignore[misc]  # the package is untyped

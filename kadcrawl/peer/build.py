@@ -241,7 +241,7 @@ def _build_balancer(
         now=resources.clock.now,
     )
     policy = (
-        DrainPolicy(blocks, resources.random, learns)
+        DrainPolicy(blocks, learns)
         if job.lends_by in ("drain", "predictive")
         else LevelPolicy(blocks, resources.config.work_area)
     )

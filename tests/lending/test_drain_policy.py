@@ -2,15 +2,15 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import cast
 
 import pytest
 
 from kadcrawl import Config, ConfigError, Peer
+from kadcrawl.balance.bucket_walk import ASKED_MAX, ASKED_PER_BUCKET_MAX
 from kadcrawl.balance.drain import Backlog
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import NeuralNetwork
@@ -18,13 +18,14 @@ from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.balance.sizing import WorkCounts
 from kadcrawl.balance.training_data import BATCHES_FILE, load_batches, save_network
 from kadcrawl.lending import throughput_learning
-from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
+from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.drain_policy import DrainPolicy
-from kadcrawl.lending.lender import CONNECTION_WAIT_S
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
+from kadcrawl.overlay.routing import HeardLoad
 from scripts.kadcrawl_run import LoggedPage
+from tests.support.links.contacts import contact
 from tests.support.sites.owned_sites import SITES, answered, sites_of
 from tests.support.sites.web import Web
 from tests.support.swarm.peers import JOB, QUICK, MakePeer, finish
@@ -70,13 +71,12 @@ async def test_a_cold_peer_is_lent_a_block_to_try_and_no_more(make_peer: MakePee
     mode = mode_of(peer)
     busy = BacklogRecord(1000, 1.0, 0.0)
     assert mode.backlog() is None
-    assert not mode.accept(b"somebody", 1)
     assert Load(-1.0, None) == peer.balancing.answer(GetLoad(b"somebody", busy))
-    assert mode.accept(b"somebody", 5)
-    assert not mode.accept(b"somebody", 6)
-    assert not mode.accept(b"somebody else", 1)
+    assert mode.accept(b"somebody", 5, busy)
+    assert not mode.accept(b"somebody", 6, busy)
+    assert not mode.accept(b"somebody", 1, None), "it does not say how busy it is"
     peer.obey(peer.state_gossip.say("pause"))
-    assert not peer.balancing.wants(b"somebody", 5)
+    assert not peer.balancing.wants(b"somebody", 5, busy)
 
 
 async def test_a_cold_peer_gets_more_as_soon_as_none_of_its_loan_waits(
@@ -84,14 +84,13 @@ async def test_a_cold_peer_gets_more_as_soon_as_none_of_its_loan_waits(
 ) -> None:
     """The peer has work on sites with a delay for a long time, and could fetch far more."""
     peer = await make_peer("a", balance="drain", block_urls=5)
-    mode = mode_of(peer)
-    peer.balancing.answer(GetLoad(b"somebody", BacklogRecord(1000, 1.0, 0.0)))
-    assert mode.accept(b"somebody", 5)
+    mode, busy = mode_of(peer), BacklogRecord(1000, 1.0, 0.0)
+    assert mode.accept(b"somebody", 5, busy)
     monkeypatch.setattr(Blocks, "borrowed", 5)
     for waiting, wanted in ((5, False), (0, True)):
         monkeypatch.setattr(Blocks, "waiting", (0, waiting))
         mode.update(WorkCounts(1.0, 0, 0, 0.0))
-        assert mode.accept(b"somebody", 10) is wanted
+        assert mode.accept(b"somebody", 10, busy) is wanted
 
 
 async def test_how_busy_a_peer_is_is_asked_by_the_link(make_peer: MakePeer) -> None:
@@ -104,7 +103,9 @@ async def test_how_busy_a_peer_is_is_asked_by_the_link(make_peer: MakePeer) -> N
             assert Load(-1.0, None) == told
     finally:
         await client.close()
-    assert mode_of(peer).accept(bytes(20), 1)
+    known = mode_of(peer).known.load(bytes(20), asyncio.get_running_loop().time())
+    assert isinstance(known, Backlog)
+    assert 1.0 == known.url_s
 
 
 async def test_a_peer_that_knows_its_powers_and_a_network_is_never_cold(tmp_path: Path) -> None:
@@ -118,11 +119,9 @@ async def test_a_peer_that_knows_its_powers_and_a_network_is_never_cold(tmp_path
         backlog = mode_of(peer).backlog()
         assert backlog is not None
         assert 10.0 == pytest.approx(backlog.url_s, rel=0.01)
-        lender = BacklogRecord(100, 20.0, 0.0)
-        peer.balancing.answer(GetLoad(b"slower", lender))
-        assert mode_of(peer).accept(b"slower", 50)
-        peer.balancing.answer(GetLoad(b"quicker", BacklogRecord(100, 0.1, 0.0)))
-        assert not mode_of(peer).accept(b"quicker", 5)
+        assert mode_of(peer).accept(b"slower", 5, BacklogRecord(100, 20.0, 0.0))
+        assert not mode_of(peer).accept(b"slower", 50, BacklogRecord(100, 20.0, 0.0)), "more than a block at once"
+        assert not mode_of(peer).accept(b"quicker", 5, BacklogRecord(100, 0.1, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -174,53 +173,137 @@ async def test_a_peer_looks_on_while_it_sheds(make_peer: MakePeer, monkeypatch: 
     await until(lambda: sheds[0] > 1)
 
 
-async def test_an_offer_may_come_later_than_the_next_update(make_peer: MakePeer) -> None:
-    """The connections of an offer may have to become free first."""
-    peer = await make_peer("a", balance="drain", block_urls=5, update_s=0.1)
-    mode = mode_of(peer)
-    now = asyncio.get_running_loop().time()
-    for lender, at in ((b"slow", now - LOAD_DEADLINE_S - CONNECTION_WAIT_S), (b"silent", now - 60.0)):
-        mode._askers[lender] = at, Backlog(1000, 1.0)
-    assert mode.accept(b"slow", 5)
-    assert not mode.accept(b"silent", 5)
+HEAVY, LIGHT, COLD = Load(5.0, BacklogRecord(90, 1.0, 0.0)), Load(-1.0, BacklogRecord(0, 1.0, 0.0)), Load(-1.0, None)
 
 
-class Slow:
-    """Simulate blocks that each take longer to give than the time between two updates."""
+class Swarm:
+    """Simulate a heavy peer with 100 URLs and buckets of contacts, and record its questions and offers."""
 
-    job = replace(JOB, balance="drain", block_urls=1, update_s=0.1)
+    job = replace(JOB, balance="drain", block_urls=1, update_s=5.0)
     has_spare_connections = True
-    waiting, borrowed = (100, 0), 0
+    waiting = (100, 0)
 
-    def __init__(self) -> None:
-        self.given = 0
+    def __init__(self, *buckets: list[Load | None], heard: dict[int, Load] | None = None) -> None:
+        self.loads = [load for bucket in buckets for load in bucket]
+        self.heard = heard or {}
+        self.asked: list[int] = []
+        self.lent: dict[int, int] = {}
+        self.told: list[Load] = []
+        self.lend_s = 0.0
+        self._sizes = [len(bucket) for bucket in buckets]
 
     def is_paused(self) -> bool:
         return False
 
-    async def lend_blocks(self, offer: BlockOffer[Contact], until: float) -> int:
-        self.given += 1
-        await asyncio.sleep(2 * self.job.update_s)
+    def me(self) -> Contact:
+        return contact(999)
+
+    def tell_load(self, load: Load) -> None:
+        self.told.append(load)
+
+    def buckets(self) -> Iterator[list[Contact]]:
+        numbers = iter(range(len(self.loads)))
+        for size in self._sizes:
+            yield [contact(next(numbers)) for _ in range(size)]
+
+    def heard_loads(self) -> dict[bytes, HeardLoad]:
+        now = asyncio.get_running_loop().time()
+        return {contact(n).id: HeardLoad(now, round(100 * one.level), one.backlog) for n, one in self.heard.items()}
+
+    async def ask(self, of: Contact, question: GetLoad) -> Load | None:
+        self.asked.append(of.number)
+        return self.loads[of.number]
+
+    async def lend_blocks(
+        self, offer: BlockOffer[Contact], until: float, backlog: Callable[[], BacklogRecord | None]
+    ) -> int:
+        assert backlog() is not None
+        await asyncio.sleep(self.lend_s)
+        self.lent[offer.peer.number] = self.lent.get(offer.peer.number, 0) + offer.blocks
         return offer.blocks
 
 
-async def test_what_was_told_is_acted_on_until_the_next_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = Slow()
-    mode = DrainPolicy(cast(Blocks, blocks), Random(1))
-
-    async def chosen(own: Backlog) -> list[BlockOffer[Contact]]:
-        return [BlockOffer(Contact(bytes(20), "127.0.0.1", number), 1) for number in (1, 2, 3)]
-
-    monkeypatch.setattr(mode, "_chosen", chosen)
-    monkeypatch.setattr(mode, "backlog", lambda: Backlog(100, 1.0))
-    await mode.shed()
-    assert 1 == blocks.given
+def policy_of(swarm: object) -> DrainPolicy:
+    """Return the policy of a peer that has crawled a URL a second so far."""
+    mode = DrainPolicy(cast(Blocks, swarm))
+    mode.sample(WorkCounts(0.0, 0, 0, 0.0))
+    mode.sample(WorkCounts(1.0, 0, 10, 10.0))
+    mode.sample(WorkCounts(2.0, 0, 20, 20.0))
+    mode.update(WorkCounts(2.0, 0, 20, 20.0))
+    return mode
 
 
-async def test_what_is_told_fits_the_wire(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = Slow()
-    monkeypatch.setattr(blocks, "waiting", (3_000_000, 0))
-    told = DrainPolicy(cast(Blocks, blocks), Random(1)).answer()
+async def test_a_far_bucket_is_not_asked_while_a_near_one_suffices() -> None:
+    quick = Load(-1.0, BacklogRecord(0, 0.01, 0.0))
+    swarm = Swarm([quick], [LIGHT] * 20)
+    await policy_of(swarm).shed()
+    assert [0] == swarm.asked
+    assert {0} == swarm.lent.keys()
+
+
+async def test_a_far_bucket_is_asked_for_the_rest_only() -> None:
+    swarm = Swarm([LIGHT, HEAVY], [LIGHT] * 9, [LIGHT] * 20)
+    await policy_of(swarm).shed()
+    assert {*range(11)} == {*swarm.asked}, "the third bucket is not needed"
+    assert {0, *range(2, 11)} == swarm.lent.keys()
+    assert max(swarm.lent.values()) <= 10, "enough until the update after the next"
+
+
+async def test_what_heartbeats_have_told_is_not_asked() -> None:
+    swarm = Swarm([LIGHT, HEAVY, COLD], [LIGHT], heard={0: LIGHT, 1: HEAVY, 2: COLD, 3: LIGHT})
+    await policy_of(swarm).shed()
+    assert not swarm.asked
+    assert {0, 2, 3} == swarm.lent.keys()
+
+
+async def test_busy_peers_are_not_asked_again_at_the_next_update() -> None:
+    swarm = Swarm([HEAVY] * 8)
+    mode = policy_of(swarm)
+    for _ in range(2):
+        await mode.shed()
+    assert [*range(8)] == sorted(swarm.asked)
+    assert not swarm.lent
+
+
+async def test_no_update_asks_more_than_a_bounded_number_of_contacts() -> None:
+    nobody: list[Load | None] = [None] * 40
+    swarm = Swarm(*[nobody] * 8)
+    await policy_of(swarm).shed()
+    assert ASKED_MAX == len(swarm.asked)
+    assert ASKED_PER_BUCKET_MAX == sum(number < 40 for number in swarm.asked)
+
+
+async def test_a_peer_that_is_not_heavy_asks_nobody() -> None:
+    swarm = Swarm([LIGHT] * 3, [LIGHT] * 3, heard=dict.fromkeys(range(3), HEAVY))
+    swarm.waiting = (9, 0)
+    await policy_of(swarm).shed()
+    assert not swarm.asked
+    assert not swarm.lent
+
+
+async def test_heartbeats_carry_the_backlog_once_a_second() -> None:
+    swarm = Swarm()
+    mode = policy_of(swarm)
+    before = len(swarm.told)
+    for half in range(4):
+        mode.sample(WorkCounts(3.0 + half / 2, 0, 20, 20.0))
+    assert before + 2 == len(swarm.told)
+    assert mode.answer() == swarm.told[-1]
+    assert swarm.told[-1].backlog is not None
+
+
+async def test_what_was_told_is_acted_on_until_the_next_update() -> None:
+    swarm = Swarm([LIGHT] * 3)
+    swarm.job = replace(swarm.job, update_s=0.1)
+    swarm.lend_s = 0.2
+    await policy_of(swarm).shed()
+    assert 1 == len(swarm.lent)
+
+
+async def test_what_is_told_fits_the_wire() -> None:
+    swarm = Swarm()
+    swarm.waiting = (3_000_000, 0)
+    told = policy_of(swarm).answer()
     assert told == unpack(pack(told), Load, 1000)
 
 

@@ -20,16 +20,22 @@ WEAK = replace(QUICK, fetches_max=1)
 BALANCE: dict[str, Any] = {"block_urls": 5, "update_s": 0.3}
 
 
-async def test_a_borrower_takes_turns_between_its_own_and_its_borrowed_work(make_peer: MakePeer) -> None:
+async def test_a_borrower_takes_turns_between_its_own_and_its_borrowed_work(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with Web(SITES) as site:
         site.fallback = answered
-        weak = await make_peer("a", limits=WEAK, **BALANCE)
+        weak = await make_peer("a", limits=WEAK, update_s=3600.0)
         strong = await make_peer("b", join=weak, limits=replace(QUICK, fetches_max=4))
         own, others = sites_of(weak, strong, site, 3), sites_of(strong, weak, site, 4)
         await weak.crawl([site.url(f"/{page}", one) for one in own + others for page in range(500)])
-        await until(lambda: weak.balancing.loans.lender.done >= 20)
-        assert 0 < weak.row().lent == weak.balancing.loans.lender.urls
+        lender = weak.balancing.loans.lender
+        await until(lambda: lender.sites_with_spare_connections() and strong.counters.pages)
+        monkeypatch.setattr(strong.balancing.policy, "accept", lambda *_: True)  # It has enough work of its own.
+        assert 20 == await lender.lend(strong.contact, lender.sites_with_spare_connections()[0][0], 20)
+        assert 0 < weak.row().lent == lender.urls
         assert 0 < strong.row().borrowed == strong.balancing.loans.borrower.urls
+        await until(lambda: lender.done >= 20)
         assert strong.counters.pages < 1_000, "it was through with its own work and could do nothing else"
 
 

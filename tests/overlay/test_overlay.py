@@ -8,7 +8,7 @@ import pytest
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, firstdiff, id_bytes
-from kadcrawl.link.wire.messages import Contact, FindNode, GetRange, Leave, Message, Nodes, Ping, Pong
+from kadcrawl.link.wire.messages import BacklogRecord, Contact, FindNode, GetRange, Leave, Message, Nodes, Ping, Pong
 from kadcrawl.overlay import Overlay, OverlaySettings
 from kadcrawl.overlay.datagrams import encode
 from sim.loop import SimLoop
@@ -364,11 +364,13 @@ def test_load_levels_travel_with_the_heartbeats(loop: SimLoop) -> None:
     async def story() -> None:
         anne = await our_peer(loop, 0, ANNE)
         bert = await our_peer(loop, 1, BERT, bootstrap=0)
-        anne.set_load(150)
-        bert.set_load(7)
+        backlog = BacklogRecord(30, 0.5, 2.0)
+        anne.set_load(150, backlog)
+        bert.set_load(-7)
         await asyncio.sleep(10)
-        assert {bert.me.id: 7} == anne.loads
-        assert {anne.me.id: 150} == bert.loads
+        assert {bert.me.id: (-7, None)} == {peer: load[1:] for peer, load in anne.loads.items()}
+        assert {anne.me.id: (150, backlog)} == {peer: load[1:] for peer, load in bert.loads.items()}
+        assert all(loop.time() - 4 < load.at <= loop.time() for load in (*anne.loads.values(), *bert.loads.values()))
         await asyncio.gather(anne.close(), bert.close())
 
     loop.run_until_complete(story())

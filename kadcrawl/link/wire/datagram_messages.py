@@ -7,8 +7,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, Count, Fingerprint, IdBytes, Message, Small
+from kadcrawl.link.wire.basics import CONTACTS_MAX, SMALL_MAX, Contact, Count, Fingerprint, IdBytes, Message
 from kadcrawl.link.wire.joining_messages import GetRange, OwnRange
+from kadcrawl.link.wire.loan_messages import BacklogRecord
+
+LevelHundredths = Annotated[int, Meta(ge=-SMALL_MAX, le=SMALL_MAX)]
+"""A load level in hundredths of a heavy block, below zero for light."""
 
 
 class Ping(Message, frozen=True):
@@ -18,20 +22,23 @@ class Ping(Message, frozen=True):
     """
 
     sender: IdBytes
-    load: Small
+    load: LevelHundredths
     state_fingerprint: Fingerprint = 0
     """Fingerprint of the sender's swarm state (peer/swarm/swarm_state.py), or 0 if it does not know the state yet."""
     crawl_ms: Count = 0
     """Milliseconds for which the swarm has crawled, as far as the sender knows, or 0 without --max-time."""
+    backlog: BacklogRecord | None = None
+    """The sender's work by time, or None if it is unknown or not told. So siblings need not ask each other for it."""
 
 
 class Pong(Message, frozen=True):
-    """The answer to Ping: the ID, load level (heavy blocks times 100), state fingerprint and time of a live peer."""
+    """The answer to Ping: the ID, load level, state fingerprint, time and backlog of a live peer."""
 
     sender: IdBytes
-    load: Small
+    load: LevelHundredths
     state_fingerprint: Fingerprint = 0
     crawl_ms: Count = 0
+    backlog: BacklogRecord | None = None
 
 
 class FindNode(Message, frozen=True):

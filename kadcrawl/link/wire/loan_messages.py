@@ -72,6 +72,8 @@ class Lend(Message, frozen=True):
     """Requests that may be under way at a time, if the site has no delay."""
     pending: Annotated[list[PendingRecord], Meta(max_length=BATCH_MAX, min_length=1)]
     robots: Annotated[list[RobotsRecord], Meta(max_length=BATCH_MAX)]
+    backlog: BacklogRecord | None = None
+    """The lender's work by time, these URLs included, or None if it is unknown, or balanced by number."""
 
 
 class Lent(Message, frozen=True):

@@ -25,6 +25,7 @@ from kadcrawl.link.wire.clock_messages import (
     LeaseClocks,
 )
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
+from kadcrawl.link.wire.loan_messages import URL_S_MIN
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     COMPARED_MAX,
@@ -38,6 +39,7 @@ from kadcrawl.link.wire.messages import (
     MY_CELLS_MAX,
     ROBOTS_BYTES_MAX,
     ROWS_MAX,
+    SMALL_MAX,
     ActiveLoan,
     AddAgain,
     AddedAgain,
@@ -94,6 +96,7 @@ from kadcrawl.link.wire.messages import (
     PeerRow,
     PendingRecord,
     Ping,
+    Pong,
     Ranges,
     Recall,
     Recalled,
@@ -176,6 +179,8 @@ LARGE = 2 * 1024 * 1024
     ("message", "kind"),
     [
         (Ping(ID, 0), Datagram),
+        (Ping(ID, -SMALL_MAX, 0, 0, BacklogRecord(3, 1.0, 2.0)), Datagram),
+        (Pong(ID, SMALL_MAX, 0, 0, BacklogRecord(SMALL_MAX, URL_S_MIN, 0.0)), Datagram),
         (Nodes(ID, [CONTACT] * CONTACTS_MAX), Datagram),
         (GetRange(ID), Datagram),
         (OwnRange(ID, ID), Datagram),
@@ -240,6 +245,7 @@ LARGE = 2 * 1024 * 1024
         (Load(-2.5, None), Reply),
         (Load(-2.5, BacklogRecord(0, 1e-6, 0.0)), Reply),
         (Lend(CONTACT, LOAN, SITE, 1, [PENDING], BATCH.robots), Request),
+        (Lend(CONTACT, LOAN, SITE, 1, [PENDING], BATCH.robots, BacklogRecord(7, 0.5, 1.5)), Request),
         (Lent(True), Reply),
         (RenewLease(CONTACT, [LoanReport(LOAN, SITE, [ID], [ReturnedUrl(ID, 1, 2.5)], True)]), Request),
         (RenewLease(CONTACT, [LoanReport(LOAN, SITE, [ID], [], True, {ID: "http_503"})]), Request),
@@ -288,7 +294,11 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["Welcome", {}, False, 0.0, -1]),
         msgpack.packb(["Wave", 1, 1.0, ["Order", "pause", COUNT_MAX + 1]]),
         msgpack.packb(["Ping", ID[:-1], 0]),
-        msgpack.packb(["Ping", ID, -1]),
+        msgpack.packb(["Ping", ID, -SMALL_MAX - 1]),
+        msgpack.packb(["Ping", ID, SMALL_MAX + 1]),
+        msgpack.packb(["Ping", ID, 0, 0, 0, [SMALL_MAX + 1, 1.0, 0.0]]),
+        msgpack.packb(["Ping", ID, 0, 0, 0, [0, URL_S_MIN / 2, 0.0]]),
+        msgpack.packb(["Pong", ID, 0, 0, 0, [0, 1.0, -1.0]]),
         msgpack.packb(["Ping", ID, "0"]),
         msgpack.packb(["Ping", ID, 0]) + b"x",
         msgpack.packb(["Nodes", ID, [[ID, "h", 99_999]]]),
