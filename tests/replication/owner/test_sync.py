@@ -379,6 +379,22 @@ def test_fewer_peers_than_copies_hold_as_many_as_there_are(play: Play, peers: in
     play(scenario)
 
 
+@pytest.mark.parametrize(("before", "after"), [(3, 5), (5, 2)])
+def test_a_crawl_may_go_on_with_another_number_of_copies(play: Play, before: int, after: int) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        swarm.copies = before
+        await swarm_of(swarm, 6)
+        ended = list(swarm.peers.values())
+        await swarm.kill(*ended)
+        swarm.copies = after
+        for peer in ended:
+            await swarm.join(peer.contact.number, directory=peer.directory)
+        await swarm.settle()
+        assert after == len(swarm.holders(CELLS[3]))
+
+    play(scenario)
+
+
 def test_after_a_crash_each_site_is_left_alone_for_a_full_delay(play: Play) -> None:
     """Nobody could tell when the dead owner asked it last."""
 
