@@ -1,8 +1,8 @@
 """`MachineProfile`: the powers of a peer's machine as the paper counts them (P2 2.1), declared or measured.
 
 `MachineProfile` is a checked value, so it may take another peer's declaration as it comes. `measure_profile` reads this
-machine (Linux's /proc and /sys; elsewhere the owner must declare the powers that cannot be read). It blocks for about a
-second, as it writes to the disk: call it in a thread, once.
+machine (Linux's /proc and /sys). Where it does not tell a power, as ARM its clock, a benchmark of 50 ms stands for it
+(machine_benchmark.py). It blocks for about a second, as it writes to the disk: call it in a thread, once.
 """
 
 import os
@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 
+from kadcrawl.balance.machine_benchmark import benchmark_clock_ghz, benchmark_net_mbps, system_memory_gb
 from kadcrawl.errors import ConfigError
 
 PROFILE_MOST = {"cores": 4096.0, "clock_ghz": 100.0, "memory_gb": 1e6, "net_mbps": 1e7, "disk_mbps": 1e7}
@@ -109,7 +110,10 @@ def disk_mbps(directory: Path, clock: Callable[[], float]) -> float | None:
 
 
 def undetected(declared: Mapping[str, float], root: Path = Path("/")) -> list[str]:
-    """Return the powers that are neither declared nor readable on this machine, except the disk's."""
+    """Return the powers that are neither declared nor readable on this machine, except the disk's.
+
+    A benchmark stands for them (machine_benchmark.py).
+    """
     return [name for name, probe in _probes(root).items() if name not in declared and probe() is None]
 
 
@@ -125,18 +129,29 @@ def measure_profile(
         root: where /proc and /sys are.
 
     Raises:
-        ConfigError: a declared power is unknown or out of range, or a power is neither declared nor readable.
+        ConfigError: a declared power is unknown or out of range, or neither the machine nor a benchmark tells a power.
         OSError: the disk does not take the probe.
     """
     powers: dict[str, float | None] = {**check_declared(declared or {})}
     probes = _probes(root)
     probes["disk_mbps"] = lambda: disk_mbps(directory, clock)
+    benchmarks: dict[str, Callable[[], float | None]] = {
+        "clock_ghz": lambda: benchmark_clock_ghz(clock),
+        "memory_gb": system_memory_gb,
+        "net_mbps": lambda: benchmark_net_mbps(clock),
+    }
     for name, probe in probes.items():
         if name not in powers:
             powers[name] = probe()
+        if powers[name] is None and name in benchmarks:
+            powers[name] = _bounded(name, benchmarks[name]())
         if powers[name] is None:
             raise ConfigError(f"this machine does not tell its {name}: declare it")
     return MachineProfile(**powers)  # type: ignore[arg-type]
+
+
+def _bounded(name: str, power: float | None) -> float | None:
+    return None if power is None else min(power, PROFILE_MOST[name])
 
 
 def _probes(root: Path) -> dict[str, Callable[[], float | None]]:

@@ -1,11 +1,13 @@
 """The profile of a machine: invalid powers are refused, readable powers are measured, and declared powers win."""
 
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from kadcrawl.balance.machine_benchmark import benchmark_clock_ghz, benchmark_net_mbps, system_memory_gb
 from kadcrawl.balance.machine_profile import (
     PROBE_BYTES,
     PROBE_FILE,
@@ -99,7 +101,23 @@ def test_what_is_declared_is_not_measured(tmp_path: Path) -> None:
     assert MachineProfile(**ONE) == measure_profile(tmp_path, never, ONE, tmp_path / "no machine")  # type: ignore[arg-type]
 
 
-def test_what_is_neither_told_nor_declared_must_be(tmp_path: Path) -> None:
+def test_a_benchmark_stands_for_a_power_that_the_machine_does_not_tell(tmp_path: Path) -> None:
+    arm = machine(tmp_path / "root", cpuinfo="BogoMIPS : 48.00\n", speeds=("-1\n",))
+    ticks = (0.01 * tick for tick in count())
+    found = measure_profile(tmp_path, lambda: next(ticks), root=arm)
+    ticks = (0.01 * tick for tick in count())
+    assert benchmark_clock_ghz(lambda: next(ticks)) == pytest.approx(found.clock_ghz)
+    ticks = (0.01 * tick for tick in count())
+    assert benchmark_net_mbps(lambda: next(ticks)) == pytest.approx(found.net_mbps)
+
+
+def test_a_benchmark_is_within_the_bounds(tmp_path: Path) -> None:
+    found = measure_profile(tmp_path, time.perf_counter, root=machine(tmp_path / "root", meminfo="", speeds=()))
+    assert found.net_mbps <= PROFILE_MOST["net_mbps"]
+    assert found.memory_gb == system_memory_gb()
+
+
+def test_what_neither_the_machine_nor_a_benchmark_tells_must_be_declared(tmp_path: Path) -> None:
     root = machine(tmp_path / "root", speeds=("-1\n",))
     with pytest.raises(ConfigError, match="net_mbps: declare it"):
         measure_profile(tmp_path, lambda: 0.0, root=root)
