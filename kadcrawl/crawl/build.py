@@ -382,6 +382,7 @@ def _outputs(job: Job, resources: PeerResources) -> Outputs:
         resources.store,
         resources.config.limits,
         resources.random,
+        resources.clock.now,
         with_simhash=job.simhash,
         rules=PageRules(job.roles, job.records),
     )

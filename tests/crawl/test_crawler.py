@@ -160,7 +160,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0, *, by_depth: bool = Fal
     events = IntakeEvents(changed=lambda: world.crawler.wake())
     intake = Intake(store, frontier, scope, totals, activity, IntakeLimits(), events)
     world = CrawlerWorld(store, frontier, intake, partitioner, activity, totals, clock, Budget(9, 9, 0), tmp_path)
-    outputs = Outputs(tmp_path, "test", {}, "00", store, LIMITS, random)
+    outputs = Outputs(tmp_path, "test", {}, "00", store, LIMITS, random, lambda: 0.0)
     store.journal.before_commit(outputs.flush)
     forwarder = Forwarder(
         cast(Any, world), cast(Any, world), intake, partitioner, LIMITS, False, clock.now,

@@ -44,7 +44,7 @@ def test_a_job_names_files_and_no_directories(name: str, tmp_path: Path) -> None
     directory = tmp_path / "a" / "b" / "c" / "warc"
     info = {"isPartOf": JOBS[name]}
     writer = WarcWriter.open(
-        directory, warc_name(JOBS[name], "01234567"), None, info=info, bytes_max=9, random=Random(1)
+        directory, warc_name(JOBS[name], "01234567"), None, info=info, bytes_max=9, random=Random(1), now=lambda: 0.0
     )
     writer.close()
     (made,) = (path for path in tmp_path.rglob("*") if path.is_file())

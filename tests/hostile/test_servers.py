@@ -194,7 +194,7 @@ def assert_archived(fetched: FetchResult, directory: Path) -> None:
     """Fail unless the answer is a sound WARC record and the next record is found behind it."""
     if fetched.status is None:
         return
-    writer = WarcWriter.open(directory, "hostile", None, info={}, bytes_max=10**9, random=Random(1))
+    writer = WarcWriter.open(directory, "hostile", None, info={}, bytes_max=10**9, random=Random(1), now=lambda: 0.0)
     after = replace(fetched, url="http://after.example/", headers=(), body=b"after", reason="OK")
     for one in (fetched, after):
         writer.write(one)

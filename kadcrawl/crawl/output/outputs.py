@@ -8,7 +8,7 @@ per finished URL.
 Tests: tests/crawl/test_crawler.py
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -148,12 +148,14 @@ class Outputs:
         store: Store,
         limits: Limits,
         random: Random,
+        now: Callable[[], float],
         with_simhash: bool = False,
         rules: PageRules | None = None,
     ) -> None:
         """Open the outputs. Raises OSError.
 
         `name` begins the names of the WARC files, `info` describes them, and `peer` is the peer's ID in hex.
+        `now` returns seconds since 1970.
         """
         self._store = store
         self._peer = peer[:16]
@@ -168,6 +170,7 @@ class Outputs:
             info=info,
             bytes_max=limits.warc_bytes_max,
             random=random,
+            now=now,
         )
         self.flush()
 

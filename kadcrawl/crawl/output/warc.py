@@ -18,7 +18,7 @@ import hashlib
 import os
 import re
 from base64 import b32encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -88,7 +88,15 @@ class WarcWriter:
     Tasks that wait between calls must not share a writer. Each method is plain and returns when it is done.
     """
 
-    def __init__(self, directory: Path, name: str, info: Mapping[str, str], bytes_max: int, random: Random) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        name: str,
+        info: Mapping[str, str],
+        bytes_max: int,
+        random: Random,
+        now: Callable[[], float],
+    ) -> None:
         """Make a writer. Callers use `open`."""
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no WARC name: make one with warc_name()")
@@ -97,6 +105,7 @@ class WarcWriter:
         self._info = info
         self._bytes_max = bytes_max
         self._random = random
+        self._now = now
         self._number = 0
         self._file: FileIO | None = None
         self._finished: list[FileIO] = []
@@ -116,6 +125,7 @@ class WarcWriter:
         info: Mapping[str, str],
         bytes_max: int,
         random: Random,
+        now: Callable[[], float],
     ) -> "WarcWriter":
         """Return a writer that goes on at the journaled position.
 
@@ -123,9 +133,9 @@ class WarcWriter:
         removed: the journal knows nothing of them, and the pages will be fetched again. If the file is gone or shorter
         than journaled, or with None, nothing is removed and a new file is begun: archives are never deleted on a guess.
         So journal the position once right after opening. `info` are the fields of each file's warcinfo record, and
-        `bytes_max` is the size at which a file ends. Raises OSError.
+        `bytes_max` is the size at which a file ends. `now` returns seconds since 1970. Raises OSError.
         """
-        writer = cls(directory, name, info, bytes_max, random)
+        writer = cls(directory, name, info, bytes_max, random, now)
         directory.mkdir(parents=True, exist_ok=True)
         numbers = writer._numbers()
         if committed is not None and writer._resume(*committed):
@@ -249,7 +259,7 @@ class WarcWriter:
         block = "".join(f"{name}: {' '.join(value.split())}\r\n" for name, value in fields.items()).encode()
         return _member(
             f"WARC-Type: warcinfo\r\nWARC-Record-ID: {self._record_id()}\r\n"
-            f"WARC-Date: {_warc_date(datetime.now(UTC))}\r\nWARC-Filename: {self._file_name}\r\n"
+            f"WARC-Date: {_warc_date(datetime.fromtimestamp(self._now(), UTC))}\r\nWARC-Filename: {self._file_name}\r\n"
             f"WARC-Block-Digest: {digest_of(block)}\r\n"
             "Content-Type: application/warc-fields\r\n",
             block,

@@ -66,6 +66,7 @@ def open_warc(tmp_path: Path) -> Opened:
             info={"software": "kadcrawl/0.1", "isPartOf": "a test"},
             bytes_max=bytes_max,
             random=Random(seed),
+            now=lambda: 0.0,
         )
 
     return open_writer
@@ -195,6 +196,7 @@ def test_the_records_headers_say_what_when_and_where_from(open_warc: Opened, tmp
     with (tmp_path / FIRST).open("rb") as stream:
         info, response, request = (dict(record.rec_headers.headers) for record in ArchiveIterator(stream))
     assert (info["WARC-Filename"], info["WARC-Type"]) == (FIRST, "warcinfo")
+    assert info["WARC-Date"] == "1970-01-01T00:00:00.000000Z"
     assert response["WARC-Date"] == request["WARC-Date"] == "2026-01-02T03:04:05.000067Z"
     assert response["WARC-IP-Address"] == request["WARC-IP-Address"] == "127.0.0.1"
     assert request["WARC-Concurrent-To"] == response["WARC-Record-ID"]
@@ -281,7 +283,7 @@ def test_file_names_are_safe(job: str, peer: str, expected: str) -> None:
 
 def test_a_name_that_is_not_safe_is_the_callers_mistake(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="warc_name"):
-        WarcWriter.open(tmp_path, "../x", None, info={}, bytes_max=1, random=Random(1))
+        WarcWriter.open(tmp_path, "../x", None, info={}, bytes_max=1, random=Random(1), now=lambda: 0.0)
 
 
 def test_a_file_ends_before_it_exceeds_its_size(open_warc: Opened, tmp_path: Path) -> None:
@@ -301,7 +303,9 @@ def test_the_size_itself_is_allowed_and_one_byte_more_is_not(tmp_path: Path, mon
     monkeypatch.setattr(warc, "_warc_date", lambda at: "2026-01-02T03:04:05.000000Z")
 
     def second_page_goes_to(directory: str, bytes_max: int) -> tuple[str, int]:
-        writer = WarcWriter.open(tmp_path / directory, NAME, None, info={}, bytes_max=bytes_max, random=Random(1))
+        writer = WarcWriter.open(
+            tmp_path / directory, NAME, None, info={}, bytes_max=bytes_max, random=Random(1), now=lambda: 0.0
+        )
         writer.write(PAGE)
         file = writer.write(PAGE).file
         writer.close()
@@ -476,7 +480,7 @@ def test_a_write_that_meets_a_full_disk_adds_nothing(
 def test_an_unwritable_place_is_an_os_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
-        WarcWriter.open(tmp_path / "file", NAME, None, info={}, bytes_max=1, random=Random(1))
+        WarcWriter.open(tmp_path / "file", NAME, None, info={}, bytes_max=1, random=Random(1), now=lambda: 0.0)
 
 
 def test_closing_twice_is_closing_once(open_warc: Opened) -> None:

@@ -111,7 +111,7 @@ async def archived(directory: Path, paths: list[str]) -> dict[str, list[object]]
     fetcher = Fetcher(Limits(), Guard(["127.0.0.0/8"]), "kadcrawl/0.1", time.time)
     await fetcher.start()
     writer = WarcWriter.open(
-        directory, warc_name("replay", "01234567"), None, info={}, bytes_max=10**9, random=Random(1)
+        directory, warc_name("replay", "01234567"), None, info={}, bytes_max=10**9, random=Random(1), now=lambda: 0.0
     )
     fetched: dict[str, list[object]] = {}
     for path in paths:
