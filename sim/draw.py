@@ -91,8 +91,7 @@ def draw(seed: int, peers: int, *, faults: bool = True, copies: int | None = Non
     plan = _with_loads(seed, _drawn(seed, peers, copies, faults=faults))
     if Random(f"partition {seed}").random() < BY_URL and not plan.per_ip:
         # The rules for sites have cookies and limits, which no peer can keep where each URL is a site.
-        # A peer that fetches for another does not know the time of the host's last answer.
-        return replace(plan, partition="url", delay_factor=0.0, annex=draw_annex(seed, plan.delay_s))
+        return replace(plan, partition="url", annex=draw_annex(seed, plan.delay_s))
     plan = replace(plan, refusals_max=draw_refusals_max(seed, plan.refusing))
     treatments = draw_treatments(seed, plan.own_delay_s, plan.delay_factor, plan.refusals_max)
     plan = replace(plan, treatments=treatments)

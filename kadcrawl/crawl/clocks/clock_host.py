@@ -125,6 +125,8 @@ class ClockHost:
         if not self._keeper.knows(clock, opening):
             rest_s = self._frontier.shared_rest_s(clock, self._now())
         answer = self._keeper.answer(peer, question, opening, rest_s, now)
+        if question.ends:
+            self._frontier.learn_clock(clock, question.wait_s, question.delay_s, self._now())
         if answer.turn.lease:
             delay_s = question.delay_s
             wait_s = answer.turn.wait_s + REST_S + delay_s

@@ -3,7 +3,7 @@
 Invariant: a clock is leased only if no other lease of it may be in use. A lease ends when its holder gives it back, or
 `REACHES_S` after the last second in which the holder may begin a request. A clock without a lease rests until the
 second that its last holder told, or for the delay of that holder if it told none. A new owner knows no lease of the
-former one, so a clock that it meets first rests as its caller says.
+former one, so a clock that it meets first rests as its caller says, or longer if the holder of such a lease tells so.
 
 A holder goes on as long as no other peer waits. Peers that wait have their places in the order of their questions, and
 lose them if they do not ask again when told. All tables are bounded, and what a peer says is limited, because it may
@@ -58,6 +58,8 @@ class KeptClock:
     """The opening of the clock's cell in which this was learned."""
     free_at: float
     """Second before which no request may be made, as far as told."""
+    former_until: float
+    """Second until which a lease of a former owner may be in use."""
     lease: Lease | None = None
     waiting: dict[bytes, float] = field(default_factory=dict)
     """Peer -> second until which it has its place, in the order of their first questions."""
@@ -128,8 +130,9 @@ class ClockKeeper:
         kept.forget_late(now)
         lease = kept.lease
         is_theirs = lease is not None and lease.holder == peer and lease.number == question.lease
-        if lease is not None and is_theirs and question.ends:
+        if question.ends:  # Also of a lease that a former owner of the cell gave.
             kept.free_at = max(kept.free_at, now + min(question.wait_s, self._wait_max_s))
+        if lease is not None and is_theirs and question.ends:
             self._end(kept, lease)
             kept.waiting.pop(peer, None)
             lease = None
@@ -139,6 +142,9 @@ class ClockKeeper:
         if lease is not None and is_theirs:
             return self._renewed(kept, lease, question, now)
         first = next(iter(kept.waiting), peer)
+        if lease is None and question.lease and question.busy and now < kept.former_until and self._has_room(peer):
+            # A request of a lease by a former owner is under way, perhaps for longer than a lease.
+            return Answer(ClockTurn(self._grant(kept, peer, question, now), 0.0))
         if lease is None and first == peer and kept.free_at <= now + AHEAD_S and self._has_room(peer):
             return Answer(ClockTurn(self._grant(kept, peer, question, now), max(0.0, kept.free_at - now)))
         return Answer(self._put_off(kept, peer, now), None if first == peer else self._next(kept, now))
@@ -155,7 +161,7 @@ class ClockKeeper:
             self._sweep(now)
             if len(self._clocks) >= CLOCKS_KEPT_MAX:
                 return None
-        self._clocks[clock] = KeptClock(opening, now + rest_s)
+        self._clocks[clock] = KeptClock(opening, now + rest_s, now + rest_s)
         return self._clocks[clock]
 
     def _sweep(self, now: float) -> None:

@@ -176,10 +176,11 @@ class RelayedFetcher:
                 self._opinions.cannot_help(helper.id, unanswered.unable, self._now())
                 without_network += unanswered.unable == "network"
                 if unanswered.may_have_asked:
-                    # The site may have had the other peer's request until now, so its clock runs from now on.
+                    # The site may have had the other peer's request until now, so its clock runs from now on, and an
+                    # adaptive delay follows the whole time.
                     unsure = failed or _nothing(request.url, started_at)
                     now = asyncio.get_running_loop().time()
-                    return replace(unsure, error=FetchError.UNSURE, first_byte_at=now)
+                    return replace(unsure, error=FetchError.UNSURE, first_byte_at=now, seconds=now - started)
                 continue
             if answer.status is None and answer.error in BY_PEER:
                 missed.append(answer)

@@ -83,6 +83,34 @@ def test_a_lease_that_is_given_back_is_free_when_its_holder_says() -> None:
     assert 0.7 == pytest.approx(turn.wait_s)
 
 
+def test_a_lease_of_a_former_owner_tells_how_long_the_clock_rests() -> None:
+    keeper = new()
+    assert 0 == ask(keeper, B, 0.0, rest_s=3.0).turn.lease
+    ask(keeper, A, 1.0, lease=77, wants=False, ends=True, wait_s=20.0)
+    assert 0 == ask(keeper, B, 4.0).turn.lease
+    turn = ask(keeper, B, 20.5).turn
+    assert turn.lease
+    assert 0.5 == pytest.approx(turn.wait_s)
+
+
+def test_a_request_under_way_by_a_lease_of_a_former_owner_keeps_the_clock() -> None:
+    keeper = new()
+    assert 0 == ask(keeper, B, 0.0, rest_s=3.0).turn.lease
+    turn = ask(keeper, A, 2.0, lease=77, busy=True).turn
+    assert turn.lease
+    assert 0.0 == turn.wait_s
+    assert A == keeper.holder(CLOCK, 4.0)
+    ask(keeper, A, 5.0, lease=turn.lease, wants=False, ends=True)
+    assert ask(keeper, B, 5.0).turn.lease
+
+
+@pytest.mark.parametrize(("lease", "at"), [(0, 2.0), (77, 3.0)], ids=["without a number", "too late"])
+def test_no_request_keeps_the_clock_that_cannot_be_of_a_former_owner(lease: int, at: float) -> None:
+    keeper = new()
+    assert 0 == ask(keeper, B, 0.0, rest_s=3.0).turn.lease
+    assert 0 == ask(keeper, A, at, lease=lease, busy=True).turn.lease
+
+
 def test_an_old_question_gives_no_new_lease_back() -> None:
     keeper = new()
     first = ask(keeper, A, 0.0).turn.lease

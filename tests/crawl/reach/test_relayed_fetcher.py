@@ -1,5 +1,6 @@
 """What a peer cannot connect to: when other peers try, how many of them, and when a failure is final."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
@@ -36,6 +37,8 @@ class Bench:
         self.knows_others = peers > 0
         self.works: bool | None = None
         """What a test of this peer's network says."""
+        self.silent_s = 0.0
+        """Seconds for which another peer is silent before its outcome."""
         self.proven = False
         """The other peers prove their networks."""
         self.health = NetworkHealth(wait_s)
@@ -100,6 +103,8 @@ class Relay:
 
     async def fetch(self, helper: Contact, page: str, url: str, *_: object) -> RelayedAnswer:
         self.bench.tried.append(helper.id[0])
+        if self.bench.silent_s:
+            await asyncio.sleep(self.bench.silent_s)
         outcome = self.bench.there.get(helper.id)
         if isinstance(outcome, Unanswered):
             raise outcome
@@ -233,6 +238,15 @@ async def test_a_peer_that_goes_silent_may_have_asked_so_the_clock_runs_and_anot
     error, _, second = await bench.get()
     assert error is None
     assert second[1] != first[1]
+
+
+async def test_the_time_of_an_answer_that_was_lost_on_the_way_counts_for_an_adaptive_delay() -> None:
+    bench = Bench()
+    bench.silent_s = 0.02
+    bench.all_others(Unanswered("silent", may_have_asked=True))
+    result = await bench.fetcher.fetch(URL)
+    assert result.error is FetchError.UNSURE
+    assert result.seconds >= bench.silent_s
 
 
 async def test_an_answer_that_another_peer_did_not_get_whole_is_no_proof_of_this_peers_fault() -> None:
