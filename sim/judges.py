@@ -256,7 +256,8 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
         owners[fetch.url].add(_owner(fetch))
     found = []
     for url in dict.fromkeys(fetch.url for fetch in pages):
-        changes = max(facts.changes.get(sites[url], 0), len(fetchers[url]) - 1, len(owners[url]) - 1)
+        known = max(facts.changes.get(sites[url], 0), facts.changes.get(url, 0))
+        changes = max(known, len(fetchers[url]) - 1, len(owners[url]) - 1)
         if counts[url] > _takes(facts, url) * (1 + changes) or refused[url] > (1 + facts.orders) * (1 + changes):
             times = counts[url] + refused[url]
             found.append(f"{url} was fetched {times} times, with {changes} changes of owner")

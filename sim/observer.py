@@ -88,6 +88,9 @@ class Observer:
         self.addresses = {origin: web.address(host_of(f"{origin}/")) or "" for origin in web.origins if job.per_ip}
         """Site -> its IP address, in a job whose delay holds for an address."""
         self._sites = {origin: self._place(f"{origin}/").cell for origin in web.origins}
+        urls = self._urls.values() if job.partition == "url" else ()
+        self._owned = self._sites | {url: self._place(url).cell for url in urls}
+        """Site -> its cell. Where each URL is a site, also of the URLs."""
         self._cells = tuple(
             dict.fromkeys([*self._sites.values(), *(self._place(url).cell for url in self._urls.values())])
         )
@@ -152,11 +155,11 @@ class Observer:
             self._cut = set(event.machines) if begins else set()
         if event.kind in (Kind.PARTITION, Kind.ONE_WAY, Kind.LOSS, Kind.DELAY):
             # A peer that seems dead to some peers is no owner to them.
-            self._changes.update(self._sites)
+            self._changes.update(self._owned)
         elif event.kind in (Kind.FREEZE, Kind.SLOW):
             if begins:
                 self._lose_sight(now, lambda fetch: fetch.machine in event.machines or fetch.lender in event.machines)
-            self._changes.update(site for site, cell in self._sites.items() if self._owners.get(cell) in event.machines)
+            self._changes.update(site for site, cell in self._owned.items() if self._owners.get(cell) in event.machines)
 
     def look(self, now: float) -> None:
         """Record all changes that peers make by themselves."""
@@ -325,7 +328,7 @@ class Observer:
             anew = {number for number, one in stood.items() if self._stood.get(number) != one}
             self._stood = stood
             before, self._owners = self._owners, {cell: names[0] for cell, names in self._holders(standing).items()}
-            for site, cell in self._sites.items():
+            for site, cell in self._owned.items():
                 if cell in before and (self._owners.get(cell) != before[cell] or before[cell] in anew):
                     self._changes[site] += 1
             if not before:

@@ -243,6 +243,7 @@ def test_every_judge_has_a_violation_to_find_and_says_what_it_promises() -> None
 
 PASSED: list[dict[str, Any]] = [
     {"fetches": (*CLEAN.fetches, AGAIN), "changes": {SITE: 1}},
+    {"fetches": (*CLEAN.fetches, AGAIN), "changes": {AGAIN.url: 1}},
     {"fetches": (*CLEAN.fetches, fetch(8.0, "/robots.txt", site=OTHER), fetch(9.0, "/", site=OTHER))},
     # A site's own delay is not known before its robots.txt has been read; the job's is.
     {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=1.0), *LATER)},
