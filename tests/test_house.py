@@ -61,7 +61,7 @@ CONVERSATIONS = {
 """The modules that wait, listen or read a clock, by package. Every other module is a decision, a new module too."""
 TALKING = {f"{package}.{name}" for package, names in CONVERSATIONS.items() for name in names.split()}
 
-MAY_READ_THE_CLOCK = {"system.clock", "cli.view.progress", "cli.run", "crawl.output.warc"}
+MAY_READ_THE_CLOCK = {"system.clock", "cli.view.progress", "cli.run"}
 """The clock's own module, a person's terminal and profile, and the date at the head of a WARC file."""
 LINES_MAX = 450
 """The limit of lines in a file. `make house` prints the files that miss the aim of 350."""
