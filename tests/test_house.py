@@ -42,7 +42,9 @@ CONVERSATIONS = {
     "crawl.reach": "lone_fetcher network_proof relay_client relay_host relayed_fetcher self_test",
     "crawl.recrawl": "expiry scheduler",
     "leaf": "late_reports leaf leaf_crawl leaf_owners work_requests",
-    "lending": "balancer blocks borrower drain_policy leaf_host lender level_policy loans throughput_learning",
+    "lending": (
+        "balancer block_divider blocks borrower drain_policy leaf_host lender level_policy loans throughput_learning"
+    ),
     "link": "acceptor admission_control client client_connection http_log server server_connection",
     "link.wire": "census_rows",
     "overlay": "bootstrap lookups overlay pending_requests protocol",

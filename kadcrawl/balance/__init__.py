@@ -8,8 +8,8 @@ peers, near buckets first. A light peer takes only blocks that leave it not heav
 
 A count of URLs does not tell a slow peer with few URLs from a fast peer with many (P2). So a peer measures its machine
 (`machine_profile.py`, `machine_benchmark.py`). A model learns throughput from such profiles and from measured batches
-(`predict.py`, `training_data.py`), a batch is divided so that all peers end together (`batch_partition.py`), and
-seconds to drain can replace the level (`drain.py`).
+(`predict.py`, `training_data.py`), a batch is divided so that all peers end together (`batch_partition.py`, and
+`block_division.py` for the blocks of a heavy peer), and seconds to drain can replace the level (`drain.py`).
 
 A loan has a lease that both ends count safely (`leases.py`), and a failed loan bars its site and borrower for a while
 (`loan_backoff.py`). A full peer deals its sites to its leaves (`leaf_sites.py`, by the hash of `two_level_hash.py`) and

@@ -72,15 +72,15 @@ def exact_partition(times: Sequence[TimeModel], total: int) -> BatchPartition:
     """
     _check(times, total)
     models = _CountedModels(times)
-    urls = _rounded(_parts(models, total), total)
-    for _ in range(total):
-        last_s, last = max((models(peer, urls[peer]), peer) for peer in models.peers if urls[peer])
-        first_s, first = min((models(peer, urls[peer] + 1), peer) for peer in models.peers)
-        if first_s >= last_s:
-            break
-        urls[last] -= 1
-        urls[first] += 1
+    urls = _settled(models, _rounded(_parts(models, total), total))
     return BatchPartition(tuple(urls), models.count)
+
+
+def settled_partition(times: Sequence[TimeModel], urls: Sequence[int], total: int) -> BatchPartition:
+    """Return the best shares of `total` that single moves reach from these shares, for `times` that never fall."""
+    _check(times, total)
+    models = _CountedModels(times)
+    return BatchPartition(tuple(_settled(models, [*normalized(urls, total)])), models.count)
 
 
 def swarm_partition(times: Sequence[TimeModel], total: int, chance: Random, *, rounds: int = 300) -> BatchPartition:
@@ -144,6 +144,18 @@ class _CountedModels:
 def _check(times: Sequence[TimeModel], total: int) -> None:
     if not times or total < 0:
         raise ValueError(f"{total} URLs among {len(times)} peers: there must be a peer, and no fewer URLs than none")
+
+
+def _settled(models: _CountedModels, urls: list[int]) -> list[int]:
+    """Move single URLs from the peer that ends last to the peer that ends them first, while that end is earlier."""
+    for _ in range(sum(urls)):
+        last_s, last = max((models(peer, urls[peer]), peer) for peer in models.peers if urls[peer])
+        first_s, first = min((models(peer, urls[peer] + 1), peer) for peer in models.peers)
+        if first_s >= last_s:
+            break
+        urls[last] -= 1
+        urls[first] += 1
+    return urls
 
 
 def _parts(models: _CountedModels, total: int) -> list[float]:

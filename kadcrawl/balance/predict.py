@@ -134,9 +134,10 @@ def train_network(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HI
 
 def extrapolated(time: TimeModel, most: float = BATCH_MOST) -> TimeModel:
     """Return a function that equals `time` up to `most` URLs, and goes on at the same seconds per URL beyond."""
+    most_s = time(most)
 
     def bounded_s(urls: float) -> float:
-        return time(urls) if urls <= most else time(most) * urls / most
+        return time(urls) if urls <= most else most_s * urls / most
 
     return bounded_s
 

@@ -361,6 +361,14 @@ BALANCE = option_group(
         "--max-pages or --recrawl-after. auto is drain where pages can be lent.",
     ),
     option(
+        "--solver",
+        type=click.Choice(["exact", "pso"]),
+        default="exact",
+        show_default=True,
+        help="How --balance predictive divides blocks by predicted times. pso is the particle swarm of the paper: more "
+        "work for the same shares.",
+    ),
+    option(
         "--block",
         type=click.IntRange(1, 500),
         default=20,

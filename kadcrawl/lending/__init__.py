@@ -2,7 +2,8 @@
 
 The decisions are in balance/; this package holds the state and the conversations. `balancer.py` measures the load of
 one peer at each update, and one of two policies then chooses what to lend: `level_policy.py` by load level, or
-`drain_policy.py` by seconds to drain. `throughput_learning.py` predicts those seconds from the machine's profile.
+`drain_policy.py` by seconds to drain. `throughput_learning.py` predicts those seconds from the machine's profile, and
+`block_divider.py` divides blocks by them.
 `blocks.py` is what both policies see of a peer: its waiting URLs, its contacts, and how to lend a block.
 
 `lender.py` lends pages and takes them back, with one `loan.py` record for each loan. `borrower.py` accepts loans,

@@ -7,14 +7,16 @@ knows nothing fresh about, as far as it must, and lends blocks to the light ones
 what is left. An offer carries the lender's backlog. A peer that is offered blocks looks again at how long it is busy by
 then, and at the loads that it knows.
 
-The throughput is measured while URLs wait for the peer. A network predicts it until enough is measured
-(throughput_learning.py).
+The throughput is measured while URLs wait for the peer. With balance `predictive` a network predicts it until enough is
+measured (throughput_learning.py), and a solver divides the blocks by predicted times (block_divider.py).
 """
 
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from math import inf
+from random import Random
 
 from kadcrawl.balance.bucket_walk import BucketWalk
 from kadcrawl.balance.drain import Backlog, BlockTrial, accepts
@@ -23,6 +25,7 @@ from kadcrawl.balance.level import BlockLoad
 from kadcrawl.balance.predict import ThroughputModel
 from kadcrawl.balance.shedding import BlockOffer, room
 from kadcrawl.balance.sizing import WorkCounts
+from kadcrawl.lending.block_divider import BlockDivider
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.throughput_learning import ThroughputLearning
 from kadcrawl.link.wire.loan_messages import BUSY_S_MAX, LEVEL_MAX, URL_S_MAX, URL_S_MIN
@@ -47,9 +50,14 @@ log = logging.getLogger(__name__)
 class DrainPolicy:
     """The seconds to drain of one peer, as a `BalancePolicy` (lending/balancer.py)."""
 
-    def __init__(self, blocks: Blocks, learning: ThroughputLearning | None = None) -> None:
-        """`learning` is for a job that predicts the throughput."""
+    def __init__(
+        self, blocks: Blocks, learning: ThroughputLearning | None = None, random: Random | None = None
+    ) -> None:
+        """`learning` is for a job that predicts the throughput. Its particle swarm draws from `random`."""
         self._blocks = blocks
+        self._divider = (
+            None if learning is None else BlockDivider(blocks.job, learning, random or Random(0), HAND_OVER_S)
+        )
         self._learning = learning
         self._throughput = ThroughputModel(learning.predict if learning is not None else None)
         self._trial = BlockTrial()
@@ -98,7 +106,8 @@ class DrainPolicy:
         if question is not None and question.backlog is not None:
             self.known.note(question.asker, _backlog(question.backlog), asyncio.get_running_loop().time())
         own, borrowed = self._blocks.waiting  # Read once, as `waiting` looks at every site.
-        return Load(min(self._level(own + borrowed), LEVEL_MAX), _record(self._backlog(own, borrowed)))
+        powers = None if self._divider is None else self._divider.powers
+        return Load(min(self._level(own + borrowed), LEVEL_MAX), _record(self._backlog(own, borrowed)), powers)
 
     def accept(self, lender: bytes, urls: int, backlog: BacklogRecord | None) -> bool:
         """Return whether the URLs are done here earlier than at their lender, and count them as accepted if so."""
@@ -179,8 +188,8 @@ class DrainPolicy:
         `walk.region` then has the peers of that bucket with their loads.
         """
         while walk.next_bucket():
+            question = GetLoad(self._blocks.me().id, _record(walk.own))
             while asked := walk.questions():
-                question = GetLoad(self._blocks.me().id, _record(walk.own))
                 answers = await asyncio.gather(*(self._blocks.ask(contact, question) for contact in asked))
                 now = asyncio.get_running_loop().time()
                 for contact, answer in zip(asked, answers, strict=True):
@@ -188,9 +197,19 @@ class DrainPolicy:
                     walk.answered(contact, load)
                     if load is not None:
                         self.known.note(contact.id, load, now)
-            if offers := walk.offers():
+                    if answer is not None and self._divider is not None:
+                        self._divider.note(contact.id, answer)
+            if offers := await self._offers(walk, question):
                 return offers
         return []
+
+    async def _offers(self, walk: BucketWalk[Contact], question: GetLoad) -> Sequence[BlockOffer[Contact]]:
+        return (
+            walk.offers() if self._divider is None else await self._divider.offers(walk, partial(self._ask, question))
+        )
+
+    async def _ask(self, question: GetLoad, contact: Contact) -> Load | None:
+        return await self._blocks.ask(contact, question)
 
     def _note_lent(self, walk: BucketWalk[Contact], offer: BlockOffer[Contact], taken: int) -> None:
         """Remember how busy a borrower is after an offer. A borrower that took less has more work than was known."""

@@ -51,7 +51,9 @@ def build_parts(
     """
     resources, overlay = runtime.resources, runtime.overlay
     config, store, clock = resources.config, resources.store, resources.clock
-    learns = throughput_learning(config) if job.lends_by == "predictive" else None
+    learns = (
+        throughput_learning(config, resources.environment.machine_profile) if job.lends_by == "predictive" else None
+    )
 
     async def accept_here(links: Sequence[tuple[Link, UrlLocation]]) -> list[int]:
         return await cells.accept(links, components.intake.accept)
@@ -241,7 +243,7 @@ def _build_balancer(
         now=resources.clock.now,
     )
     policy = (
-        DrainPolicy(blocks, learns)
+        DrainPolicy(blocks, learns, resources.random)
         if job.lends_by in ("drain", "predictive")
         else LevelPolicy(blocks, resources.config.work_area)
     )

@@ -23,6 +23,7 @@ from kadcrawl.urls import Partition
 
 ScopeKind = Literal["host", "domain", "prefix", "any"]
 Balance = Literal["auto", "level", "drain", "predictive", "off"]
+PartitionSolver = Literal["exact", "pso"]
 LendsBy = Literal["level", "drain", "predictive", "off"]
 SessionIds = Literal["strip", "keep"]
 Canonical = Literal["ignore", "honor"]
@@ -38,6 +39,7 @@ _CHOICES = {
     "nofollow": Nofollow,
     "twins": TwinLinks,
     "balance": Balance,
+    "solver": PartitionSolver,
 }
 """The fields with a choice of words. `_check_history` checks the others."""
 
@@ -191,6 +193,10 @@ class Job:
     `level` compares load levels (P1 1.4). `drain` compares measured seconds to drain the frontier. `predictive` begins
     with a prediction from the peers' machines (P2). `off` lends nothing. `auto` is `drain` where pages can be lent,
     otherwise `off`. Pages cannot be lent with `max_pages` or `recrawl_after_s`."""
+    solver: PartitionSolver = "exact"
+    """Method by which balance `predictive` divides blocks by predicted times.
+
+    `exact` finds the shares that end earliest. `pso` is the particle swarm of P2: more work for the same shares."""
     block_urls: int = 20
     """Number of URLs in a heavy block (H), the unit of load levels and loans, 1 to 500."""
     update_s: float = 5.0
@@ -319,6 +325,11 @@ class Job:
             self.balance in ("auto", "off") or self.can_lend,
             f"balance {self.balance} cannot go with {OR_LENDS_NOT}, where no pages are lent: only the owner of a page "
             "knows its share of the page limit, and its last visit; use balance auto or off",
+        )
+        require(
+            self.solver == "exact" or self.balance == "predictive",
+            f"solver {self.solver} divides blocks by predicted times, which balance {self.balance} does not know; use "
+            "balance predictive, or leave out solver",
         )
         require(self.history in get_args(History), f"history must be one of {', '.join(get_args(History))}")
         require(self.filters in get_args(Filters), f"filters must be one of {', '.join(get_args(Filters))}")

@@ -24,7 +24,18 @@ import msgspec
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings import limit_file, pool_file, rule_file, site_file
 from kadcrawl.settings.contact import checked_contact
-from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, Nofollow, ScopeKind, SessionIds, TwinLinks
+from kadcrawl.settings.job import (
+    Balance,
+    Canonical,
+    Filters,
+    History,
+    Job,
+    Nofollow,
+    PartitionSolver,
+    ScopeKind,
+    SessionIds,
+    TwinLinks,
+)
 from kadcrawl.settings.limit_file import LIMITS, SaidLimits, joined
 from kadcrawl.settings.recrawl_checks import CalendarGrain
 from kadcrawl.settings.request_headers import normal_header
@@ -61,8 +72,8 @@ DURATIONS = frozenset(
 """Keys whose value may be a text such as "7d"."""
 SIZES = frozenset({"max-bytes"})
 """Keys whose value may be a text such as "10 MB"."""
-TOGETHER = frozenset({"user-agent", "robots-token"})
-"""Keys that are checked with the whole job, as each depends on the other."""
+TOGETHER = frozenset({"user-agent", "robots-token", "solver"})
+"""Keys that are checked with the whole job, as they depend on other keys."""
 _PATTERNS = "a list of regular expressions, such as ['/docs/', '\\.html$']"
 
 KEYS = {
@@ -96,6 +107,7 @@ KEYS = {
     "partition": Key("partition", f"one of {', '.join(get_args(Partition))}, in quotes"),
     "copies": Key("copies", "a whole number of peers"),
     "balance": Key("balance", f"one of {', '.join(get_args(Balance))}, in quotes"),
+    "solver": Key("solver", f"one of {', '.join(get_args(PartitionSolver))}, in quotes"),
     "block": Key("block_urls", "a whole number of URLs"),
     "update": Key("update_s", _DURATION),
     "recrawl-after": Key("recrawl_after_s", _DURATION),

@@ -18,6 +18,7 @@ def check_useful(job: Job, said: Collection[str]) -> None:
             lends,
             f"this job lends no pages: not with balance off, nor with {OR_LENDS_NOT}",
         ),
+        (("solver",), job.lends_by == "predictive", "it is for balance predictive"),
         (("delay_most_s",), job.delay_factor > 0, "it is for delay_factor"),
         (("recrawl_adaptive",), job.recrawl_after_s is not None, "it is for recrawl_after_s"),
         (("recrawl_least_s", "recrawl_most_s"), job.recrawl_adaptive, "they are for recrawl_adaptive"),

@@ -77,7 +77,8 @@ EXAMPLES = {
     "network-wait": 'network-wait = "1h"',
     "partition": 'partition = "domain"',
     "copies": "copies = 4",
-    "balance": 'balance = "drain"',
+    "balance": 'balance = "predictive"',
+    "solver": 'solver = "pso"',
     "block": "block = 50",
     "update": "update = 10",
     "recrawl-after": 'recrawl-after = "7d"',
@@ -107,6 +108,7 @@ NEEDS = {
     "grain": ("recrawl-after", "history"),
     "calendar-grain": ("recrawl-after", "history"),
     "filters": ("history",),
+    "solver": ("balance",),
     "proxies": ("proxy-judge",),
     "proxy-judge": ("proxies",),
 }

@@ -62,6 +62,7 @@ VALUES = {
     "--calendar-grain": ("week", "month"),
     "--filters": ("rbloom", "pybloom"),
     "--balance": ("off", "level"),
+    "--solver": ("pso", "exact"),
     "--block": ("30", "40"),
     "--update": ("3s", "500 ms"),
     "--proxies": ("https://a.example/list", "https://b.example/list"),

@@ -5,11 +5,13 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from random import Random
+from typing import Any, cast
 
 import pytest
 
 from kadcrawl import Config, ConfigError, Peer
+from kadcrawl.balance.batch_partition import TimeModel
 from kadcrawl.balance.bucket_walk import ASKED_MAX, ASKED_PER_BUCKET_MAX
 from kadcrawl.balance.drain import Backlog
 from kadcrawl.balance.machine_profile import MachineProfile
@@ -22,8 +24,9 @@ from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.drain_policy import DrainPolicy
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.codec import pack, unpack
-from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
+from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load, PowersRecord
 from kadcrawl.overlay.routing import HeardLoad
+from kadcrawl.settings.job import PartitionSolver
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.links.contacts import contact
 from tests.support.sites.owned_sites import SITES, answered, sites_of
@@ -343,3 +346,83 @@ def test_nobody_waits_at_the_exit_for_a_disk_that_hangs(tmp_path: Path, monkeypa
         assert threads[0].is_alive()
     finally:
         hangs.set()
+
+
+class Learning:
+    """Simulate a trained network for which only the link counts: ten URLs a second for each Mb/s."""
+
+    profile = MachineProfile(1, 2.4, 1.0, 0.1, 5.0)
+    can_predict = True
+
+    def model(self, profile: MachineProfile | None) -> TimeModel | None:
+        return None if profile is None else lambda urls: urls / (10 * profile.net_mbps)
+
+    @property
+    def predicted(self) -> TimeModel | None:
+        return self.model(self.profile)
+
+    def predict(self, urls: float) -> float | None:
+        return None if self.predicted is None else self.predicted(urls)
+
+    def measured(self, urls: int, seconds: float) -> None:
+        pass
+
+
+def told(net_mbps: float) -> Load:
+    """The answer of a peer that would try much, and has a link of this speed."""
+    return Load(-50.0, None, PowersRecord(1, 2.4, 1.0, net_mbps, 5.0))
+
+
+async def shed_by_prediction(swarm: Swarm, solver: PartitionSolver = "exact") -> DrainPolicy:
+    swarm.job = replace(swarm.job, balance="predictive", solver=solver, update_s=20.0)
+    policy = DrainPolicy(cast(Blocks, swarm), cast(throughput_learning.ThroughputLearning, Learning()), Random(3))
+    await policy.shed()
+    return policy
+
+
+@pytest.mark.parametrize("solver", ["exact", "pso"])
+async def test_blocks_are_divided_by_the_powers_that_peers_tell(solver: PartitionSolver) -> None:
+    swarm = Swarm([told(0.1), told(0.4), told(0.4)])
+    await shed_by_prediction(swarm, solver)
+    assert {0: 10, 1: 40, 2: 40} == pytest.approx(swarm.lent, abs=1)
+
+
+async def test_a_peer_is_asked_for_its_powers_once_though_its_load_is_known() -> None:
+    swarm = Swarm([told(0.1), told(0.4)], heard=dict.fromkeys(range(2), LIGHT))
+    policy = await shed_by_prediction(swarm)
+    assert [0, 1] == sorted(swarm.asked)
+    await policy.shed()
+    assert [0, 1] == sorted(swarm.asked)
+
+
+async def test_a_peer_tells_its_powers_when_it_is_asked_for_its_load() -> None:
+    swarm = Swarm()
+    policy = await shed_by_prediction(swarm)
+    assert PowersRecord(1, 2.4, 1.0, 0.1, 5.0) == policy.answer().powers
+
+
+@pytest.mark.parametrize("net_mbps", [1e7, float("nan"), float("inf")])
+async def test_a_lie_about_powers_breaks_nothing(net_mbps: float) -> None:
+    swarm = Swarm([told(net_mbps), told(0.1)])
+    await shed_by_prediction(swarm)
+    assert swarm.lent[1] >= 1
+    assert sum(swarm.lent.values()) <= 100
+
+
+@pytest.mark.parametrize("solver", ["exact", "pso"])
+async def test_a_swarm_with_powers_and_a_network_crawls_each_page_once(
+    tmp_path: Path, make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]], solver: PartitionSolver
+) -> None:
+    network = tmp_path / "network.json"
+    save_network(NETWORK, network)
+    async with Web(SITES) as site:
+        site.fallback = answered
+        job: dict[str, Any] = {"balance": "predictive", "solver": solver, "block_urls": 2, "update_s": 0.3}
+        slow = await make_peer("a", limits=SLOW, network=network, powers=POWERS, **job)
+        quick = await make_peer("b", join=slow, network=network, powers=POWERS)
+        urls = [site.url(f"/{page}", one) for one in sites_of(slow, quick, site, 4) for page in range(FEW)]
+        await slow.crawl(urls)
+        await finish([slow, quick])
+        assert {*urls} == lines().keys()
+        assert {1} == set(site.fetched.values())
+        assert slow.balancing.loans.lender.done > 0

@@ -125,11 +125,20 @@ def test_every_key_reaches_the_job() -> None:
         "grain",
         "calendar-grain",
         "filters",
+        "solver",
         "proxies",
         "proxy-judge",
         "ca-file",
     }
     assert set(KEYS) == {line.split(" = ")[0] for line in ALL.strip().splitlines()} | apart
+
+
+def test_a_solver_is_for_predicted_times_alone() -> None:
+    assert Job(balance="predictive", solver="pso") == parse('balance = "predictive"\nsolver = "pso"', FILE).job
+    assert "use balance predictive" in mistake('balance = "drain"\nsolver = "pso"')
+    assert "use balance predictive" in mistake('solver = "pso"')
+    assert "solver would do nothing" in mistake('balance = "drain"\nsolver = "exact"')
+    assert "solver" in mistake('balance = "predictive"\nsolver = "ant"')
 
 
 @pytest.mark.parametrize("copies", [1, 6, 0, -1])

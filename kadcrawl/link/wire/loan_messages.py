@@ -12,6 +12,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from kadcrawl.balance.machine_profile import PROFILE_MOST
 from kadcrawl.link.wire.basics import BATCH_MAX, Contact, IdBytes, Keys, Message, Reason, Seconds, Small
 from kadcrawl.link.wire.cell_messages import PendingRecord, RobotsRecord, SiteRecord
 
@@ -41,6 +42,16 @@ class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Seconds of borrowed work."""
 
 
+class PowersRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The powers of a peer's machine, as it measured or declared them (balance/machine_profile.py)."""
+
+    cores: Annotated[int, Meta(ge=1, le=int(PROFILE_MOST["cores"]))]
+    clock_ghz: Annotated[float, Meta(gt=0, le=PROFILE_MOST["clock_ghz"])]
+    memory_gb: Annotated[float, Meta(gt=0, le=PROFILE_MOST["memory_gb"])]
+    net_mbps: Annotated[float, Meta(gt=0, le=PROFILE_MOST["net_mbps"])]
+    disk_mbps: Annotated[float, Meta(gt=0, le=PROFILE_MOST["disk_mbps"])]
+
+
 class GetLoad(Message, frozen=True):
     """A question: how loaded are you? It carries the asker's own backlog, or None if that is unknown, or balanced by
     number.
@@ -60,6 +71,8 @@ class Load(Message, frozen=True):
     level: Level
     backlog: BacklogRecord | None
     """The load by time, or None if it is unknown or not told."""
+    powers: PowersRecord | None = None
+    """The powers of the machine, for a job with balance predictive, or None while they are not known."""
 
 
 class Lend(Message, frozen=True):

@@ -133,6 +133,7 @@ from kadcrawl.link.wire.loan_messages import (
     Lent as Lent,
     Load as Load,
     LoanReport as LoanReport,
+    PowersRecord as PowersRecord,
     Recall as Recall,
     Recalled as Recalled,
     RenewLease as RenewLease,

@@ -97,6 +97,7 @@ from kadcrawl.link.wire.messages import (
     PendingRecord,
     Ping,
     Pong,
+    PowersRecord,
     Ranges,
     Recall,
     Recalled,
@@ -243,6 +244,7 @@ LARGE = 2 * 1024 * 1024
         (GetLoad(ID, None), Request),
         (GetLoad(ID, BacklogRecord(7, 0.5, 1.5)), Request),
         (Load(-2.5, None), Reply),
+        (Load(-2.5, None, PowersRecord(4096, 100.0, 1e-3, 18.0, 1e7)), Reply),
         (Load(-2.5, BacklogRecord(0, 1e-6, 0.0)), Reply),
         (Lend(CONTACT, LOAN, SITE, 1, [PENDING], BATCH.robots), Request),
         (Lend(CONTACT, LOAN, SITE, 1, [PENDING], BATCH.robots, BacklogRecord(7, 0.5, 1.5)), Request),
@@ -330,6 +332,19 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["Load", 0.0, [1, 1.0, 2e9]]),
         msgpack.packb(["Load", 0.0, [-1, 1.0, 0.0]]),
         msgpack.packb(["GetLoad", ID, [1.5, 1.0, 0.0]]),
+        *(
+            msgpack.packb(["Load", -2.5, None, powers])
+            for powers in (
+                [0, 2.4, 4.0, 18.0, 18.0],
+                [4097, 2.4, 4.0, 18.0, 18.0],
+                [4, 100.1, 4.0, 18.0, 18.0],
+                [4, 2.4, 0.0, 18.0, 18.0],
+                [4, 2.4, 1.1e6, 18.0, 18.0],
+                [4, 2.4, 4.0, 1.1e7, 18.0],
+                [4, 2.4, 4.0, 18.0, -1.0],
+                [4, 2.4, 4.0, 18.0],
+            )
+        ),
         msgpack.packb(["GetLoad", ID[:-1], None]),
         msgpack.packb(["Lend", [ID, "h", 1], bytes(8), ["a", 0.0, 0.0], 1, [], []]),
         msgpack.packb(["Lend", [ID, "h", 1], bytes(8), ["a", 0.0, 0.0], 0, [["http://a/", 0, 0, 0, 0.0]], []]),

@@ -68,6 +68,8 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             networks: Sequence[str] = ("127.0.0.0/8",),
             hosts: Mapping[str, Sequence[str]] | None = None,
             hooks: Sequence[str] = (),
+            network: Path | None = None,
+            powers: Mapping[str, float] | None = None,
             **job: Any,
         ) -> Peer:
             config = Config(
@@ -78,6 +80,8 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
                 swarm_key=key,
                 secrets=Secrets(secrets),
                 hooks=tuple(hooks),
+                network=network,
+                powers=tuple((powers or {}).items()),
             )
             loop = asyncio.get_running_loop()
             world = Environment(random=random, wall=loop.wall() if isinstance(loop, BriskLoop) else None)
