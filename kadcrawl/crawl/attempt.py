@@ -222,8 +222,8 @@ class Attempt:
         if not parts.crawl_limits.begin():
             return AttemptOutcome.PUT_BACK
         self._has_budget = True
-        number = self._source.store.rounds(entry.key)
-        start = parts.rounds.start(entry, number) if parts.rounds else VisitStart(number)
+        number, last = self._source.store.rounds(entry.key), self._source.store.last_visit(entry.key)
+        start = parts.rounds.start(last, number) if parts.rounds else VisitStart(number)
         fields = parts.rounds.validators(start.last) if parts.rounds else ()
         fetched = await self._request(entry.url, fields)
         if fetched is None or fetched.error is FetchError.UNSURE:
@@ -421,10 +421,10 @@ class Attempt:
     def _finish_unfetched(self, why: str) -> AttemptOutcome:
         """Finish the entry without a request, and give `why` as the reason in its page line."""
         self._leave_slot()
-        rounds, entry = self._parts.rounds, self._entry
+        rounds, entry, store = self._parts.rounds, self._entry, self._source.store
         at = datetime.fromtimestamp(self._parts.clock.now(), UTC).isoformat(timespec="milliseconds")
-        number = self._source.store.rounds(entry.key)
-        visit = rounds.unasked(entry, why, rounds.start(entry, number)) if rounds else None
+        number = store.rounds(entry.key)
+        visit = rounds.unasked(entry, why, rounds.start(store.last_visit(entry.key), number)) if rounds else None
         tried_by = self._source.robots.tried_by(origin_of(entry.url))
         answer = visit.answer if visit is not None else ""
         line = self._parts.outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number, tried_by, answer)

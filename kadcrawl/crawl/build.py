@@ -134,6 +134,8 @@ class CrawlComponents:
     crawler: Crawler
     crawler_over: "CrawlerOver"
     """Makes another crawler with the same parts."""
+    rounds: Rounds | None
+    """The rounds of pages, or None if the job keeps fingerprints."""
     recrawling: Recrawling | None
     """The visits to come, if pages are fetched again."""
     proxy_checks: ProxyChecks | None
@@ -258,6 +260,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         page_feed=parts.page_feed,
         crawler=crawler,
         crawler_over=crawler_over,
+        rounds=rounds,
         recrawling=recrawling,
         proxy_checks=proxy_checks,
         refused=refused,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Key
+from kadcrawl.lending.visit_facts import reported_visits
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import BATCH_MAX, Contact, LeaseRenewed, Lend, LoanReport, RenewLease, SiteRecord
 from kadcrawl.store.store import Store
@@ -95,7 +96,8 @@ class LateReports:
                     unacknowledged += some
                     continue
                 failed = {bytes(key): keys[key] for key in some if keys[key]}
-                report = LoanReport(loan.id, loan.site, [*some], [], over=True, failed=failed)
+                visits = reported_visits(self._store, some)
+                report = LoanReport(loan.id, loan.site, [*some], [], over=True, failed=failed, visits=visits)
                 try:
                     await self._client.ask(
                         loan.lender, RenewLease(self._me, [report]), LeaseRenewed, LATE_REPORT_DEADLINE_S

@@ -39,7 +39,7 @@ from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds, nameable
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.store import DONE
+from kadcrawl.store.store import DONE, PENDING
 from kadcrawl.store.visit import Visit
 from kadcrawl.urls import is_canonical
 
@@ -230,6 +230,8 @@ class LeafCrawl:
     ) -> bool:
         """Write a page. If its loan is over, a late report tells the lender."""
         if self._store.keeps_keys:
+            if (self._store.state(entry.key) or PENDING) < DONE + 2 * rounds:
+                self._store.forget(entry.key)  # A lender that is gone never knew of the visit in an earlier round.
             fresh = self._store.finish(entry, line, records, visit, rounds)
         else:
             fresh = self._store.finish_for_owner(entry.key, line, records)

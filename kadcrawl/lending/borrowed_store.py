@@ -39,6 +39,8 @@ class BorrowedLoan:
     """Requests that may be in flight at a time if the site has no delay."""
     rounds: dict[Key, int] = field(default_factory=dict)
     """Visits before this visit, of the pages beyond their first."""
+    visits: dict[Key, Visit] = field(default_factory=dict)
+    """The last visits to pages beyond their first visit, as the lender told them."""
     done: dict[Key, str] = field(default_factory=dict)
     """The keys of fetched pages that the lender does not know to be done -> the reason of a failure, or empty."""
     closing: bool = False
@@ -186,6 +188,11 @@ class BorrowedStore:
         """Return the number of visits to a borrowed page before this visit."""
         loan = self._by_cell.get(self.cell_of(key))
         return loan.rounds.get(key, 0) if loan is not None else 0
+
+    def last_visit(self, key: Key) -> Visit | None:
+        """Return the last visit to a borrowed page, as its lender told it."""
+        loan = self._by_cell.get(self.cell_of(key))
+        return loan.visits.get(key) if loan is not None else None
 
     def finish(
         self, entry: FrontierEntry, line: bytes, records: bytes = b"", visit: Visit | None = None, rounds: int = 0

@@ -22,6 +22,7 @@ from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.lending.borrowed_store import BorrowedLoan, BorrowedStore
+from kadcrawl.lending.visit_facts import reported_visits, visit_of
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
@@ -161,7 +162,10 @@ class Borrower:
             for location, one in zip(locations, lend.pending, strict=True)
         ]
         again = {location.key: one.rounds for location, one in zip(locations, lend.pending, strict=True) if one.rounds}
-        self._borrowed.add(lend.loan, lend.lender, site, urls, lend.connections, again)
+        loan = self._borrowed.add(lend.loan, lend.lender, site, urls, lend.connections, again)
+        for key, facts in lend.visits.items():
+            if (entry := loan.entries.get(Key(key))) is not None:
+                loan.visits[entry.key] = visit_of(facts, entry)
         wait_s = max(lend.clock.wait_s, self._clocks.pop(site, 0.0) - now)
         self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now, back_off_of(lend.clock, now))
         origins = {origin_of(record.url) for record in lend.pending}
@@ -254,7 +258,7 @@ class Borrower:
         try:
             # Compared by contact: a peer that claims the ID of a lender does not hear of that lender's loans.
             loans = [loan for loan in self._borrowed.loans.values() if loan.lender == lender][:LOANS_MAX]
-            reports = [self._loan_status(loan) for loan in loans]
+            reports = self._loan_statuses(loans)
             await self._store.journal.durable()
             sent_at = asyncio.get_running_loop().time()
             try:
@@ -297,11 +301,20 @@ class Borrower:
         if any(loan.done for loan in loans):
             self._report_now.set()
 
-    def _loan_status(self, loan: BorrowedLoan) -> LoanReport:
-        """Return the report of a loan: a loan that is to end comes back whole once no request of it is in flight."""
+    def _loan_statuses(self, loans: Iterable[BorrowedLoan]) -> list[LoanReport]:
+        """Return the reports of the loans from one lender, which have room for `BATCH_MAX` finished pages in all."""
+        reports, room = [], BATCH_MAX
+        for loan in loans:
+            reports.append(self._loan_status(loan, room))
+            room -= len(reports[-1].done)
+        return reports
+
+    def _loan_status(self, loan: BorrowedLoan, room: int) -> LoanReport:
+        """Return the report of a loan with up to `room` finished pages: a loan that is to end comes back whole once no
+        request of it is in flight."""
         now = self._now()
         over = (loan.closing or not loan.entries) and not self._frontier.in_flight(loan.cell)
-        over = over and len(loan.done) <= BATCH_MAX
+        over = over and len(loan.done) <= room
         if over and any(map(self.crawler.is_taken, loan.entries.values())):
             over = asyncio.get_running_loop().time() > loan.closed_at + FINISHING_S
         returned = []
@@ -310,9 +323,9 @@ class Borrower:
                 unfinished = UNFINISHED_WAIT_S if self.crawler.is_taken(entry) else 0.0
                 returned.append(ReturnedUrl(key, entry.tries, min(max(0.0, entry.due - now, unfinished), WAIT_MAX_S)))
         clock = site_record(self._frontier.clock_of(loan.site, now), now)
-        done = dict(islice(loan.done.items(), BATCH_MAX))
+        done = dict(islice(loan.done.items(), room))
         failed = {bytes(key): why for key, why in done.items() if why}
-        return LoanReport(loan.id, clock, [*done], returned, over, failed)
+        return LoanReport(loan.id, clock, [*done], returned, over, failed, reported_visits(self._store, done))
 
     def _go_on(self, loan: BorrowedLoan, until: float) -> None:
         begins = loan.id not in self._until

@@ -19,10 +19,11 @@ from msgspec.structs import replace
 from kadcrawl.balance.leases import RENEW_S
 from kadcrawl.balance.loan_backoff import LoanBackoff
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.recrawl.rounds import VisitStart, ended_visit
+from kadcrawl.crawl.recrawl.rounds import Rounds, VisitStart
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.lending.loan import RETURNED_WAIT_MAX_S, LatePages, Loan
+from kadcrawl.lending.visit_facts import reported_visits, visit_of
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import (
@@ -70,6 +71,7 @@ class Lender:
         store: Store,
         frontier: Frontier,
         records: Records,
+        rounds: Rounds | None,
         activity: Activity,
         now: Callable[[], float],
         random: Random,
@@ -79,6 +81,7 @@ class Lender:
         """Take the parts of the peer.
 
         Args:
+            rounds: decides about the next visits to pages, or is None in a job that keeps fingerprints.
             now: gives wall-clock seconds.
             wake: wakes the crawler after entries have come back or are done.
             spawn: starts a task that ends with the peer. Raises NotRunningError once the peer has ended.
@@ -88,6 +91,7 @@ class Lender:
         self._store = store
         self._frontier = frontier
         self._records = records
+        self._rounds = rounds
         self._activity = activity
         self._now = now
         self._random = random
@@ -173,7 +177,8 @@ class Lender:
             loan.renew(asyncio.get_running_loop().time())
             batch = self._records.lending(list(loan.entries.values()))
             most = min(loan.connections, CONNECTIONS_MAX)
-            messages.append(Lend(self._me(), loan.id, batch.sites[0], most, batch.pending, batch.robots))
+            visits = reported_visits(self._store, loan.entries)
+            messages.append(Lend(self._me(), loan.id, batch.sites[0], most, batch.pending, batch.robots, visits=visits))
         return messages
 
     def _reserve(self, borrower: Contact, site: str, count: int) -> Loan:
@@ -255,7 +260,7 @@ class Lender:
                 self.done += 1
                 self._loan_backoff.note_success(loan.site)
                 self._loan_backoff.note_success(loan.borrower.id)
-                self._finish(entry, report.failed.get(key), loan.order)
+                self._finish(entry, report, loan.order)
                 self._frontier.finish(entry, now)
                 self._activity.move()
         for returned in report.returned:
@@ -278,18 +283,26 @@ class Lender:
                 self._late.forget(report.loan, key)
                 if entry is None:
                     self._store.learn_done(key)
-                elif self._finish(entry, report.failed.get(key), 0):
+                elif self._finish(entry, report, 0):
                     self._frontier.remove(entry, self._now())
                 self._activity.move()
                 self._wake()
 
-    def _finish(self, entry: FrontierEntry, failed: str | None, order: int) -> bool:
+    def _finish(self, entry: FrontierEntry, report: LoanReport, order: int) -> bool:
         """Journal a page that a borrower has finished, and return False if it was known to be done.
 
         `order` is the stamp of the latest order to retry known when the page was lent.
         """
-        start = VisitStart(self._store.rounds(entry.key), None, order)
-        return self._store.finish_elsewhere(entry.key, ended_visit(self._store, entry, failed, start))
+        visit = None
+        if self._rounds is not None:
+            start = VisitStart(self._store.rounds(entry.key), self._store.last_visit(entry.key), order)
+            facts = report.visits.get(entry.key)
+            told = None if facts is None else visit_of(facts, entry)
+            visit = self._rounds.reported(entry, start, told, report.failed.get(entry.key))
+        is_first = self._store.finish_elsewhere(entry.key, visit)
+        if self._rounds is not None:
+            self._rounds.finished(entry)
+        return is_first
 
     def _is_first(self, loan: Loan) -> bool:
         """Return whether a loan may go on beside others of its site: only one may once the site has a delay."""

@@ -77,6 +77,7 @@ class Loans:
             store=store,
             frontier=components.frontier,
             records=cells.records,
+            rounds=components.rounds,
             activity=activity,
             now=clock.now,
             random=random,

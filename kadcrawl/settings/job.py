@@ -57,11 +57,6 @@ COPIES_MIN, COPIES_MAX = 2, 5
 """Limits on the peers that hold each record. With one copy, every death would lose records."""
 URL_PARTS_MAX = 10_000
 """Largest limit on segments and parameters, equal to no limit: no canonical URL (urls.py) has so many."""
-LENDS_NOT = ("max_pages", "recrawl_after_s")
-"""Fields that keep a job from lending pages when they are set."""
-
-OR_LENDS_NOT = " or ".join(LENDS_NOT)
-"""The same, for an error text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +187,7 @@ class Job:
 
     `level` compares load levels (P1 1.4). `drain` compares measured seconds to drain the frontier. `predictive` begins
     with a prediction from the peers' machines (P2). `off` lends nothing. `auto` is `drain` where pages can be lent,
-    otherwise `off`. Pages cannot be lent with `max_pages` or `recrawl_after_s`."""
+    otherwise `off`. Pages cannot be lent with `max_pages`."""
     solver: PartitionSolver = "exact"
     """Method by which balance `predictive` divides blocks by predicted times.
 
@@ -323,8 +318,8 @@ class Job:
         require(0 <= self.refusals_max <= REFUSALS_MAX, f"refusals_max must be from 0 to {REFUSALS_MAX}")
         require(
             self.balance in ("auto", "off") or self.can_lend,
-            f"balance {self.balance} cannot go with {OR_LENDS_NOT}, where no pages are lent: only the owner of a page "
-            "knows its share of the page limit, and its last visit; use balance auto or off",
+            f"balance {self.balance} cannot go with max_pages, where no pages are lent: only the owner of a page knows "
+            "its share of the page limit; use balance auto or off",
         )
         require(
             self.solver == "exact" or self.balance == "predictive",
@@ -361,7 +356,7 @@ class Job:
     @property
     def can_lend(self) -> bool:
         """True if a peer other than the owner may fetch a page."""
-        return all(getattr(self, name) is None for name in LENDS_NOT)
+        return self.max_pages is None
 
     @property
     def shares_clocks(self) -> bool:

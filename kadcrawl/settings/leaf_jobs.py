@@ -16,6 +16,6 @@ def why_no_leaf(job: Job) -> str | None:
     if job.can_lend:
         return None
     return (
-        "a crawl with --max-pages or --recrawl-after has no leaves: only the owner of a page knows its share of the "
-        "page limit, and its last visit; join without --leaf"
+        "a crawl with --max-pages has no leaves: only the owner of a page knows its share of the page limit; "
+        "join without --leaf"
     )

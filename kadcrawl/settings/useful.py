@@ -6,7 +6,7 @@ Tests: tests/settings/test_job_file.py, tests/cli/test_job_options.py
 from collections.abc import Collection
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.job import OR_LENDS_NOT, Job
+from kadcrawl.settings.job import Job
 
 
 def check_useful(job: Job, said: Collection[str]) -> None:
@@ -16,7 +16,7 @@ def check_useful(job: Job, said: Collection[str]) -> None:
         (
             ("block_urls", "update_s"),
             lends,
-            f"this job lends no pages: not with balance off, nor with {OR_LENDS_NOT}",
+            "this job lends no pages: not with balance off, nor with max_pages",
         ),
         (("solver",), job.lends_by == "predictive", "it is for balance predictive"),
         (("delay_most_s",), job.delay_factor > 0, "it is for delay_factor"),

@@ -126,6 +126,10 @@ class Store:
         """Return the number of rounds before the round of a key, 0 for an unknown key."""
         return round_of(self.state(key) or PENDING)
 
+    def last_visit(self, key: Key) -> Visit | None:
+        """Return the last visit to a page, or None."""
+        return self.visits.get(key)
+
     def entry(self, key: Key) -> FrontierEntry | None:
         """Return the frontier entry of a PENDING key."""
         return self._frontier.get(key)

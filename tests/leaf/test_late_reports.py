@@ -37,6 +37,9 @@ class LateReportsBench:
     def forget(self, keys: Any) -> None:
         self.forgotten += keys
 
+    def last_visit(self, key: Key) -> None:
+        """Return no visit."""
+
     async def durable(self) -> None:
         assert not self.told, "told of before it is on disk"
 

@@ -91,12 +91,11 @@ async def test_a_loan_from_whoever_does_not_own_the_site_is_refused(make_peer: M
     assert 0 == peer.balancing.loans.borrower.loans
 
 
-@pytest.mark.parametrize("bound", [{"max_pages": 5}, {"recrawl_after_s": 60.0}])
-def test_pages_are_not_lent_where_only_their_owner_may_fetch_them(bound: dict[str, float]) -> None:
+def test_pages_are_not_lent_where_only_their_owner_may_fetch_them() -> None:
     with pytest.raises(ConfigError, match="only the owner of a page knows"):
-        Job(balance="level", **bound)  # type: ignore[arg-type]
-    Job(balance="off", **bound)  # type: ignore[arg-type]
-    assert "off" == Job(**bound).lends_by  # type: ignore[arg-type]
+        Job(balance="level", max_pages=5)
+    Job(balance="off", max_pages=5)
+    assert "off" == Job(max_pages=5).lends_by
 
 
 def test_by_default_pages_are_lent_by_seconds_to_drain() -> None:

@@ -112,6 +112,34 @@ async def test_a_borrower_follows_links_by_the_shortest_path_that_the_owner_know
         assert [f"{url}/child"] == [one for one in site.fetched if one.endswith("/child")]
 
 
+async def test_a_borrower_asks_by_conditions_and_the_owner_says_when_again(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        conditions: list[str] = []
+
+        async def page(request: web.BaseRequest) -> web.StreamResponse:
+            if "If-None-Match" in request.headers:
+                conditions.append(request.path)
+                return web.Response(status=304, headers={"ETag": '"one"'})
+            return html(ETag='"one"')
+
+        site.fallback = slow(page, 0.05)
+        weak = await make_peer("a", limits=WEAK, recrawl_after_s=2.0, recrawl_adaptive=True, **BALANCE)
+        strong = await make_peer("b", join=weak, limits=replace(QUICK, fetches_max=4))
+        urls = [site.url(f"/{page}", one) for one in sites_of(weak, strong, site, 4) for page in range(40)]
+        await weak.crawl(urls)
+        await until(lambda: strong.counters.to_wire().unchanged > 5)
+        assert len(conditions) >= 5
+        assert weak.balancing.loans.lender.done > 10
+        borrowed = [line.url for line in page_lines(strong.config.data) if line.fields.get("unchanged")]
+        assert borrowed
+
+        def periods_s() -> list[float]:
+            keys = [weak.components.partitioner.locate(url).key for url in borrowed]
+            return [visit.period_s for key in keys if (visit := weak.store.last_visit(key)) and visit.etag == '"one"']
+
+        await until(lambda: len(borrowed) == len([seconds for seconds in periods_s() if seconds > 2.0]))
+
+
 async def test_a_borrower_leases_the_clocks_of_its_pages(make_peer: MakePeer) -> None:
     async with Web(SITES) as site:
         site.fallback = slow(answered, 0.02)

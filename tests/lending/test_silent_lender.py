@@ -11,7 +11,7 @@ from kadcrawl.balance.leases import LEASE_S, RENEW_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError
-from kadcrawl.keys import Cell, id_bytes
+from kadcrawl.keys import Cell, Key, id_bytes
 from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.leaf_messages import leaf_contact
@@ -50,6 +50,9 @@ class SilentLenderBench:
             pending = [PendingRecord(f"http://{site}/{number}", 0, 0, 0, 0.0) for number in range(3)]
             lend = Lend(lender, Random(site).randbytes(8), SiteRecord(site, 0.0, 1.0), 1, pending, [])
             assert self.borrower.accept(lend, lambda urls: True)
+
+    def last_visit(self, key: Key) -> None:
+        """Return no visit."""
 
     async def durable(self) -> None:
         pass

@@ -336,7 +336,7 @@ def test_a_file_has_as_many_seeds_as_a_job_and_no_more() -> None:
     [
         (
             "balance = 'level'\nmax-pages = 1",
-            "balance level cannot go with max-pages or recrawl-after, where no pages are",
+            "balance level cannot go with max-pages, where no pages are",
         ),
         ("delay-most = 9", "delay-most would do nothing, as it is for delay-factor"),
         ("delay-factor = 2\ndelay = 61", "delay-most must be at least delay"),

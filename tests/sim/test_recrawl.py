@@ -2,7 +2,8 @@
 
 import asyncio
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from sim.loop import world
 from sim.machines import Machines
+from sim.plan import LEAF_FIRST
 from sim.web_server import WebServer
 from tests.support.sites.changing_pages import DELAY_S, PAGES, SITES, ChangingPages
 from tests.support.sites.sim_pages import MEMORY, WEB_IP
@@ -23,13 +25,15 @@ LATE_S = 20.0
 """The most seconds by which a page is late: its owner is missed, another catches up, and leaves the site alone."""
 
 
-async def _live_with_visits(machines: Machines) -> None:
+async def _live_with_visits(machines: Machines, *, leaves: int = 0) -> None:
     machines.start(1)
     for number in range(2, PEERS + 1):
         await asyncio.sleep(0.5)
         machines.join(number)
     while not all(machine.begun for machine in machines.live):
         await asyncio.sleep(0.5)
+    for number in range(leaves):
+        machines.hang(LEAF_FIRST + number)
     first = machines.machines[1]
     assert first.peer is not None
     await first.host.spawn(first.peer.crawl([f"http://site-{site}.example/0" for site in range(SITES)]))
@@ -49,17 +53,23 @@ async def _live_with_visits(machines: Machines) -> None:
     await asyncio.sleep(LIVE_S - 131)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_pages_come_round_in_time_whoever_dies(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "lends"), [(1, False), (2, False), (3, False), (4, False), (1, True), (2, True)])
+def test_pages_come_round_in_time_whoever_dies_and_whoever_fetches_them(
+    seed: int, lends: bool, lendings: Counter[str]
+) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as directory, world(seed) as loop:
         web = ChangingPages()
         server = WebServer(web)
-        job = Job(scope="host", delay_s=DELAY_S, recrawl_after_s=PERIOD_S)
+        job = Job(scope="host", delay_s=DELAY_S, recrawl_after_s=PERIOD_S, balance="off")
+        if lends:
+            job = replace(job, balance="level", block_urls=1, update_s=1.0)
         disks = Path(directory) / "disks"
-        with Machines(loop, web, job=job, limits=Limits(), seed=seed, directory=disks) as machines:
+        with Machines(
+            loop, web, job=job, limits=Limits(), seed=seed, directory=disks, work_area=1 if lends else None
+        ) as machines:
             host = loop.network.host(WEB_IP)
             loop.run_until_complete(host.spawn(loop.create_server(server.connect, WEB_IP, 80)))
-            loop.run_until_complete(_live_with_visits(machines))
+            loop.run_until_complete(_live_with_visits(machines, leaves=2 if lends else 0))
             assert [] == machines.errors
         lines = [line for machine in machines.machines.values() for line in machine.lines()]
     ended_at = loop.time()
@@ -70,6 +80,8 @@ def test_pages_come_round_in_time_whoever_dies(seed: int) -> None:
         if request.path != "/robots.txt":
             visits[request.url].append(request.time)
     assert SITES * PAGES == len(visits)
+    assert lends == (sum(lendings.values()) > 15)
+    assert lends == (max(lendings.values(), default=0) > 1), "some of them were visits to known pages"
     for url, times in visits.items():
         gaps = [later - earlier for earlier, later in pairwise(times)]
         late = [gap for gap in [*gaps, ended_at - times[-1]] if gap > PERIOD_S + LATE_S]

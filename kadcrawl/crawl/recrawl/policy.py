@@ -29,6 +29,9 @@ SHORTER, LONGER = 0.8, 1.4
 GONE_MAX = {404: 4, 410: 2}
 """Visits in a row to a gone page after which visits end, by the status of the last visit."""
 
+GONE_REASONS = {f"http_{status}": status for status in GONE_MAX}
+"""The reasons of failures of gone pages, with their status."""
+
 _ETAG = pattern(r'(?:W/)?"[\x21\x23-\x7e]*"')
 """Entity tags by RFC 9110 8.8.3, without the bytes that are not ASCII."""
 _DIGEST = pattern(r"sha1:[A-Z2-7]{32}")
@@ -84,26 +87,40 @@ class Recrawl:
             return last._replace(due=now + last.period_s, gone=0)
         if result.status != 200 and not self.is_unchanged(last, result, digest):
             # A redirect, or an answer to no request: the earlier content does not matter.
-            fresh = last._replace(etag="", last_modified="", digest="", captured="", gone=0)
-            return fresh._replace(due=now + last.period_s)
+            return _without_content(last, now)
+        fields = _etag(result.header(b"etag")), _date(result.header(b"last-modified"))
         if self.is_unchanged(last, result, digest):
-            period_s = self._adapted(entry.url, last.period_s, LONGER)
-            fields = result.header(b"etag"), result.header(b"last-modified")
-            if result.status == 200 or any(fields):
+            if result.status == 200 or any(map(result.header, (b"etag", b"last-modified"))):
                 # A server that is set up anew has other tags for the same bytes.
-                last = last._replace(etag=_etag(fields[0]), last_modified=_date(fields[1]))
-            return last._replace(due=now + period_s, period_s=period_s, gone=0)
-        # The first visit is no change.
-        period_s = self._adapted(entry.url, last.period_s, SHORTER) if last.digest else last.period_s
-        return last._replace(
-            due=now + period_s,
-            period_s=period_s,
-            etag=_etag(result.header(b"etag")),
-            last_modified=_date(result.header(b"last-modified")),
-            digest=digest,
-            captured=captured,
-            gone=0,
-        )
+                last = last._replace(etag=fields[0], last_modified=fields[1])
+            return self._unchanged(last, now)
+        fresh = last._replace(etag=fields[0], last_modified=fields[1], digest=digest, captured=captured)
+        return self._changed(last, fresh, now)
+
+    def reported(
+        self, entry: FrontierEntry, last: Visit | None, told: Visit | None, failed: str | None, now: float
+    ) -> Visit | None:
+        """Return the visit to journal after a borrower's report, or None if none is to be journaled.
+
+        `told` is the visit as the borrower saw it, or None if it told nothing. Its facts count, and neither its period
+        nor its due time.
+        """
+        known = last or self._first(entry)
+        known = known._replace(depth=min(known.depth, entry.depth))
+        if failed in GONE_REASONS and told is not None:
+            visit = self._gone(known, GONE_REASONS[failed], now)
+        elif failed and (told is None or told.due is None or _may_pass(failed)):
+            return self.unasked(entry, last, failed, now)
+        elif failed or told is None:
+            visit = known._replace(due=now + known.period_s, gone=0)
+        elif not told.digest:
+            visit = _without_content(known, now)
+        elif (told.digest, told.captured) == (known.digest, known.captured):
+            visit = self._unchanged(known._replace(etag=told.etag, last_modified=told.last_modified), now)
+        else:
+            fields = {name: getattr(told, name) for name in ("etag", "last_modified", "digest", "captured")}
+            visit = self._changed(known, known._replace(**fields), now)
+        return visit if self._site_settings.recrawl_after_s(entry.url) else visit._replace(due=None)
 
     def unasked(self, entry: FrontierEntry, last: Visit | None, why: str, now: float) -> Visit | None:
         """Return the visit to journal for a page without a request, or None if none is to be journaled.
@@ -111,8 +128,7 @@ class Recrawl:
         A robots.txt may change, and a bug here may be fixed. URLs that the job excludes, or that crashed a peer, are
         left out for good.
         """
-        passes = why.startswith("robots") or why == "internal_error"
-        passes = passes and self._site_settings.recrawl_after_s(entry.url) > 0
+        passes = _may_pass(why) and self._site_settings.recrawl_after_s(entry.url) > 0
         if last is None and not passes:
             return None
         last = last or self._first(entry)
@@ -142,6 +158,15 @@ class Recrawl:
             return None
         return max(now, visited + least_s)
 
+    def _unchanged(self, last: Visit, now: float) -> Visit:
+        period_s = self._adapted(last.url, last.period_s, LONGER)
+        return last._replace(due=now + period_s, period_s=period_s, gone=0)
+
+    def _changed(self, last: Visit, fresh: Visit, now: float) -> Visit:
+        """Return `fresh`, the visit with the new content, with its next time. The first visit is no change."""
+        period_s = self._adapted(last.url, last.period_s, SHORTER) if last.digest else last.period_s
+        return fresh._replace(due=now + period_s, period_s=period_s, gone=0)
+
     def _first(self, entry: FrontierEntry) -> Visit:
         period_s = self._period_s(entry.url)
         return Visit(entry.key, entry.site, entry.url, entry.depth, None, period_s, "", "", "", "", 0)
@@ -169,6 +194,15 @@ class Recrawl:
             return self._period_s(url)
         least_s, most_s = self._site_settings.recrawl_bounds_s(url)
         return min(max(period_s * factor, least_s), most_s)
+
+
+def _may_pass(why: str) -> bool:
+    """Return whether a page was left out for a reason that may pass."""
+    return why.startswith("robots") or why == "internal_error"
+
+
+def _without_content(last: Visit, now: float) -> Visit:
+    return last._replace(etag="", last_modified="", digest="", captured="", gone=0, due=now + last.period_s)
 
 
 def sanitized(visit: Visit) -> Visit:

@@ -54,10 +54,9 @@ class Rounds:
         """True if the job fetches pages again when they are due."""
         return self._recrawl is not None
 
-    def start(self, entry: FrontierEntry, number: int) -> VisitStart:
-        """Return the start of a visit at this moment. `number` counts the visits before."""
-        visits = self._store.visits
-        return VisitStart(number, visits.get(entry.key), visits.last_order)
+    def start(self, last: Visit | None, number: int) -> VisitStart:
+        """Return the start of a visit at this moment. `last` is the last visit, `number` counts the visits before."""
+        return VisitStart(number, last, self._store.visits.last_order)
 
     def validators(self, last: Visit | None) -> Sequence[tuple[str, str]]:
         """Return the header fields that make the request for a page conditional."""
@@ -85,7 +84,7 @@ class Rounds:
         `failed` is the reason for which the page counts as failed. `answer` is this answer if it brought a body to keep
         in place of the last.
         """
-        visit = ended_visit(self._store, entry, failed, start)
+        visit = ended_visit(entry, failed, start)
         if self._recrawl is not None:
             digest, captured = (place.payload_digest, place.date) if place is not None else ("", "")
             visit = self._recrawl.next_visit(entry, start.last, result, digest, captured, self._now())
@@ -95,7 +94,18 @@ class Rounds:
     def unasked(self, entry: FrontierEntry, why: str, start: VisitStart) -> Visit | None:
         """Return the visit to journal for a page without a request."""
         visit = self._recrawl.unasked(entry, start.last, why, self._now()) if self._recrawl is not None else None
-        return ended_visit(self._store, entry, why, start) if visit is None else _noted(visit, why, start)
+        return ended_visit(entry, why, start) if visit is None else _noted(visit, why, start)
+
+    def reported(self, entry: FrontierEntry, start: VisitStart, told: Visit | None, failed: str | None) -> Visit | None:
+        """Return the visit to journal for a page that a borrower has finished, as `fetched` does for an own page.
+
+        `told` is the visit as the borrower saw it, or None if it told nothing.
+        """
+        visit = ended_visit(entry, failed, start)
+        if self._recrawl is not None:
+            decided = self._recrawl.reported(entry, start.last, told, failed, self._now())
+            visit = _noted(decided, failed, start) if decided is not None else visit
+        return visit if visit is None or told is None or not told.answer else visit._replace(answer=told.answer)
 
     def modified(self, key: Key, at: float) -> None:
         """Visit a page sooner if a sitemap says that the page was modified at this wall-clock second.
@@ -115,14 +125,14 @@ class Rounds:
         self._on_due(entry.key)
 
 
-def ended_visit(store: Store, entry: FrontierEntry, failed: str | None, start: VisitStart) -> Visit | None:
+def ended_visit(entry: FrontierEntry, failed: str | None, start: VisitStart) -> Visit | None:
     """Return the visit to journal for a page that is not due again, or None if nobody asks for the page again.
 
     `failed` is the reason of a failure.
     """
     if failed is None and not start.number:
         return None
-    last = store.visits.get(entry.key) or Visit.first(entry.key, entry.site, entry.url, entry.depth)
+    last = start.last or Visit.first(entry.key, entry.site, entry.url, entry.depth)
     return _noted(last._replace(depth=min(last.depth, entry.depth), due=None), failed, start)
 
 

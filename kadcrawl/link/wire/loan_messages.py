@@ -10,11 +10,29 @@ Tests: tests/link/wire/test_messages.py
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from kadcrawl.balance.machine_profile import PROFILE_MOST
-from kadcrawl.link.wire.basics import BATCH_MAX, Contact, IdBytes, Keys, Message, Reason, Seconds, Small
-from kadcrawl.link.wire.cell_messages import PendingRecord, RobotsRecord, SiteRecord
+from kadcrawl.link.wire.basics import (
+    BATCH_MAX,
+    PRINTABLE,
+    Contact,
+    IdBytes,
+    Keys,
+    LongSeconds,
+    Message,
+    Reason,
+    Seconds,
+    Small,
+)
+from kadcrawl.link.wire.cell_messages import (
+    ANSWER_CHARS_MAX,
+    DIGEST_CHARS_MAX,
+    VALIDATOR_CHARS_MAX,
+    PendingRecord,
+    RobotsRecord,
+    SiteRecord,
+)
 
 LOANS_MAX = 64
 """Loans in one message, and between two peers in one direction."""
@@ -75,6 +93,29 @@ class Load(Message, frozen=True):
     """The powers of the machine, for a job with balance predictive, or None while they are not known."""
 
 
+class VisitFacts(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The facts that a visit left of a page of a loan (store/visit.py): the last, from the lender, or its own, from the
+    borrower.
+    """
+
+    etag: Annotated[str, Meta(max_length=VALIDATOR_CHARS_MAX)]
+    """Entity tag as received, or empty."""
+    last_modified: Annotated[str, Meta(max_length=VALIDATOR_CHARS_MAX)]
+    """Last-Modified field as received, or empty."""
+    digest: Annotated[str, Meta(max_length=DIGEST_CHARS_MAX)]
+    """Payload digest of the last whole body, or empty."""
+    captured: Annotated[str, Meta(max_length=DIGEST_CHARS_MAX)]
+    """WARC-Date of the record with that body, or empty."""
+    gone: Small
+    """Consecutive visits that found the page gone."""
+    period_s: LongSeconds
+    """Seconds between two visits. Only that of the lender counts."""
+    is_due_again: bool
+    """The page is to be visited again. The lender decides when."""
+    answer: Annotated[str, Meta(max_length=ANSWER_CHARS_MAX, pattern=PRINTABLE)] = ""
+    """The last answer 200 of the page with a body of its own (store/last_answer.py), or empty."""
+
+
 class Lend(Message, frozen=True):
     """A lender asks another peer to fetch these URLs. Answered by Lent. A repeat of a known loan is answered again."""
 
@@ -87,6 +128,8 @@ class Lend(Message, frozen=True):
     robots: Annotated[list[RobotsRecord], Meta(max_length=BATCH_MAX)]
     backlog: BacklogRecord | None = None
     """The lender's work by time, these URLs included, or None if it is unknown, or balanced by number."""
+    visits: Annotated[dict[IdBytes, VisitFacts], Meta(max_length=BATCH_MAX)] = field(default_factory=dict)
+    """The last visits to those URLs that were visited before."""
 
 
 class Lent(Message, frozen=True):
@@ -114,6 +157,8 @@ class LoanReport(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     """No request is under way, and nothing more of the loan will be fetched."""
     failed: Annotated[dict[IdBytes, Reason], Meta(max_length=BATCH_MAX)] = {}
     """The reasons of those in `done` that failed."""
+    visits: Annotated[dict[IdBytes, VisitFacts], Meta(max_length=BATCH_MAX)] = {}
+    """The visits to those in `done` that may be visited again."""
 
 
 class RenewLease(Message, frozen=True):

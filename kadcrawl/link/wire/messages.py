@@ -138,6 +138,7 @@ from kadcrawl.link.wire.loan_messages import (
     Recalled as Recalled,
     RenewLease as RenewLease,
     ReturnedUrl as ReturnedUrl,
+    VisitFacts as VisitFacts,
 )
 from kadcrawl.link.wire.offer_messages import (
     Accepted as Accepted,

@@ -218,3 +218,72 @@ def test_open_cells_are_given_by_their_next_visit() -> None:
     assert (40.0, Cell(2)) == due.first()
     due.drop(Cell(2))
     assert due.first() is None
+
+
+def visited_elsewhere(
+    last: Visit | None, visit: Visit | None, failed: str | None, rules: Recrawl = ADAPTS
+) -> Visit | None:
+    """Return the owner's visit after a borrower reported `visit`, with a period and a time that are made up."""
+    told = None if visit is None else visit._replace(period_s=1.0, due=None if visit.due is None else 1.0)
+    return rules.reported(ENTRY, last, told, failed, NOW + DAY_S)
+
+
+UNCHANGED_ANSWER = replace(TAGGED, status=304, content=b"")
+
+
+@pytest.mark.parametrize("rules", [ONCE, ADAPTS], ids=["fixed", "adaptive"])
+@pytest.mark.parametrize("has_last", [False, True])
+@pytest.mark.parametrize(
+    ("fetched", "digest"),
+    [
+        (TAGGED, "sha1:ONE"),
+        (TAGGED, "sha1:TWO"),
+        (UNCHANGED_ANSWER, ""),
+        (replace(TAGGED, status=302), ""),
+        (replace(TAGGED, status=404), ""),
+        (replace(TAGGED, status=410), ""),
+        (replace(TAGGED, status=503), ""),
+        (replace(PAGE, status=None, error=FetchError.TIMEOUT), ""),
+    ],
+    ids=["same", "changed", "304", "redirect", "404", "410", "503", "time-out"],
+)
+def test_of_a_borrowers_visit_the_owner_makes_the_same_as_of_its_own(
+    rules: Recrawl, has_last: bool, fetched: FetchResult, digest: str
+) -> None:
+    last = first(rules) if has_last else None
+    if last is None and fetched.status == 304:
+        pytest.skip("without a visit no request is conditional")
+    own = (
+        again(rules, last, fetched, digest)
+        if last
+        else rules.next_visit(ENTRY, None, fetched, digest, "2026-11-22T10:00:00Z", NOW + DAY_S)
+    )
+    failed = fetched.why_failed
+    assert own == visited_elsewhere(last, own, failed, rules)
+
+
+def test_of_a_page_that_a_borrower_left_out_the_owner_keeps_what_is_known() -> None:
+    last = first(ADAPTS)
+    for why in ("robots", "exclude", KILLED_PEER):
+        own = ADAPTS.unasked(ENTRY, last, why, NOW + DAY_S)
+        assert own == visited_elsewhere(last, own, why)
+        assert ADAPTS.unasked(ENTRY, None, why, NOW + DAY_S) == visited_elsewhere(None, None, why)
+
+
+def test_a_borrower_that_tells_nothing_of_a_visit_ends_no_visits() -> None:
+    last = first(ADAPTS)
+    kept = visited_elsewhere(last, None, None)
+    assert last._replace(due=NOW + DAY_S + last.period_s) == kept
+
+
+def test_a_page_that_is_gone_ends_when_the_owner_has_counted_so_whatever_a_borrower_says() -> None:
+    visit: Visit | None = first(ADAPTS)
+    for _ in range(3):
+        assert visit is not None
+        assert visit.due is not None
+        visit = visited_elsewhere(visit, visit._replace(gone=1_000_000, due=None), "http_404")
+    assert visit is not None
+    assert (3, None) != (visit.gone, visit.due)
+    visit = visited_elsewhere(visit, visit, "http_404")
+    assert visit is not None
+    assert (4, None) == (visit.gone, visit.due)

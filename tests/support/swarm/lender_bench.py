@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
 from kadcrawl.lending.lender import Lender
@@ -54,6 +55,7 @@ class LenderBench:
             client=self,  # type: ignore[arg-type]
             store=self.store,
             frontier=self.frontier,
+            rounds=Rounds(None, self.store, loop.time, lambda key: None),
             records=SimpleNamespace(lending=self.batch),  # type: ignore[arg-type]
             activity=Activity(),
             now=loop.time,
