@@ -11,6 +11,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from kadcrawl.settings.job import PartitionSolver
+
 from .draw_treatments import draw_annex, draw_refusals_max, draw_treatments
 from .plan import DELAY_MOST_S, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
 
@@ -41,8 +43,10 @@ Most are small, because no peer of so small a crawl has many URLs. The largest i
 until its two peers lose contact.
 """
 BALANCES: tuple[Literal["level", "drain"], ...] = ("level", "drain")
+SOLVERS: tuple[PartitionSolver | None, ...] = (None, None, "exact", "pso")
+"""Solvers of a job that would have the balance "drain": it has "predictive" with one."""
 FETCHES = (1, 2, 64)
-"""Requests of a peer under way at a time, in a job with balance "drain": mostly fewer than sites allow."""
+"""Requests of a peer under way at a time, in a job that balances by time: mostly fewer than sites allow."""
 HURRIED = 0.5
 """Share of those jobs without a delay. With a delay, pages wait for their sites more than for their peer."""
 UPDATES_S = (0.5, 3.0)
@@ -124,6 +128,8 @@ def _with_loads(seed: int, plan: Plan) -> Plan:
     plan = replace(plan, balance=balance.choice(BALANCES), block_urls=block_urls)
     if plan.balance == "level":
         return plan
+    if (solver := Random(f"solver {seed}").choice(SOLVERS)) is not None:
+        plan = replace(plan, balance="predictive", solver=solver)
     if balance.random() < HURRIED:
         delay_s, own_delay_s = DELAYS_S[0]
         plan = replace(plan, delay_s=delay_s, own_delay_s=own_delay_s)

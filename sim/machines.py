@@ -24,6 +24,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_websocket import WebSocketWriter
 
 from kadcrawl import Leaf, Peer
+from kadcrawl.balance.training_data import save_network
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.errors import DiskFullError, RemoteError, StartError
@@ -37,6 +38,7 @@ from kadcrawl.settings.limits import Limits
 from .disk import Disk, DiskState
 from .job_rules import SECRETS
 from .loop import SimLoop
+from .machine_powers import NETWORK, profile_of
 from .network import HOST, Host
 
 WEB_NETWORKS = ("198.18.0.0/15",)
@@ -157,6 +159,10 @@ class Machines:
         self._random = Random(f"machines {seed}")
         self._directory = directory
         self._exit_when_done = exit_when_done
+        self._network: Path | None = None
+        if job.lends_by == "predictive":
+            self._network = directory / "network.json"
+            save_network(NETWORK, self._network)
         self._closed = False
         self._stack = contextlib.ExitStack()
 
@@ -390,6 +396,7 @@ class Machines:
             exit_when_done=self._exit_when_done,
             work_area=None if machine.is_leaf else self._work_area,
             limits=self._limits,
+            network=self._network,
             secrets=SECRETS,
         )
 
@@ -403,6 +410,7 @@ class Machines:
             resolver=lambda: WebResolver(self._web),
             free_bytes=lambda _: 1 << 40,
             poison_pages=lambda _: PoisonPages(None),  # No page crashes a peer here.
+            machine_profile=lambda _, declared: profile_of(machine.number, declared),
         )
 
     # --- errors

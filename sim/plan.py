@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
-from kadcrawl.settings.job import History, Job
+from kadcrawl.settings.job import History, Job, PartitionSolver
 from kadcrawl.settings.limits import Limits
 
 from .annex import Annex
@@ -147,8 +147,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The delay in seconds of the sites that ask for a delay of their own."""
     trails: int = 0
     """The number of trails in the web: chains of pages from site to site (`sim/synthetic_web.py`)."""
-    balance: Literal["off", "level", "drain"] = "off"
+    balance: Literal["off", "level", "drain", "predictive"] = "off"
     """The job's."""
+    solver: PartitionSolver = "exact"
+    """The job's, with balance "predictive"."""
     block_urls: int = Job().block_urls
     """The job's heavy block."""
     update_s: float = 2.0

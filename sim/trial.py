@@ -185,6 +185,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         per_ip=plan.per_ip > 0,
         delay_most_s=DELAY_MOST_S if plan.delay_factor else Job().delay_most_s,
         balance=plan.balance,
+        solver=plan.solver,
         history=plan.history,
         max_depth=plan.max_depth,
         block_urls=plan.block_urls,

@@ -30,8 +30,8 @@ URL_S_LEAST = 1e-9
 """Seconds per URL of a peer that is predicted to need none."""
 REFUSED_S = 1e9
 """Seconds in which a cold peer ends with more blocks than it would try: it refuses them."""
-SWARM_ROUNDS = 300
-"""Moves of the particle swarm, for which the paper has no number: some tenths of a second for a bucket of peers."""
+SWARM_ROUNDS = 100
+"""Moves of the particle swarm, for which the paper has no number: a tenth of a second for a bucket of peers."""
 
 
 class Candidate(NamedTuple):

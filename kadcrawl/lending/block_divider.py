@@ -2,7 +2,7 @@
 
 For a job with balance `predictive`. The heavy peer knows the backlogs of a bucket's peers from its walk. It asks each
 of them once for the powers of its machine, predicts with its own network, and divides all its blocks in one go
-(balance/block_division.py). The solver runs in a thread, as the paper's particle swarm takes some tenths of a second.
+(balance/block_division.py). The solver runs in a thread, as the paper's particle swarm takes a tenth of a second.
 
 Powers come from other people's machines. `MachineProfile` checks them, and a peer that lies about them costs balance,
 never a URL: the borrower still decides, and a loan is taken back if it makes no progress.
@@ -41,7 +41,7 @@ class BlockDivider:
     def __init__(self, job: Job, learning: ThroughputLearning, random: Random, hand_over_s: float) -> None:
         self._job = job
         self._learning = learning
-        self._solve: Solver = swarm_solver(random) if job.solver == "pso" else exact_partition
+        self._solve: Solver = swarm_solver(Random(random.getrandbits(64))) if job.solver == "pso" else exact_partition
         self._hand_over_s = hand_over_s
         self._models: OrderedDict[bytes, tuple[float, TimeModel | None]] = OrderedDict()
         """ID of a peer -> (loop second, its predicted times), None if it told no powers."""

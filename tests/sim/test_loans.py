@@ -10,6 +10,7 @@ from kadcrawl.lending.borrower import Borrower
 from kadcrawl.lending.lender import Lender
 from kadcrawl.lending.loan import Loan
 from kadcrawl.link.wire.messages import LoanReport
+from sim.draw import draw
 from sim.plan import Event, Kind, Plan
 from sim.trial import Size, run
 
@@ -70,10 +71,12 @@ def test_whoever_goes_while_pages_are_lent_takes_none_away(
     assert outcome.lent >= 5
 
 
-@pytest.mark.parametrize("balance", ["level", "drain"])
-def test_no_page_bounces(lendings: Counter[str], balance: str) -> None:
+@pytest.mark.parametrize(
+    ("balance", "solver"), [("level", "exact"), ("drain", "exact"), ("predictive", "exact"), ("predictive", "pso")]
+)
+def test_no_page_bounces(lendings: Counter[str], balance: str, solver: str) -> None:
     """A block that was shed is not shed repeatedly by borrowers a little lighter than the last (P1 1.4)."""
-    hurried = msgspec.structs.replace(CALM, balance=balance, delay_s=0.0, fetches_max=1)
+    hurried = msgspec.structs.replace(CALM, balance=balance, solver=solver, delay_s=0.0, fetches_max=1)
     lent = 0
     for seed in range(1, 4):
         lendings.clear()
@@ -81,3 +84,14 @@ def test_no_page_bounces(lendings: Counter[str], balance: str) -> None:
         assert max(lendings.values()) <= 2
         lent += len(lendings)
     assert lent >= 10
+
+
+def test_a_world_whose_peers_predict_is_the_same_at_each_run() -> None:
+    predicted = msgspec.structs.replace(CALM, balance="predictive", solver="pso", delay_s=0.0, fetches_max=1)
+    assert run(predicted, SMALL).trace == run(predicted, SMALL).trace
+
+
+def test_plans_draw_predicted_times_with_both_solvers() -> None:
+    plans = [draw(seed, 8) for seed in range(150)]
+    assert {"exact", "pso"} == {plan.solver for plan in plans if plan.balance == "predictive"}
+    assert {"exact"} == {plan.solver for plan in plans if plan.balance != "predictive"}
