@@ -16,7 +16,6 @@ import pytest
 from scripts.house.source import read
 
 ROOT = Path(__file__).parent.parent
-SOURCES = read(ROOT, ["kadcrawl", "sim"])
 
 
 class Private(NamedTuple):
@@ -142,7 +141,7 @@ def test_no_other_private_of_a_library_is_in_use() -> None:
     """A private that no file here defines is somebody else's."""
     ours = {"_replace", "_make", "_exit"}  # Of a NamedTuple and of os, and documented.
     used = set()
-    for source in SOURCES:
+    for source in read(ROOT, ["kadcrawl", "sim"]):
         for node in ast.walk(source.tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 ours.add(node.name)

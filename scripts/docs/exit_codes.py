@@ -8,7 +8,7 @@ Tests: tests/docs/test_exit_codes.py
 
 import ast
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +23,8 @@ PAGE = "docs/reference/exit-codes.md"
 SHARED = ("DONE", "MISTAKE", "INTERRUPTED")
 """The codes of every command: `exits.told` returns them."""
 
-Functions = Mapping[tuple[str, str], ast.FunctionDef | ast.AsyncFunctionDef]
+Functions = Mapping[tuple[str, str], Collection[str]]
+"""(Module, function) -> the names in the function."""
 
 
 def codes() -> dict[str, int]:
@@ -39,6 +40,7 @@ def meanings(root: Path) -> dict[str, str]:
     return {name: documented[name] for name in codes()}
 
 
+@cache
 def codes_by_command(root: Path) -> dict[str, list[str]]:
     """Return the constants of the codes that each command returns."""
     return {name: _returned(root, command) for name, command in main.commands.items()}
@@ -48,6 +50,7 @@ def _returned(root: Path, command: click.Command) -> list[str]:
     callback = inspect.unwrap(command.callback) if command.callback else None
     assert callback is not None, f"{command.name} is a command with a function"
     functions, imports = _cli(root)
+    numbers = codes()
     reached: set[tuple[str, str]] = set()
     open_names = [(callback.__module__, callback.__name__)]
     found = set(SHARED)
@@ -56,25 +59,24 @@ def _returned(root: Path, command: click.Command) -> list[str]:
         if place in reached or place not in functions:
             continue
         reached.add(place)
-        for node in ast.walk(functions[place]):
-            if isinstance(node, ast.Name):
-                origin = imports.get((place[0], node.id), (place[0], node.id))
-                if origin[0] == exits.__name__ and origin[1] in codes():
-                    found.add(origin[1])
-                open_names.append(origin)
-    return [name for name in codes() if name in found]
+        for name in functions[place]:
+            origin = imports.get((place[0], name), (place[0], name))
+            if origin[0] == exits.__name__ and origin[1] in numbers:
+                found.add(origin[1])
+            open_names.append(origin)
+    return [name for name in numbers if name in found]
 
 
 @cache
 def _cli(root: Path) -> tuple[Functions, Mapping[tuple[str, str], tuple[str, str]]]:
     """Return the functions of the command, and where each imported name of its modules is from."""
-    functions = {}
+    functions: dict[tuple[str, str], Collection[str]] = {}
     imports = {}
     for path in (root / "kadcrawl/cli").rglob("*.py"):
         module = path.relative_to(root).with_suffix("").as_posix().replace("/", ".")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                functions[module, node.name] = node
+                functions[module, node.name] = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 for name in node.names:
                     imports[module, name.asname or name.name] = node.module, name.name

@@ -6,6 +6,7 @@ Files are read as text; nothing here imports the code it reads, so that a tree t
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -67,9 +68,14 @@ def read(root: Path, trees: Sequence[str] = TREES) -> list[Source]:
     found = []
     for name in trees:
         for path in sorted((root / name).rglob("*.py")):
-            text = path.read_text()
-            found.append(Source(path.relative_to(root).as_posix(), text, ast.parse(text, str(path))))
+            found.append(_source(path.relative_to(root).as_posix(), path.read_text()))
     return found
+
+
+@cache
+def _source(path: str, text: str) -> Source:
+    """Parse a file once, as several readers need its tree."""
+    return Source(path, text, ast.parse(text, path))
 
 
 def room_of(path: str) -> str:

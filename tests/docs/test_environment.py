@@ -1,4 +1,5 @@
 import ast
+from functools import cache
 from pathlib import Path
 
 import click
@@ -15,23 +16,27 @@ def options_of(command: click.Command) -> list[click.Option]:
 
 
 ROOT = Path(__file__).parents[2]
-READ = variables_read(ROOT)
 OF_OPTIONS = {variable_of(option) for command in main.commands.values() for option in options_of(command)}
 OWN = {each.name for each in (*OF_COMMAND, *OF_DEVELOPMENT)}
+
+
+@cache
+def read() -> dict[str, set[str]]:
+    return variables_read(ROOT)
 
 
 def test_every_variable_that_the_code_reads_is_described() -> None:
     known = OWN | OF_OPTIONS | {each.name for each in OF_LIBRARIES}
     # Tests may also read and set variables of the system, such as PATH.
-    told = {name: trees for name, trees in READ.items() if trees != {"tests"} or name.startswith("KADCRAWL_")}
+    told = {name: trees for name, trees in read().items() if trees != {"tests"} or name.startswith("KADCRAWL_")}
     assert {} == {name: trees for name, trees in told.items() if name not in known}
 
 
 def test_every_described_variable_is_read_where_the_page_says() -> None:
     # Variables of secrets are read by their start, as each secret has one.
     named = [each.name for each in OF_COMMAND if not each.name.startswith(VARIABLE_PREFIX)]
-    assert [] == [name for name in named if "kadcrawl" not in READ[name]]
-    assert [] == [each.name for each in OF_DEVELOPMENT if READ[each.name] & {"kadcrawl", "sim"}]
+    assert [] == [name for name in named if "kadcrawl" not in read()[name]]
+    assert [] == [each.name for each in OF_DEVELOPMENT if read()[each.name] & {"kadcrawl", "sim"}]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ pages. `EXAMPLES_ROOT=/path/to/tree` takes the pages, and the packages, of anoth
 import os
 import resource
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,14 @@ PAGES = [
     )
     if "```" in (DOCUMENTS / name).read_text(encoding="utf-8")
 ]
-GENERATED = generated_pages(ROOT)
 REPOSITORY = read_repository(DOCUMENTS)
 UPDATE = bool(os.environ.get("UPDATE_EXAMPLES"))
+
+
+@cache
+def generated() -> set[str]:
+    """Return the names of the generated pages."""
+    return {*generated_pages(ROOT)}
 
 
 def _cpu_of_children() -> float:
@@ -46,7 +52,7 @@ async def test_the_page_does_as_it_says(
     page: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     text = (DOCUMENTS / page).read_text(encoding="utf-8")
-    planned = plan(blocks(text), REPOSITORY, page in GENERATED)
+    planned = plan(blocks(text), REPOSITORY, page in generated())
     cpu = _cpu_of_children()
     outcome = await run_page(planned, tmp_path, DOCUMENTS)
     record_property("example_cpu", _cpu_of_children() - cpu)

@@ -1,13 +1,12 @@
 from pathlib import Path
 
-import pytest
-
 from scripts.docs.pages import generated_pages
 
 ROOT = Path(__file__).parents[2]
-PAGES = generated_pages(ROOT)
 
 
-@pytest.mark.parametrize("page", sorted(PAGES))
-def test_the_generated_page_is_up_to_date(page: str) -> None:
-    assert PAGES[page] == (ROOT / page).read_text(encoding="utf-8"), "run: make docs"
+def test_every_generated_page_is_up_to_date() -> None:
+    pages = generated_pages(ROOT)
+    assert len(pages) > 20
+    stale = [page for page, text in pages.items() if text != (ROOT / page).read_text(encoding="utf-8")]
+    assert [] == stale, "run: make docs"
