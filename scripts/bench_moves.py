@@ -59,6 +59,8 @@ def claims(cells: Sequence[CellMoves], records: Sequence[RecordMoves]) -> Iterat
         looks, moved = sum(one.looks_watched for one in some), sum(one.moved_watched for one in some)
         text = f"{event}: so do the owners who watch over the backups: {looks / moved:.2f}"
         yield text, looks <= LOOKS_MAX * moved
+    sent, least = sum(one.messages for one in cells), sum(one.messages_least for one in cells)
+    yield f"leave: one message for each successor and batch: {sent:,} = {least:,}", sent == least
     examined, moved = sum(one.examined for one in records), sum(one.moved for one in records)
     yield f"records examined = records moved: {examined:,} = {moved:,}", examined == moved
     wrong = sum(one.wrong for one in records)

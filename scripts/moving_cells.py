@@ -3,19 +3,22 @@
 Only decisions: the `Holdings` of every peer, filled with the places of all cells. One peer after the other comes or
 goes, all peers decide, and the result is compared with the holders of every single cell, worked out anew. Three peers
 *hold* a cell. A *look* is one placement read by a peer that decides about the cell: its holder, or, for a backup, also
-the owner, which watches over the backup.
+the owner, which watches over the backup. The peers' own containers count the looks (`look_counts`), so no search
+through all cells goes uncounted.
 """
 
 import time
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from kadcrawl.keys import ID_BITS, Cell, id_bytes
-from kadcrawl.link.wire.messages import Contact
+from kadcrawl.link.wire.messages import BATCH_MAX, Contact
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, holders, placement_keys
+from kadcrawl.replication.placement.succession import Succession
 
 CELL_BITS = 16
 
@@ -41,7 +44,11 @@ class CellMoves:
     """Placements of backups read by the owners of the cells, ..."""
     moved_watched: int = 0
     wrong: int = 0
-    """Cells that moved though their holders did not change, or the other way round."""
+    """Cells that moved though their holders did not change, or the other way round, or that went to another peer."""
+    messages: int = 0
+    """Messages by which a leaving peer tells the peers that follow, ..."""
+    messages_least: int = 0
+    """... and the full batches of all cells of each of them, which no fewer messages carry."""
     records_stored: int = 0
     records_moved: int = 0
     """Records that somebody holds who did not before."""
@@ -95,16 +102,13 @@ class CellSwarm:
         began = time.process_time()
         for holdings in self.holdings.values():
             held, watched = holdings.joined(newcomer)
+            watched += holdings.short()
             found.update(held)
             found.update(watched)
             moves.moved_held += len(held)
             moves.moved_watched += len(watched)
         moves.cpu_s += time.process_time() - began
-        for (held_before, watched_before), (held_after, watched_after) in zip(
-            before, map(_looks, self.holdings.values()), strict=True
-        ):
-            moves.looks_held += held_after - held_before
-            moves.looks_watched += watched_after - watched_before
+        self._count(before, moves)
         self._contacts[newcomer] = contact(newcomer)
         self.holdings[newcomer] = Holdings(newcomer, self._bits)
         insort(self._numbers, newcomer)
@@ -115,27 +119,51 @@ class CellSwarm:
         shared with it."""
         leaver = self._random.choice(self._numbers)
         self._numbers.remove(leaver)
+        before = [_looks(holdings) for holdings in self.holdings.values()]
         began = time.process_time()
-        found = set(self.holdings.pop(leaver).map.cells())
-        moves.looks_held += len(found)
-        moves.moved_held += len(found)
-        for holdings in self.holdings.values():
-            unsafe, orphans = holdings.lost(id_bytes(leaver))
+        leaving, found = self.holdings[leaver], set[Cell]()
+        shares = leaving.departing([self._contacts[number] for number in self._numbers])
+        succession = Succession(leaving.looks)
+        for successor, cells in shares:
+            succession.begin(successor, cells)
+            found.update(cells)
+            moves.moved_held += len(cells)
+        while succession:
+            succession.next_batches(BATCH_MAX)
+        for number in self._numbers:
+            unsafe, orphans = self.holdings[number].lost(id_bytes(leaver))
             found.update(unsafe)
             found.update(orphans)
-            moves.looks_held += len(orphans)
             moves.moved_held += len(orphans)
-            moves.looks_watched += len(unsafe)
             moves.moved_watched += len(unsafe)
         moves.cpu_s += time.process_time() - began
-        self._move(found, moves)
+        self._count(before, moves)
+        moves.messages += leaving.looks.messages
+        told: Counter[Contact] = Counter()
+        for successor, cells in shares:
+            told[successor] += len(cells)
+        moves.messages_least += sum(-(-count // BATCH_MAX) for count in told.values())
+        del self.holdings[leaver]
+        self._move(found, moves, {cell: successor for successor, cells in shares for cell in cells})
 
-    def _move(self, found: set[Cell], moves: CellMoves) -> None:
-        """Compare the cells found to move with those whose holders changed, and move these."""
+    def _count(self, before: Sequence[tuple[int, int]], moves: CellMoves) -> None:
+        """Add the looks of all peers since they were `before`."""
+        for (held_before, watched_before), (held_after, watched_after) in zip(
+            before, map(_looks, self.holdings.values()), strict=True
+        ):
+            moves.looks_held += held_after - held_before
+            moves.looks_watched += watched_after - watched_before
+
+    def _move(self, found: set[Cell], moves: CellMoves, told: Mapping[Cell, Contact] | None = None) -> None:
+        """Compare the cells found to move with those whose holders changed, and move these.
+
+        `told` are the peers that a leaving peer takes for the owners of its cells from now on.
+        """
         holders_now = self.worked_out()
         changed = [cell for cell, chosen in holders_now.items() if chosen != self.holders[cell]]
         moves.events += 1
         moves.wrong += len(found.symmetric_difference(changed))
+        moves.wrong += sum(holders_now[cell][0] != successor for cell, successor in (told or {}).items())
         moves.cells_stored += sum(map(len, self.holders.values()))
         moves.cells_moved += len(changed)
         moves.records_stored += sum(len(chosen) * self._records[cell] for cell, chosen in self.holders.items())
@@ -159,7 +187,7 @@ class CellSwarm:
 
 def _looks(holdings: Holdings) -> tuple[int, int]:
     """Return how many placements a peer has looked at so far: of cells it holds, of its cells' backups."""
-    return holdings.map.examined, sum(kept.examined for kept in holdings._kept_by.values())
+    return holdings.looks.examined, holdings.watch_looks.examined
 
 
 def cell_moves(

@@ -294,6 +294,7 @@ class Cells:
         """Close all cells, say goodbye, and answer until other peers hold them, or none has moved for `deadline_s`."""
         self.holder_side.begin_leaving()
         await goodbye()
+        self.holder_side.hand_over()
         self.sync.close_all()
         left, since = sum(digest.keys for digest in self._store.cells.values()), self._clock.now()
         handed_over = asyncio.create_task(self.holder_side.handed_over(), name="hand over")

@@ -33,6 +33,7 @@ from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.overlay_port import HolderOverlay
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import OWNER, nearer
+from kadcrawl.replication.placement.succession import TAKERS_MAX, Succession
 from kadcrawl.replication.replicator import held_of
 from kadcrawl.replication.timer_queue import TimerQueue
 from kadcrawl.store.store import Store
@@ -48,8 +49,6 @@ NOTIFY_MISPLACED_S = 0.5
 """First wait before a backup that is not the nearest tells the owner: the owner may be about to notice."""
 MISPLACED_MAX_S = 64.0
 """Longest such wait. The wait doubles, as owner and backup may know different peers for long."""
-TAKERS_MAX = 8
-"""Peers that a leaving peer tries in turn."""
 CLOCKS_PER_ANSWER_MAX = 2_000
 """Sites whose clocks one answer carries. If a cell has more sites, its new owner waits a full delay for each."""
 BACKUP_CLOCKS_MAX = 64
@@ -86,8 +85,7 @@ class HolderSide:
         self._events = events
         self.leaving = False
         """True if this peer owns no cell any more, and only hands cells over."""
-        self._unwilling: dict[bytes, None] = {}
-        """Peers, by ID, that accepted no cell of this leaving peer. They may be leaving too."""
+        self._succession = Succession(holdings.looks)
         self._timers = TimerQueue()
         """Cells whose owners are to be notified."""
         self._unnotified_changes: dict[Cell, None] = {}
@@ -168,8 +166,13 @@ class HolderSide:
         """Own no cell from now on, and hand all cells over."""
         self.leaving = True
 
+    def hand_over(self) -> None:
+        """Begin to tell the peers that follow of all cells. Call after the goodbye, while the cells are still held."""
+        for successor, cells in self._holdings.departing(self._overlay.contacts()):
+            self._succession.begin(successor, [cell for cell in cells if cell in self._store.cells])
+
     async def handed_over(self) -> None:
-        """Return when other peers hold all cells. Call after `begin_leaving`."""
+        """Return when other peers hold all cells. Call after `hand_over`."""
         while self._store.cells and self._overlay.contacts():  # noqa: ASYNC110 -- what is left changes in many places
             await asyncio.sleep(NOTIFY_S)
 
@@ -238,7 +241,6 @@ class HolderSide:
         self._former[cell] = others
         released, clocks_incomplete = owned.closing and clocks is not None, owned.closing and clocks is None
         log.debug("cell.released cell=%d to=%s", cell, new_owner)
-        in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
         return CellState(
             held,
             None,
@@ -246,7 +248,7 @@ class HolderSide:
             releasing=False,
             released=released,
             sites=self._crawl.told_clocks(cell, min(room, BATCH_MAX)) if clocks is None else clocks,
-            in_progress=in_hand,
+            in_progress=self._crawl.in_hand(cell)[:BATCH_MAX],
             clocks_incomplete=clocks_incomplete,
         )
 
@@ -284,7 +286,8 @@ class HolderSide:
                 self.owner_notified(cell)
                 if ours.keys:
                     log.debug("cell.dropped cell=%d for=%s", cell, message.owner)
-                    self._forget_soon(cell)
+                    self._forgetting[cell] = None
+                    self._stirred.set()
             else:
                 unlike.append(ours)
         return ReplicaAssigned(unlike)
@@ -361,10 +364,6 @@ class HolderSide:
         self._timers.put(cell, at)
         self._stirred.set()
 
-    def _forget_soon(self, cell: Cell) -> None:
-        self._forgetting[cell] = None
-        self._stirred.set()
-
     async def _something(self) -> None:
         """Return when a cell is due for a notification or for deletion."""
         while not self._forgetting and (next_at := self._timers.next_at) > self._now():
@@ -375,6 +374,10 @@ class HolderSide:
 
     async def _notify_due(self) -> int:
         """Notify the owners of the next due cells, sync those owned here, and return their count."""
+        if self._succession:
+            batches = self._succession.next_batches(BATCH_MAX)
+            await asyncio.gather(*(self._send_cells_held(successor, cells) for successor, cells in batches))
+            return BATCH_MAX
         now = self._now()
         due = self._timers.due(now, BATCH_MAX)
         owners = await asyncio.gather(*map(self._owner, due))
@@ -400,11 +403,7 @@ class HolderSide:
         if not self.leaving:
             return (await self._overlay.nearest(target, 1))[0]
         nearest = await self._overlay.nearest(target, TAKERS_MAX + 1)
-        others = [contact for contact in nearest if contact.id != self._overlay.me.id]
-        willing = [contact for contact in others if contact.id not in self._unwilling]
-        if others and not willing:
-            self._unwilling.clear()
-        return next(iter(willing or others), None)
+        return self._succession.willing([contact for contact in nearest if contact.id != self._overlay.me.id])
 
     async def _send_cells_held(self, owner: Contact, cells: list[Cell]) -> None:
         held = [held_of(self._store, cell) for cell in cells]
@@ -421,7 +420,7 @@ class HolderSide:
             self._overlay.suspect(owner)
             accepted = set()
         if self.leaving and not accepted:
-            self._unwilling[owner.id] = None
+            self._succession.refused(owner.id)
         for cell in cells:
             if self._timers.get(cell) != sent_at:
                 continue  # The cell has changed since, or its owner has spoken.

@@ -8,11 +8,13 @@ restart every cell is a stray, and its owner, which may be this peer, catches up
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.placement.firstdiff_map import CellMap
+from kadcrawl.replication.placement.look_counts import CountedDict, LookCounts
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, nearer, placement_keys
 
 
@@ -69,14 +71,21 @@ class Holdings:
     def __init__(self, me: int, cell_bits: int, copies: int = HOLDERS) -> None:
         """`me`: the peer's ID, a 160-bit number. `copies`: the holders of each cell, its owner among them."""
         self.copies = copies
-        self.owned: dict[Cell, Owned] = {}
-        self.backed: dict[Cell, Backed] = {}
-        self.map = CellMap(me)
+        self.looks = LookCounts()
+        """Of the cells that this peer holds."""
+        self.watch_looks = LookCounts()
+        """Of the backups of its cells, which other peers hold."""
+        self.owned: CountedDict[Cell, Owned] = CountedDict(self.looks)
+        self.backed: CountedDict[Cell, Backed] = CountedDict(self.looks)
+        self._owned_map = CellMap(me, self.looks)
+        self._backed_map = CellMap(me, self.looks)
         self._cell_bits = cell_bits
         self._kept_by: dict[bytes, CellMap] = {}
         """Peer -> cells owned here that it backs up."""
-        self._kept_for: defaultdict[bytes, dict[Cell, None]] = defaultdict(dict)
+        self._kept_for: defaultdict[bytes, CountedDict[Cell, None]] = defaultdict(partial(CountedDict, self.looks))
         """Peer -> its cells backed up here."""
+        self._short: dict[Cell, None] = {}
+        """Cells owned here that have too few backups."""
 
     def places(self, cell: Cell) -> tuple[int, ...]:
         """Return the placement keys of a cell, one for each of its holders, by role."""
@@ -101,7 +110,8 @@ class Holdings:
         if cell not in self.owned:
             self.let_go(cell)
             self.owned[cell] = Owned(now)
-            self.map.put(cell, OWNER, self.places(cell)[OWNER])
+            self._short[cell] = None
+            self._owned_map.put(cell, OWNER, self.places(cell)[OWNER])
         return self.owned[cell]
 
     def back_up_at(self, cell: Cell, backups: Sequence[Contact]) -> None:
@@ -111,7 +121,12 @@ class Holdings:
         owned.backups = tuple(backups)
         places = self.places(cell)
         for role, contact in enumerate(backups, FIRST_BACKUP):
-            self._kept_by.setdefault(contact.id, CellMap(contact.number)).put(cell, role, places[role])
+            kept = self._kept_by.setdefault(contact.id, CellMap(contact.number, self.watch_looks))
+            kept.put(cell, role, places[role])
+        if len(backups) < self.copies - 1:
+            self._short[cell] = None
+        else:
+            self._short.pop(cell, None)
 
     def back_up_for(self, cell: Cell, owner: Contact, role: int | None, now: float) -> None:
         """Keep a copy of the cell for `owner`, in this role if it is known."""
@@ -125,13 +140,15 @@ class Holdings:
             backed.heard_at = now
         if role is not None:
             self.backed[cell].role = role
-            self.map.put(cell, role, self.places(cell)[role])
+            self._backed_map.put(cell, role, self.places(cell)[role])
 
     def let_go(self, cell: Cell) -> None:
         """Neither own nor back up the cell any more."""
-        self.map.drop(cell)
+        self._backed_map.drop(cell)
         owned = self.owned.pop(cell, None)
         if owned is not None:
+            self._owned_map.drop(cell)
+            self._short.pop(cell, None)
             self._forget_backups(cell, owned)
         backed = self.backed.pop(cell, None)
         if backed is not None:
@@ -156,21 +173,29 @@ class Holdings:
         """Return the cells that a newcomer takes over from this peer, and from backups of this peer's cells."""
         backups = [one.displaced_by(newcomer) for one in self._kept_by.values()]
         return (
-            [cell for cell, _ in self.map.displaced_by(newcomer)],
+            [cell for one in (self._owned_map, self._backed_map) for cell, _ in one.displaced_by(newcomer)],
             [cell for displaced in backups for cell, _ in displaced],
         )
 
     def owned_nearer_to(self, newcomer: int) -> list[Cell]:
         """Return the cells owned here to which the newcomer with this ID is nearer."""
-        return [cell for cell, role in self.map.displaced_by(newcomer) if role == OWNER]
+        return [cell for cell, _ in self._owned_map.displaced_by(newcomer)]
 
-    def examined(self) -> tuple[int, int]:
-        """Return the placements examined for newcomers: of cells held here, and of backups of owned cells."""
-        return self.map.examined, sum(kept.examined for kept in self._kept_by.values())
+    def departing(self, contacts: Sequence[Contact]) -> list[tuple[Contact, list[Cell]]]:
+        """Return the peers to tell when this peer leaves, with the cells of each: successors, and known owners.
+
+        `contacts` are the other peers.
+        """
+        shares = list(self._owned_map.successors(contacts).items())
+        for kept_for in self._kept_for.values():
+            cells = list(kept_for)
+            self.looks.found(len(cells))
+            shares.append((self.backed[cells[0]].owner, cells))
+        return shares
 
     def short(self) -> list[Cell]:
         """Return the cells owned here that have too few backups, for lack of peers."""
-        return [cell for cell, owned in self.owned.items() if len(owned.backups) < self.copies - 1]
+        return list(self._short)
 
     def shared(self, peer: bytes) -> tuple[list[Cell], list[Cell]]:
         """Return the cells owned here that a peer, by ID, backs up, and its cells that are backed up here."""
@@ -183,6 +208,8 @@ class Holdings:
         The orphans are let go.
         """
         unsafe, orphans = self.shared(peer)
+        self.watch_looks.found(len(unsafe))
+        self.looks.found(len(orphans))
         for cell in unsafe:
             owned = self.owned[cell]
             owned.whole = False

@@ -4,6 +4,7 @@ The peers here are real but for what crawls, the overlay and the link: those are
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
@@ -25,6 +26,7 @@ from kadcrawl.link.wire.messages import (
     Replicate,
     TakeOver,
 )
+from kadcrawl.replication import holder_side
 from kadcrawl.replication.owner import sync
 from kadcrawl.replication.owner.catch_up import RELEASE_POLL_MOST_S
 from kadcrawl.replication.owner.sync import FIND_MY_CELLS_INTERVAL_S
@@ -323,6 +325,44 @@ def test_who_leaves_and_is_killed_meanwhile_takes_nothing_away(play: Play) -> No
         await asyncio.gather(leaving, return_exceptions=True)
         if leaver.contact.id in swarm.peers:
             await swarm.kill(leaver)
+        await swarm.settle()
+
+    play(scenario)
+
+
+def test_a_leaving_peer_tells_each_successor_in_full_batches_and_looks_nothing_up(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1 1.3.2: the firstdiff map decides which peer gets which cells."""
+    monkeypatch.setattr(holder_side, "BATCH_MAX", 2)
+
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 5)
+        leaver = swarm.holders(CELLS[3])[OWNER]
+        others = [peer.contact for peer in swarm.peers.values() if peer is not leaver]
+        expected = Counter(min(others, key=lambda one: one.number ^ anchor(cell, BITS)) for cell in leaver.store.cells)
+        looked_up: list[int] = []
+
+        async def nearest(target: int, count: int) -> list[Contact]:
+            looked_up.append(target)
+            return leaver.overlay.nearest_known(target, count)
+
+        monkeypatch.setattr(leaver.overlay, "nearest", nearest)
+        swarm.sent.clear()
+        await swarm.leave(leaver)
+        told: Counter[tuple[str, int]] = Counter()
+        named: set[int] = set()
+        repeated: set[int] = set()
+        for sender, address, message in swarm.sent:
+            if isinstance(message, CellsHeld) and sender == leaver.contact:
+                # An owner that has just told the leaver to keep a copy hears of it once more.
+                cells = {held.cell for held in message.cells}
+                told[address] += not named.issuperset(cells)
+                repeated |= cells & named
+                named |= cells
+        assert sum(expected.values()) > len(expected) + 2, "too few cells to show anything"
+        assert {one.address: -(-count // 2) for one, count in expected.items()} == told
+        assert set(looked_up) <= {anchor(Cell(cell), BITS) for cell in repeated}
         await swarm.settle()
 
     play(scenario)

@@ -44,7 +44,7 @@ def test_whole_buckets_go_or_stay_unread(newcomer: int, moved: list[int], examin
     placements = {(Cell(1), 0): 0b1000, (Cell(2), 0): 0b1010, (Cell(3), 0): 0b1100, (Cell(4), 0): 0b0000}
     cells = filled_map(ME, {placement: place_of_top(top) | 1 for placement, top in placements.items()})
     assert [(Cell(cell), 0) for cell in moved] == cells.displaced_by(place_of_top(newcomer))
-    assert (examined, len(moved)) == (cells.examined, cells.displaced)
+    assert (examined, len(moved)) == (cells.counts.examined, cells.counts.moved)
 
 
 def test_a_farther_bucket_gives_keys_that_differ_in_the_newcomers_bit() -> None:
@@ -52,7 +52,7 @@ def test_a_farther_bucket_gives_keys_that_differ_in_the_newcomers_bit() -> None:
         ME, {(Cell(1), 0): place_of_top(0b0001), (Cell(2), 1): place_of_top(0b0010), (Cell(3), 2): place_of_top(0b0011)}
     )
     assert [(Cell(2), 1), (Cell(3), 2)] == cells.displaced_by(place_of_top(0b1010))
-    assert (2, 2) == (cells.examined, cells.displaced)
+    assert (2, 2) == (cells.counts.examined, cells.counts.moved)
 
 
 def test_we_displace_nothing_of_our_own() -> None:
@@ -98,7 +98,42 @@ def test_displaced_are_exactly_those_the_newcomer_is_nearer_to(
     cells = filled_map(me, placements)
     displaced = cells.displaced_by(newcomer)
     assert nearer_to(newcomer, me, placements) == set(displaced)
-    assert len(displaced) == len(set(displaced)) == cells.displaced <= cells.examined <= len(placements)
+    assert len(displaced) == len(set(displaced)) == cells.counts.moved <= cells.counts.examined <= len(placements)
+
+
+@given(near_ids, st.lists(near_ids, max_size=12, unique=True), held)
+def test_each_cell_of_a_leaving_peer_goes_to_the_nearest_other_and_is_read_once(
+    me: int, others: list[int], held: dict[Cell, tuple[int, int]]
+) -> None:
+    contacts = [Contact(id_bytes(other), "10.0.0.1", 1) for other in others if other != me]
+    assume(contacts)
+    cells = filled_map(me, {(cell, OWNER): at for cell, (_, at) in held.items()})
+    shares = cells.successors(contacts)
+    found = {cell: successor for successor, them in shares.items() for cell in them}
+    assert {cell: min(contacts, key=lambda one: one.number ^ at) for cell, (_, at) in held.items()} == found
+    assert len(held) == sum(map(len, shares.values())) == cells.counts.examined == cells.counts.moved
+
+
+def test_a_leaving_peer_that_knows_no_other_has_no_successors() -> None:
+    assert {} == filled_map(ME, {(Cell(1), 0): place_of_top(0b1010)}).successors([])
+
+
+@pytest.mark.parametrize(
+    ("peers", "expected"),
+    [
+        pytest.param([0b1100], {0b1100: [1, 2, 3]}, id="a single candidate takes all"),
+        pytest.param([0b1100, 0b0000], {0b1100: [1, 2, 3]}, id="a peer in a farther bucket is no candidate"),
+        pytest.param([0b1100, 0b1110], {0b1100: [1, 2], 0b1110: [3]}, id="Left takes the near cells, Right the far"),
+        pytest.param([0b1110, 0b1111], {0b1110: [1, 3], 0b1111: [2]}, id="Left is empty: Right takes all"),
+        pytest.param([0b1100, 0b1101], {0b1100: [1, 3], 0b1101: [2]}, id="Right is empty: Left takes all"),
+    ],
+)
+def test_left_and_right_divide_the_cells_as_in_p1(peers: list[int], expected: dict[int, list[int]]) -> None:
+    places = {1: 0b1000, 2: 0b1001, 3: 0b1010}
+    cells = filled_map(ME, {(Cell(cell), 0): place_of_top(top) for cell, top in places.items()})
+    contacts = [Contact(id_bytes(place_of_top(peer)), "10.0.0.1", 1) for peer in peers]
+    shares = {one.number >> 156: sorted(them) for one, them in cells.successors(contacts).items()}
+    assert expected == shares
 
 
 @given(near_ids, near_ids, held, st.lists(st.integers(0, 99).map(Cell)), held)
@@ -135,8 +170,8 @@ def test_examined_follows_what_moves_not_what_is_stored(stored: int) -> None:
         for cell in range(stored):
             cells.put(Cell(cell), OWNER, random.getrandbits(ID_BITS))
         cells.displaced_by(random.getrandbits(ID_BITS))
-        examined += cells.examined
-        moved += cells.displaced
+        examined += cells.counts.examined
+        moved += cells.counts.moved
     assert moved <= examined <= 2 * moved
 
 
@@ -156,6 +191,6 @@ def test_a_newcomers_cells_are_found_by_reading_at_most_twice_as_many(count: int
         newcomer = random.getrandbits(ID_BITS)
         for cells in maps.values():
             cells.displaced_by(newcomer)
-            examined += cells.examined
-            moved += cells.displaced
+            examined += cells.counts.examined
+            moved += cells.counts.moved
     assert moved <= examined <= 2 * moved

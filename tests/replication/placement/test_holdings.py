@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP, placement_keys
+from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, SECOND_BACKUP, placement_keys
 from tests.support.links.contacts import contact
 
 BITS = 8
@@ -74,6 +74,14 @@ def test_a_cell_is_short_until_it_has_as_many_holders_as_the_job_says(copies: in
     assert [CELL] == holdings.short()
     holdings.back_up_at(CELL, backups)
     assert [] == holdings.short()
+
+
+def test_a_leaving_peer_tells_the_owners_of_its_copies_and_its_successors(holdings: Holdings) -> None:
+    holdings.own(CELL, 0.0)
+    holdings.back_up_for(OTHER, B, FIRST_BACKUP, 0.0)
+    nearest = min([A, B, C], key=lambda one: one.number ^ holdings.places(CELL)[OWNER])
+    assert [(nearest, [CELL]), (B, [OTHER])] == holdings.departing([A, B, C])
+    assert (2, 2) == (holdings.looks.examined, holdings.looks.moved)
 
 
 def test_a_lost_owner_leaves_orphans_which_are_strays(holdings: Holdings) -> None:
@@ -226,7 +234,8 @@ class AnyOrder(RuleBasedStateMachine):
     def holds_what_it_was_told(self) -> None:
         assert self.backups == {cell: list(owned.backups) for cell, owned in self.holdings.owned.items()}
         assert self.owners == {cell: backed.owner for cell, backed in self.holdings.backed.items()}
-        assert len(self.roles) == len(self.holdings.map)
+        short = {cell for cell, backups in self.backups.items() if len(backups) < HOLDERS - 1}
+        assert short == set(self.holdings.short())
         for cell, role in self.roles.items():
             assert cell in self.holdings.joined(placement_keys(cell, BITS)[role])[0]
 
