@@ -1,12 +1,12 @@
 """Shedding by time: a peer that would be busy longer than others lends blocks of URLs to peers that idle first.
 
 A count of URLs (P1 1.4) does not tell a slow peer with few URLs from a fast peer with many. Seconds to drain do.
-Decisions only: at each update the caller measures the backlogs and makes the moves. `plan_moves` decides for all peers
-when every backlog is known. In a swarm each peer decides for itself, at the same instants. The *common end* is the time
-at which all peers that a peer knows about would be done together. A peer that would be busy beyond it makes
-`block_offers` (bucket_walk.py says to which peers). A borrower `accepts` an offer or not, by its backlog at that moment
-and by the backlogs that it knows. So several lenders may choose the same borrower without filling it up. A peer with
-enough work for its *work area*, some updates, needs no more yet: what it borrowed cannot be lent again.
+Decisions only: at each update the caller measures the backlogs and makes the moves. Each peer decides for itself, at
+the same instants. The *common end* is the time at which all peers that a peer knows about would be done together. A
+peer that would be busy beyond it makes `block_offers` (bucket_walk.py says to which peers). A borrower `accepts` an
+offer or not, by its backlog at that moment and by the backlogs that it knows. So several lenders may choose the same
+borrower without filling it up. A peer with enough work for its *work area*, some updates, needs no more yet: what it
+borrowed cannot be lent again.
 
 Moves do not swing back. A peer lends only its own URLs, so a block moves once, and a second time only if its borrower
 fails. A lender is above the common end, and a borrower stays below its lender. A difference of less than `DRAIN_MARGIN`
@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heapreplace
 from math import inf, isfinite
-from typing import NamedTuple
 
 DRAIN_MARGIN = 0.1
 """Least share of a lender's time to drain by which it exceeds the common end and its borrower's time."""
@@ -50,45 +49,6 @@ class Backlog:
     def drain_s(self) -> float:
         """Seconds until the peer is idle."""
         return self.busy_s + self.pending * self.url_s
-
-
-class Move(NamedTuple):
-    """A move of `urls` URLs from one peer to another, both by their index in the backlogs."""
-
-    lender: int
-    borrower: int
-    urls: int
-
-
-def plan_moves(backlogs: Sequence[Backlog], block_urls: int, hand_over_s: float = 0.0) -> list[Move]:
-    """Return the moves to make now, in blocks of `block_urls`, at most one move for a pair.
-
-    Peers above the mean lend, the longest drain first. The others borrow: each block goes to the peer that would be
-    idle first with it. A borrower that is idle before waits `hand_over_s` for the block. A block moves only if its
-    borrower is then done before its lender would have been. So each block makes the later of the two ends earlier, no
-    block is worth moving back, and the moving ends.
-
-    Raises:
-        ValueError: a block of no URLs.
-    """
-    _check(block_urls)
-    backlogs = list(backlogs)
-    moved: dict[tuple[int, int], int] = {}
-    mean_s = sum(backlog.drain_s for backlog in backlogs) / max(1, len(backlogs))
-    lenders = {peer for peer, backlog in enumerate(backlogs) if backlog.drain_s > mean_s}
-    borrowers = [peer for peer in range(len(backlogs)) if peer not in lenders]
-    while lenders and borrowers:
-        lender = max(lenders, key=lambda peer: (backlogs[peer].drain_s, -peer))
-        taken, borrower = min(
-            ((_with_more(backlogs[peer], block_urls, hand_over_s), peer) for peer in borrowers),
-            key=lambda each: (each[0].drain_s, each[1]),
-        )
-        if backlogs[lender].pending < block_urls or taken.drain_s >= backlogs[lender].drain_s:
-            lenders.discard(lender)
-            continue
-        backlogs[lender], backlogs[borrower] = _with_less(backlogs[lender], block_urls), taken
-        moved[lender, borrower] = moved.get((lender, borrower), 0) + block_urls
-    return [Move(lender, borrower, urls) for (lender, borrower), urls in moved.items()]
 
 
 def common_end_s(backlogs: Sequence[Backlog]) -> float:

@@ -187,7 +187,12 @@ def seeds(kept: KeptFigures) -> str:
 def five_peers(kept: KeptFigures) -> str:
     """Return the table of five unequal peers."""
     figures = kept["five-peers"]
-    names = {"equal": "equal shares", "shedding": "`--balance drain`", "predictive": "`--balance predictive`"}
+    names = {
+        "equal": "equal shares",
+        "shedding": "`--balance drain`",
+        "predictive": "`--balance predictive`",
+        "swarm": "with `--solver pso`",
+    }
     rows = [
         (names[name], f"{crawl['makespan_s']:.1f}", f"{crawl['over_bound']:.2f}", str(crawl["missed"]))
         for name, crawl in figures["crawls"].items()

@@ -57,6 +57,7 @@ def _over_bound(balance: str) -> Callable[[KeptFigures], str]:
 
 LEAVES_WORLD: Final = "(1 peer, 4 leaves, delay 1 s)"
 SOLVERS: Final = "What a solution costs on predicted times (swarm: 3000 rounds)"
+DIVISIONS: Final = "What the division of 50 blocks costs a peer of a crawl, mean of 20 draws"
 FIXED_FILTERS: Final = "k = 6: the least power of 2 that stays below 1e-4, and what it errs"
 
 NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
@@ -102,6 +103,9 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
         "leaves", f"robots.txt that leaves ask for per page, of those of first come {LEAVES_WORLD}", ".2f"
     ),
     "leaf-duration": _finding("leaves", "duration of the crawl, of that of first come, the worst of all", ".2f"),
+    "division-exact": _cell("powers", DIVISIONS, 16, "exact: times worked out", ",d"),
+    "division-swarm": _cell("powers", DIVISIONS, 16, "swarm, 100 rounds: times worked out", ",d"),
+    "division-ratio": _cell("powers", DIVISIONS, 16, "makespan to exact, ratio", ".2f"),
     "filter-bytes": _finding("expiring", "bytes of a URL in a slice, all three to 1e-4", ".2f"),
     "filter-bytes-least": _finding("expiring", "bytes of a URL in a slice, all three to 1e-4", ".2f", "bound"),
     "filter-error": _finding("expiring", "error of all three slices, 100,000 URLs a day, by the bits", ".1g"),

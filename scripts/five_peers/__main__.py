@@ -1,6 +1,6 @@
 """``python -m scripts.five_peers``: five capped peers with equal shares, predicted and shed, beside the least there is.
 
-Takes about four minutes. Exits with 1 if a page was missed or fetched twice, or a makespan is above what is wanted.
+Takes about five minutes. Exits with 1 if a page was missed or fetched twice, or a makespan is above what is wanted.
 """
 
 import argparse
@@ -31,6 +31,9 @@ from scripts.five_peers.run import (
 
 WANTED: Final = 1.10
 """The wanted ratio of makespan to bound, for both predicted and shed loads."""
+SOLVERS: Final = {"predictive": "exact", "swarm": "pso"}
+"""The assignments by predicted times, and how blocks are divided by them."""
+ASSIGNMENTS: Final = ("equal", "shedding", *SOLVERS)
 
 
 def main() -> None:
@@ -40,13 +43,13 @@ def main() -> None:
     parser.add_argument(
         "--only",
         action="append",
-        choices=["equal", "shedding", "predictive"],
+        choices=[*ASSIGNMENTS],
         help="run this assignment, repeatable",
     )
     parser.add_argument("--keep", action="store_true", help="keep the peers' directories")
     options = parser.parse_args()
     try:
-        crawls = asyncio.run(_all(options.only or ["equal", "shedding", "predictive"], options.keep))
+        crawls = asyncio.run(_all(options.only or ASSIGNMENTS, options.keep))
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(11)
     if options.json is not None:
@@ -75,11 +78,12 @@ async def _all(names: Sequence[str], keep: bool) -> dict[str, CrawlRun]:
                 crawls[name] = await _shown("off", name, directory)
             if name == "shedding":
                 crawls[name] = await _shown("drain", name, directory)
-            if name == "predictive":
-                await _shown("predictive", "training", directory)
+            if name in SOLVERS:
                 network = directory / "network.json"
-                await _train(directory / "training", network)
-                crawls[name] = await _shown("predictive", name, directory, network)
+                if not network.exists():
+                    await _shown("predictive", "training", directory)
+                    await _train(directory / "training", network)
+                crawls[name] = await _shown("predictive", name, directory, network, SOLVERS[name])
     except asyncio.CancelledError:  # What an error says is in there.
         if not keep:
             shutil.rmtree(directory)
@@ -91,12 +95,14 @@ async def _all(names: Sequence[str], keep: bool) -> dict[str, CrawlRun]:
     return crawls
 
 
-async def _shown(balance: str, name: str, directory: Path, network: Path | None = None) -> CrawlRun:
+async def _shown(
+    balance: str, name: str, directory: Path, network: Path | None = None, solver: str = "exact"
+) -> CrawlRun:
     def say(what: str) -> None:
         if sys.stdout.isatty():
             print(f"\r{name}: {what}", end=" ", flush=True)
 
-    found = await crawl(balance, directory / name, say, network=network)
+    found = await crawl(balance, directory / name, say, network=network, solver=solver)
     print(f"\r{name}: {found.makespan_s:.1f} s, {found.over_bound:.3f} of the bound", flush=True)
     return found
 

@@ -80,13 +80,20 @@ def equal_s() -> float:
     return PAGES / len(NODES) * max(line.page_s(PAGE_BYTES) for line in lines())
 
 
-async def crawl(balance: str, directory: Path, say: Callable[[str], None], *, network: Path | None = None) -> CrawlRun:
-    """Crawl with that balance, the peers' directories below `directory`. Raises RuntimeError if it goes wrong."""
+async def crawl(
+    balance: str,
+    directory: Path,
+    say: Callable[[str], None],
+    *,
+    network: Path | None = None,
+    solver: str = "exact",
+) -> CrawlRun:
+    """Crawl so, the peers' directories below `directory`. Raises RuntimeError if it goes wrong."""
     askers = [f"127.0.1.{number}" for number in range(1, len(NODES) + 1)]
     capped = lines()
     async with AsyncExitStack() as stack:
         web = await stack.enter_async_context(CappedWeb(dict(zip(askers, capped, strict=True)), SITE_PAGES, PAGE_BYTES))
-        swarm = _Swarm(directory, balance, network)
+        swarm = _Swarm(directory, balance, network, solver)
         stack.push_async_callback(swarm.close)
         await swarm.start(1, NODES[0], askers[0])
         others = zip(range(2, len(NODES) + 1), NODES[1:], askers[1:], strict=True)
@@ -139,12 +146,13 @@ async def _dealt(web: CappedWeb, ids: Sequence[int]) -> list[str]:
 class _Swarm:
     """The five processes."""
 
-    def __init__(self, directory: Path, balance: str, network: Path | None) -> None:
+    def __init__(self, directory: Path, balance: str, network: Path | None, solver: str) -> None:
         self._key = SwarmKey.generate().text
         directory.mkdir(parents=True)
         self._directory = directory
         self._balance = balance
         self._network = network
+        self._solver = solver
         self._peers: list[PeerProcess] = []
 
     async def start(self, number: int, node: MachineProfile, asker: str) -> None:
@@ -153,6 +161,8 @@ class _Swarm:
         job = ["--balance", self._balance, "--delay", "0"]
         if self._balance != "off":
             job += ["--block", str(BLOCK_URLS), "--update", str(UPDATE_S)]
+        if self._balance == "predictive":
+            job += ["--solver", self._solver]
         command = ["join", "--bootstrap", self._peers[0].address] if self._peers else ["start", *job]
         powers = [f"--power={field}={getattr(node, field)}" for field in node.__dataclass_fields__]
         if self._balance != "predictive":

@@ -6,11 +6,11 @@ is on its way.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 
-from kadcrawl.balance.drain import Backlog, plan_moves
+from kadcrawl.balance.drain import Backlog, accepts, block_offers
 from kadcrawl.balance.predict import ThroughputModel
 
 
@@ -76,11 +76,36 @@ def crawl(
             backlogs = [
                 peer.backlog(now, sum(urls for _, borrower, urls in on_the_way if borrower is peer)) for peer in known
             ]
-            for move in plan_moves(backlogs, shedding.block_urls, shedding.hand_over_s):
-                known[move.lender].pending -= move.urls
-                on_the_way.append((now + shedding.hand_over_s, known[move.borrower], move.urls))
-                moved += move.urls
+            for lender, taker, urls in lent(backlogs, shedding):
+                known[lender].pending -= urls
+                on_the_way.append((now + shedding.hand_over_s, known[taker], urls))
+                moved += urls
     return Run(tuple(peer.free_at for peer in peers), tuple(peer.crawled for peer in peers), moved)
+
+
+def lent(backlogs: Sequence[Backlog], shedding: Shedding) -> list[tuple[int, int, int]]:
+    """Return (lender, borrower, URLs) of all loans at one update, decided as peers do.
+
+    Each lender makes its offers by what all had told before, and each borrower decides on each block at its turn.
+    """
+    told, loans = list(backlogs), []
+    now = list(backlogs)
+    for lender, own in enumerate(told):
+        others = [peer for peer in range(len(told)) if peer != lender]
+        offers = block_offers(own, [told[peer] for peer in others], shedding.block_urls, shedding.hand_over_s)
+        for borrower, blocks in zip(others, offers, strict=True):
+            taken = 0
+            third = [now[peer] for peer in others if peer != borrower]
+            while taken < blocks and accepts(
+                now[borrower], now[lender], third, shedding.block_urls, shedding.block_urls, shedding.hand_over_s
+            ):
+                taken += 1
+                now[lender] = replace(now[lender], pending=now[lender].pending - shedding.block_urls)
+                more_s = shedding.block_urls * now[borrower].url_s
+                now[borrower] = replace(now[borrower], busy_s=now[borrower].busy_s + more_s)
+            if taken:
+                loans.append((lender, borrower, taken * shedding.block_urls))
+    return loans
 
 
 @dataclass(eq=False, slots=True)

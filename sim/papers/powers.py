@@ -19,6 +19,7 @@ from kadcrawl.balance.batch_partition import (
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import HIDDEN, NeuralNetwork, train_network
 
+from .divisions import divisions
 from .drain_run import Run, Shedding, crawl
 from .experiment import Figure, Finding, Progress, Result, Series, Table
 from .five_nodes import (
@@ -161,6 +162,7 @@ def powers(seed: int, progress: Progress, effort: Effort = PAPERS_EFFORT) -> Res
                 heading=("solver", "times worked out"),
                 rows=[(solver, meter.each) for solver, meter in meters.items()],
             ),
+            divisions(seed),
             _effects(model, networks["cold"], seed),
             _blocks(model, seed),
             _spreads(model, bound, seed),

@@ -10,89 +10,16 @@ from kadcrawl.balance.drain import (
     TRIAL_MAX,
     Backlog,
     BlockTrial,
-    Move,
     accepts,
     block_offers,
     common_end_s,
-    plan_moves,
 )
-
-
-def backlogs_after(backlogs: list[Backlog], moves: list[Move]) -> list[Backlog]:
-    pending = [backlog.pending for backlog in backlogs]
-    for move in moves:
-        pending[move.lender] -= move.urls
-        pending[move.borrower] += move.urls
-    return [Backlog(count, backlog.url_s, backlog.busy_s) for count, backlog in zip(pending, backlogs, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("backlogs", "block", "expected"),
-    [
-        ([], 5, []),
-        ([Backlog(100, 1.0)], 5, []),
-        ([Backlog(10, 1.0), Backlog(10, 1.0)], 5, []),
-        # The slow one is heavy although it has fewer.
-        ([Backlog(10, 1.0), Backlog(40, 0.1)], 5, [Move(0, 1, 5)]),
-        # One end after the other comes nearer, and it stops before they cross.
-        ([Backlog(20, 1.0), Backlog(0, 1.0)], 5, [Move(0, 1, 10)]),
-        # A block would end later there than here.
-        ([Backlog(10, 1.0), Backlog(0, 5.0)], 5, []),
-        # Less than a block is not moved.
-        ([Backlog(4, 10.0), Backlog(0, 1.0)], 5, []),
-        # To the one that ends first with the block, idle or not: 5 x 0.1 after 1 s is before 5 x 1.
-        ([Backlog(10, 2.0), Backlog(0, 1.0), Backlog(10, 0.1)], 5, [Move(0, 2, 10)]),
-        # What is begun cannot be handed over.
-        ([Backlog(0, 1.0, busy_s=100.0), Backlog(0, 1.0)], 5, []),
-    ],
-)
-def test_who_gives_what_to_whom(backlogs: list[Backlog], block: int, expected: list[Move]) -> None:
-    assert expected == plan_moves(backlogs, block)
-
-
-def test_a_borrower_that_would_wait_for_the_block_counts_as_waiting() -> None:
-    backlogs = [Backlog(10, 1.0), Backlog(0, 1.0)]
-    assert [Move(0, 1, 5)] == plan_moves(backlogs, 5, hand_over_s=4.9)
-    assert [] == plan_moves(backlogs, 5, hand_over_s=5.0)
-    # Who has enough to do meanwhile does not wait.
-    assert [Move(0, 1, 10)] == plan_moves([Backlog(40, 1.0), Backlog(20, 1.0)], 5, hand_over_s=19.0)
-    assert [Move(0, 1, 5)] == plan_moves([Backlog(40, 1.0), Backlog(20, 1.0)], 5, hand_over_s=29.0)
-
-
-@pytest.mark.parametrize("seed", range(200))
-def test_shedding_makes_the_last_end_no_later_and_nothing_bounces(seed: int) -> None:
-    random = Random(seed)
-    backlogs = [
-        Backlog(random.randrange(200), random.uniform(0.05, 3), random.choice((0.0, random.uniform(0, 30))))
-        for _ in range(random.randint(2, 12))
-    ]
-    block = random.randint(1, 25)
-    moves = plan_moves(backlogs, block)
-    then = backlogs_after(backlogs, moves)
-    assert sum(backlog.pending for backlog in backlogs) == sum(backlog.pending for backlog in then)
-    assert max(backlog.drain_s for backlog in then) <= max(backlog.drain_s for backlog in backlogs)
-    mean_s = sum(backlog.drain_s for backlog in backlogs) / len(backlogs)
-    lenders, borrowers = {move.lender for move in moves}, {move.borrower for move in moves}
-    assert all(backlogs[lender].drain_s > mean_s for lender in lenders)
-    assert all(backlogs[borrower].drain_s <= mean_s for borrower in borrowers)
-    assert all(move.urls % block == 0 and move.urls > 0 for move in moves)
-    for back in plan_moves(then, block):
-        assert (back.borrower, back.lender) not in {(move.lender, move.borrower) for move in moves}
-
-
-def test_the_heaviest_ends_within_a_block_of_the_best_there_is() -> None:
-    backlogs = [Backlog(100, url_s) for url_s in (0.34, 0.8, 0.46, 1.55, 0.51)]
-    then = backlogs_after(backlogs, plan_moves(backlogs, 1))
-    best_s = 500 / sum(1 / backlog.url_s for backlog in backlogs)
-    assert best_s <= max(backlog.drain_s for backlog in then) <= best_s + 1.55
 
 
 def test_a_load_is_checked() -> None:
     for wrong in ((-1, 1.0, 0.0), (1, 0.0, 0.0), (1, float("nan"), 0.0), (1, 1.0, -0.1), (1, 1.0, float("inf"))):
         with pytest.raises(ValueError, match="cannot be"):
             Backlog(*wrong)
-    with pytest.raises(ValueError, match="1 or more"):
-        plan_moves([Backlog(1, 1.0)], 0)
 
 
 def test_the_common_end_is_that_of_all_work_shared_out_by_power() -> None:

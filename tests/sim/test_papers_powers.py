@@ -10,6 +10,7 @@ import pytest
 
 from kadcrawl.balance.batch_partition import equal_shares, exact_partition, makespan_s
 from kadcrawl.balance.predict import NeuralNetwork, train_network
+from sim.papers.divisions import divisions
 from sim.papers.drain_run import Shedding, crawl
 from sim.papers.experiment import Finding, Result
 from sim.papers.five_nodes import (
@@ -182,9 +183,9 @@ def test_every_url_is_crawled_once_whatever_moves(seed: int) -> None:
 def test_a_block_on_its_way_is_crawled_by_nobody() -> None:
     shedding = Shedding(block_urls=10, every_s=10.0, hand_over_s=40.0)
     run = crawl([1.0, 1.0], (99, 1), Random(1), start_s=0.0, shedding=shedding)
-    # At 10 s, 30 of the 89 that are left go: who takes them is idle from 1 s to 50 s, and ends at 80 s.
-    assert (69, 31) == run.crawled
-    assert (69.0, 80.0) == run.ends_s
+    # A block goes at 10 s and another at 20 s: who takes them is idle from 1 s to 50 s, and ends at 70 s.
+    assert (79, 21) == run.crawled
+    assert (79.0, 70.0) == run.ends_s
 
 
 def test_shedding_mends_shares_that_were_wrong_while_it_runs() -> None:
@@ -194,3 +195,10 @@ def test_shedding_mends_shares_that_were_wrong_while_it_runs() -> None:
     ]
     fixed = [crawl(URLS_S, SHARES, Random(n), start_s=0.0, spread=1.0) for n in range(10)]
     assert sum(run.makespan_s for run in shed) < sum(run.makespan_s for run in fixed)
+
+
+def test_the_exact_solver_costs_less_and_the_swarm_misses_it_the_more_the_more_peers_there_are() -> None:
+    rows = [[float(cell) for cell in row] for row in divisions(1).rows]
+    assert all(exact < swarm for _, exact, swarm, _, _ in rows)
+    assert rows[0][3] <= 1 < rows[-1][3]
+    assert [row[4] for row in rows] == sorted(row[4] for row in rows)
