@@ -126,6 +126,7 @@ def crawl(
     say_missing(plan.machine, job)
     say_rule_warnings(job, seeds, first, streams=seeds_file is not None)
     say_insecure(plan.swarm_key)
+    _say_few_copies(job, peers)
     with Progress("crawl") as progress:
         swarm, result = run(_crawl(plan, progress))
     if summary is not None:
@@ -172,6 +173,16 @@ def _say_added(seeds: Sequence[str], first: Path, data: Path) -> None:
         click.echo(
             f"kadcrawl: {data} has a crawl of {job.seeds[0]}{others}, which goes on with {seeds[0]} as another seed. "
             "For a new crawl choose another directory with --data",
+            err=True,
+        )
+
+
+def _say_few_copies(job: Job, peers: int) -> None:
+    """Say that the swarm has too few peers for the copies that a person asked for."""
+    if peers < job.copies != Job().copies:
+        click.echo(
+            f"kadcrawl: each URL has {peers} {'copies' if peers > 1 else 'copy'}, one for each peer, and --copies asks "
+            f"for {job.copies}; use a larger --peers",
             err=True,
         )
 
