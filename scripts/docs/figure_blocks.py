@@ -203,6 +203,23 @@ def five_peers(kept: KeptFigures) -> str:
     )
 
 
+def many_peers(kept: KeptFigures) -> str:
+    """Return the table of what a peer costs on one machine, by the way it runs."""
+    names = {"processes": "`crawl --peers`", "inside": "in one process", "simulated": "simulated"}
+    rows = [
+        (
+            names[cost["way"]],
+            str(cost["peers"]),
+            f"{cost['mb_a_peer']:.0f}",
+            f"{cost['cpu_s_a_peer']:.2f}",
+            f"{cost['wall_s']:.0f}",
+        )
+        for cost in kept["many-peers"]
+    ]
+    head = ("", "peers", "MB a peer", "CPU s a peer", "seconds in all")
+    return f"{table(head, rows)}\n\n{kept.measured('many-peers')}"
+
+
 def papers(kept: KeptFigures) -> str:
     """Return the findings of the papers' experiments."""
     head = ("experiment", "finding", "paper", "kadcrawl", "bound", "aim reached")
@@ -339,6 +356,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "seeds": seeds,
     "five-peers": five_peers,
     "papers": papers,
+    "many-peers": many_peers,
     "campaign": campaign,
     "bloom-campaign": bloom_campaign,
     "mutants": mutants,

@@ -50,6 +50,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
     "bench-history": Measurement(
         "History by mode", _module("scripts.bench_history", "--count", "200000", "--cells", "100"), 1
     ),
+    "many-peers": Measurement("Many peers on one machine", _module("scripts.bench_many_peers"), 2),
     "five-peers": Measurement("Five unequal peers", _module("scripts.five_peers"), 5, may_miss=True),
     "papers": Measurement(
         "The papers' experiments", ("sim.papers", "-o", FILE), 5, writes_directory=True, may_miss=True

@@ -1,0 +1,35 @@
+"""The benchmark of many peers crawls the whole web in each way, and divides the cost by the peers."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from scripts import bench_many_peers
+from scripts.bench_many_peers import PAGES, SITES, RunError, SmallWeb, crawl_inside, crawl_simulated, measure
+from scripts.measure import Cost
+
+
+async def test_peers_of_one_process_crawl_all_pages(tmp_path: Path) -> None:
+    async with SmallWeb() as sites:
+        assert SITES * PAGES == await crawl_inside(2, sites.url(0), tmp_path)
+
+
+def test_simulated_peers_crawl_as_many_pages_and_their_hub() -> None:
+    assert SITES * PAGES + 1 == crawl_simulated(2)
+
+
+def test_the_cost_of_a_run_is_divided_by_its_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_many_peers, "cost_of", lambda command, output: Cost(0, 9.0, 3.0, 60_000_000))
+    found = asyncio.run(measure("inside", 6))
+    assert (6, 10.0, 0.5, 9.0) == (found.peers, found.mb_a_peer, found.cpu_s_a_peer, found.wall_s)
+
+
+def test_a_run_that_fails_has_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(command: list[str], output: Path) -> Cost:
+        output.write_text("no room")
+        return Cost(2, 1.0, 1.0, 1)
+
+    monkeypatch.setattr(bench_many_peers, "cost_of", failed)
+    with pytest.raises(RunError, match="processes with 3 peers ended with 2: no room"):
+        asyncio.run(measure("processes", 3))
