@@ -91,7 +91,7 @@ sim-big: $(STAMP) ## Simulate a thousand peers that crawl a hundred thousand pag
 sim-mutants: $(STAMP) ## Plant bugs in the simulated peers, to see whether the judges find them (about five minutes)
 	$(BIN)/python -m sim mutants --quick $(ARGS)
 
-papers: $(STAMP) ## Do the experiments of the papers again and write papers/report.html (some minutes)
+papers: $(STAMP) ## Do the experiments of the papers again and write papers/report.html (some minutes; ARGS="--quick --check")
 	$(BIN)/python -m sim.papers -o papers $(ARGS)
 
 # The opponent, in an environment of its own.

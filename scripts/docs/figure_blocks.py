@@ -228,7 +228,7 @@ def papers(kept: KeptFigures) -> str:
             f"{result['paper']}" if not place else "",
             finding["what"].replace("|", "/"),
             number(finding["theirs"]),
-            number(finding["ours"]),
+            f"{number(finding['ours'])}{' *fitted*' if result['fitted'] else ''}",
             number(finding["bound"]),
             {None: "", True: "yes", False: "no"}[finding["reached"]],
         )

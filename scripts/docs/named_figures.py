@@ -55,6 +55,11 @@ def _over_bound(balance: str) -> Callable[[KeptFigures], str]:
     return lambda kept: f"{kept['five-peers']['crawls'][balance]['over_bound']:.2f}"
 
 
+def _core_pages(kept: KeptFigures) -> str:
+    """Return the pages that one core fetches in a second, with one peer and no delay."""
+    return f"{1000 / kept['bench']['crawlers']['kadcrawl, 1 peer']['cpu_s_per_1000']:,.0f}"
+
+
 LEAVES_WORLD: Final = "(1 peer, 4 leaves, delay 1 s)"
 SOLVERS: Final = "What a solution costs on predicted times (swarm: 3000 rounds)"
 DIVISIONS: Final = "What the division of 50 blocks costs a peer of a crawl, mean of 20 draws"
@@ -70,6 +75,10 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
     "disagreed": _finding("assignment", f"{DISAGREED}XOR owner", ".2f"),
     "disagreed-least": _finding("assignment", f"{DISAGREED}XOR owner", ".2f", "bound"),
     "disagreed-two-level": _finding("assignment", f"{DISAGREED}two-level hash", ".1f"),
+    "owned-backups": _finding(
+        "assignment", "URLs whose backup is their owner, 8 peers, second hash as printed, %", ".1f"
+    ),
+    "lost-with-two": _finding("assignment", "URLs lost with two of 8 peers, second hash as printed, %", ".1f"),
     "offers": _finding("messages", "offers of links, of the paper's requests, 8 peers", ".3f"),
     "offered-urls": _finding("messages", "URLs in them, of the paper's, 8 peers", ".3f"),
     "copies": _finding("messages", "the same with copies, requests, 8 peers", ".2f"),
@@ -113,6 +122,7 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
     "filter-any": _cell("expiring", FIXED_FILTERS, 40_000, "any of three days, counted", ".1e"),
     "examined-least": lambda kept: f"{_examined(kept)[0]:.2f}",
     "examined-most": lambda kept: f"{_examined(kept)[-1]:.2f}",
+    "core-pages": _core_pages,
     "five-predictive": _over_bound("predictive"),
     "five-drain": _over_bound("shedding"),
 }

@@ -1,6 +1,7 @@
 """The assigners of P1 and P3 side by side, by the three properties P3 wants: balance, monotonicity, consistency."""
 
 from .assigners import H, XorShedding
+from .double_hashing import lost_with_two, owned_backups
 from .experiment import Figure, Finding, Progress, Result, Series, Table
 from .joining import Cell
 from .properties import COMPARED, LAG_S, SESSION_S, URLS, Balance, Measured, measure
@@ -14,6 +15,7 @@ def assignment(seed: int, progress: Progress) -> Result:
     found = measure(seed, progress)
     shed_most = (XorShedding.work_area(URLS, COMPARED) + H - 1) / (URLS / COMPARED)
     here, least = found.sites[COMPARED], 100 * found.least[COMPARED]
+    same = owned_backups(seed)
     return Result(
         title="Who crawls which URL: seven assigners",
         paper="P3: the two-level hash and its three wanted properties; P1 1.2",
@@ -62,6 +64,8 @@ def assignment(seed: int, progress: Progress) -> Result:
                 ours=100 * found.disagreed[COMPARED][TWO_LEVEL],
                 bound=least,
             ),
+            Finding(what="URLs whose backup is their owner, 8 peers, second hash as printed, %", ours=100 * same),
+            Finding(what="URLs lost with two of 8 peers, second hash as printed, %", ours=100 * lost_with_two(same)),
             Finding(
                 what=f"busiest / mean, {COMPARED} peers, URLs of sites: two-level hash",
                 ours=here[TWO_LEVEL].ratio,

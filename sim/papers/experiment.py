@@ -75,6 +75,8 @@ class Result:
     """The method of this experiment and its assumptions, in one paragraph."""
     seed: int
     findings: Sequence[Finding]
+    fitted: bool = False
+    """True if constants of this experiment are fitted to numbers that the paper prints. Every number is then marked."""
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
 

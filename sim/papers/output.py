@@ -179,7 +179,8 @@ def output(seed: int, progress: Progress, *, sizes: Sequence[int] = SIZES) -> Re
             f"is without end, {SITES_PER_PEER} sites a peer, so that everybody has enough to crawl, which is the "
             "paper's condition too: what is measured is whether a peer is slowed down by the others being there, not "
             "how work is shared out. So no delay between requests, and time that passes only where the "
-            "network and the answers take it: the processor of a peer is not modelled. How work is shared out shows in "
+            "network and the answers take it: the processor of a peer is not modelled, and `make bench` measures "
+            "what one core gives. How work is shared out shows in "
             f"a crawl that ends: {WHOLE_PEERS} peers, {WHOLE_SITES} sites of {WHOLE_PAGES} pages, with its start and "
             "its end, when most have nothing left to do."
         ),

@@ -23,6 +23,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "expiring": expiring,
 }
 """The experiments by name, in the order of the report."""
+QUICK = ("levels", "expiring")
+"""Experiments of some seconds, whose aims `.ci/run` checks."""
 FULL: dict[str, Experiment] = {
     "output": partial(output, sizes=SIZES_FULL),
     "expiring": partial(expiring, sizes=EXPIRING_FULL),

@@ -22,9 +22,11 @@ TITLE = "The papers' experiments, theirs and ours"
 INTRODUCTION = (
     "Experiments of the papers behind kadcrawl, done again with its own code. *Theirs* is what the paper prints, "
     "*ours* what was measured or computed here, *bound* what theory allows at best, *to reach* what was asked of "
-    "kadcrawl. A dash stands for what there is not."
+    "kadcrawl. A dash stands for what there is not. *Fitted* marks what comes from a model with constants that were "
+    "fitted to the paper's own numbers, so that agreement there is no evidence."
 )
 NONE = "–"
+FITTED = "*fitted*"
 YES, NO = "✓ yes", "✗ no"
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1c1e; --soft: #5c6066; --line: #d9dce0; --page: #fff; --band: #f6f7f8;
@@ -89,16 +91,17 @@ def markdown(results: Mapping[str, Result]) -> str:
     """Return the report as Markdown, with links to the SVG files."""
     blocks = [f"# {TITLE}", INTRODUCTION, _overview(results)]
     for name, result in results.items():
+        mark = f" {FITTED}" if result.fitted else ""
         blocks += [
             f'<a id="{escape(name)}"></a>',
             f"## {_text(result.title)}",
             f"*{_text(result.paper)}* · seed {result.seed}",
             _text(result.how),
-            _findings(result.findings),
+            _findings(result.findings, mark),
         ]
         for table in result.tables:
-            blocks += [f"### {_text(table.title)}", _table(table)]
-        blocks += [f"![{_text(figure.title)}]({figure.name}.svg)" for figure in result.figures]
+            blocks += [f"### {_text(table.title)}{mark}", _table(table)]
+        blocks += [f"![{_text(figure.title)}]({figure.name}.svg){mark}" for figure in result.figures]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -106,7 +109,9 @@ def page(text: str, pictures: Mapping[str, str]) -> str:
     """Return the Markdown as a self-contained HTML page. `pictures` are the SVGs by figure."""
     body = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     body = re.sub(
-        r'<p><img src="([^"]+)\.svg"[^>]*></p>', lambda found: f"<figure>\n{pictures[found[1]]}</figure>", body
+        r'<p><img src="([^"]+)\.svg"[^>]*>(.*?)</p>',
+        lambda found: f"<figure>\n{pictures[found[1]]}{found[2]}</figure>",
+        body,
     )
     body = body.replace("<table>", '<div class="table"><table>').replace("</table>", "</table></div>")
     body = body.replace(f">{YES}<", f'><span class="yes">{YES}</span><').replace(
@@ -163,11 +168,11 @@ def _overview(results: Mapping[str, Result]) -> str:
     return _rows(["experiment", "paper", "reached", "all"], rows, "llrl")
 
 
-def _findings(findings: Sequence[Finding]) -> str:
+def _findings(findings: Sequence[Finding], mark: str) -> str:
     columns: list[tuple[str, str, list[str]]] = [
         ("", "l", [_text(finding.what) for finding in findings]),
         ("theirs", "r", [_or_none(finding.theirs) for finding in findings]),
-        ("ours", "r", [f"**{number(finding.ours)}**" for finding in findings]),
+        ("ours", "r", [f"**{number(finding.ours)}**{mark}" for finding in findings]),
         ("bound", "r", [_or_none(finding.bound) for finding in findings]),
         ("to reach", "r", [to_reach(finding) for finding in findings]),
         ("reached", "l", [verdict(finding) for finding in findings]),

@@ -1,9 +1,11 @@
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scripts.docs.departures import rows
 from scripts.docs.figure_blocks import BLOCKS, campaign_table, number, table
 from scripts.docs.figures import RENDERED, Kept, pages_with_figures, with_figures
 from scripts.docs.named_figures import NAMED
@@ -73,6 +75,44 @@ def test_a_single_figure_stands_in_a_sentence_and_all_have_a_place(tmp_path: Pat
         with_figures(text.replace("drain", "drains"), files, "page.md")
     pages = "".join(path.read_text(encoding="utf-8") for path in pages_with_figures(ROOT))
     assert [] == [name for name in NAMED if f"<!-- figure: {name} -->" not in pages]
+
+
+class NotedKeys(dict[str, Any]):
+    """A file of figures that notes the keys that are asked for."""
+
+    asked: list[str]
+
+    def __getitem__(self, key: str) -> Any:
+        self.asked.append(key)
+        return super().__getitem__(key)
+
+
+def experiment_of(name: str) -> str:
+    """Return the experiment of the papers that a figure is from, or nothing."""
+    files = Kept(ROOT / "docs/figures")
+    noted = NotedKeys(files["papers"])
+    noted.asked = []
+    NAMED[name]({"papers": noted, "bench": files["bench"], "bench-moves": files["bench-moves"],
+                 "five-peers": files["five-peers"]})  # type: ignore[arg-type]  # fmt: skip
+    return noted.asked[0] if noted.asked else ""
+
+
+def test_a_figure_that_is_fitted_to_the_papers_numbers_is_marked_where_it_stands() -> None:
+    fitted = {name for name, result in Kept(ROOT / "docs/figures")["papers"].items() if result["fitted"]}
+    assert {"powers"} == fitted
+    names = [name for name in NAMED if experiment_of(name) in fitted]
+    text = "\n\n".join(path.read_text(encoding="utf-8") for path in pages_with_figures(ROOT))
+    units = [unit for block in text.split("\n\n") for unit in block.split("\n|")]  # Paragraphs, and rows of tables.
+    places = [unit for unit in units if any(f"figure: {name} " in unit for name in names)]
+    assert places
+    assert [] == [place for place in places if "fitted" not in place]
+
+
+def test_the_page_of_departures_has_no_measured_number_that_a_script_did_not_write() -> None:
+    page = (ROOT / "docs/explanation/departures.md").read_text(encoding="utf-8")
+    measured = [row.cells[3] for row in rows(page) if len(row.cells) == 4]
+    typed = [re.sub(r"<!-- figure: .*?<!-- end figure -->|P[1-4] [0-9.]+", "", cell) for cell in measured]
+    assert [] == [cell for cell in typed if re.search(r"[0-9]\.[0-9]|[0-9] ?%|[0-9]e-", cell)]
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -8,6 +8,7 @@ import pytest
 from kadcrawl.keys import ID_BITS, Cell, Key, anchor, cell_of, firstdiff
 from sim.papers import assignment as experiment, joining as joins, properties
 from sim.papers.assigners import Assigner, H, HashMod, Peers, Ring, TwoLevelHash, Xor, XorShedding
+from sim.papers.double_hashing import lost_with_two, owned_backups
 from sim.papers.joining import IdSwarm, best_ratio, by_load, by_range, draw_id, gini, grow
 from sim.papers.properties import (
     arrivals,
@@ -262,3 +263,10 @@ def test_joining_is_told_with_its_bounds(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(one.bound is not None and one.ours >= one.bound for one in first.findings)
     ratios = first.tables[-1].rows
     assert {len(first.tables[-1].heading)} == {len(row) for row in ratios}
+
+
+def test_as_printed_a_backup_is_often_the_owner_and_two_deaths_lose_urls() -> None:
+    same = owned_backups(1)
+    assert 1 / 8 < same < 2 / 8, "random ranges are unequal, and the largest is chosen twice most often"
+    assert same / 4 < lost_with_two(same) < same
+    assert lost_with_two(0.0) == pytest.approx(1 / 28)

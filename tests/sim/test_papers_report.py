@@ -1,6 +1,7 @@
 """The report: the same results give the same bytes, and a reader sees each number where it belongs."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from sim.papers.__main__ import main
 from sim.papers.drawing import INK, draw, inline, standing_alone
 from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
-from sim.papers.registry import EXPERIMENTS
+from sim.papers.registry import EXPERIMENTS, QUICK
 from sim.papers.report import json, markdown, number, to_reach, verdict, write
 
 LINE = Figure(
@@ -209,17 +210,43 @@ def small_result(seed: int, progress: Progress) -> Result:
     return Result(title="Small", paper="P1", how="h", seed=seed, findings=[Finding(what="w [x]", ours=seed, most=1)])
 
 
-@pytest.mark.parametrize(("seed", "code", "verdict"), [(1, 0, "reached"), (2, 1, "missed")])
-def test_the_command_writes_the_report_and_tells_by_its_exit_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, code: int, verdict: str
+@pytest.mark.parametrize(
+    ("seed", "options", "code", "verdict"),
+    [(1, [], 0, "reached"), (1, ["--check"], 0, "reached"), (2, [], 0, "missed"), (2, ["--check"], 1, "missed")],
+)
+def test_the_command_writes_the_report_and_fails_of_a_missed_aim_if_it_is_to_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, options: list[str], code: int, verdict: str
 ) -> None:
     monkeypatch.setitem(EXPERIMENTS, "joining", small_result)
-    told = CliRunner().invoke(main, ["-o", str(tmp_path), "--only", "joining", "--seed", str(seed)])
+    told = CliRunner().invoke(main, ["-o", str(tmp_path), "--only", "joining", "--seed", str(seed), *options])
     assert code == told.exit_code
     assert verdict in told.output
     assert "w [x]" in told.output
     assert f"seed {seed}" in (tmp_path / "report.md").read_text()
     assert list(msgspec.json.decode((tmp_path / "results.json").read_bytes())) == ["joining"]
+
+
+def test_a_quick_run_has_only_the_quick_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in EXPERIMENTS:
+        monkeypatch.setitem(EXPERIMENTS, name, small_result)
+    assert 0 == CliRunner().invoke(main, ["-o", str(tmp_path), "--quick"]).exit_code
+    assert list(QUICK) == list(msgspec.json.decode((tmp_path / "results.json").read_bytes()))
+
+
+def test_what_is_fitted_to_the_papers_numbers_is_marked_wherever_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = replace(RESULT, fitted=True)
+    text = markdown({"one": fitted})
+    assert "| gain, % | 33.3 | **56.2** *fitted* | 57.2 |" in text
+    assert "### Peers *fitted*" in text
+    assert "![Shares](shares.svg) *fitted*" in text
+    assert "</svg>\n <em>fitted</em></figure>" in write({"one": fitted}, tmp_path)[0].read_text()
+    assert "**56.2** |" in markdown({"one": RESULT})
+    monkeypatch.setitem(
+        EXPERIMENTS, "joining", lambda seed, progress: replace(small_result(seed, progress), fitted=True)
+    )
+    assert "(fitted)" in CliRunner().invoke(main, ["-o", str(tmp_path), "--only", "joining"]).output
 
 
 def test_an_unknown_experiment_is_refused(tmp_path: Path) -> None:

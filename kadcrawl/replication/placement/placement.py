@@ -1,8 +1,9 @@
 """The holders of a cell: its owner, nearest to the anchor, and its backups, nearest to further hashes (P1 1.2).
 
 The job says how many holders a cell has (`Job.copies`, three by default). They are distinct: a peer that has a role is
-skipped. With plain double hashing a backup would be the owner itself for 18.5 % of the URLs of 8 peers, and losing two
-of them would lose 7.5 %. A swarm of fewer peers holds as many copies as it has peers. Decides only.
+skipped. With plain double hashing a backup would be the owner itself for 17 % of the URLs of 8 peers, and losing two of
+them would lose 7.2 % (sim/papers/double_hashing.py). A swarm of fewer peers holds as many copies as it has peers.
+Decides only.
 """
 
 from collections.abc import Sequence
