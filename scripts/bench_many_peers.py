@@ -173,11 +173,11 @@ def main(
     worker: tuple[str, str, str, str] | None,
 ) -> None:
     if worker is not None:
-        way, peers, seed, directory = worker
-        if way == "inside":
-            print(asyncio.run(crawl_inside(int(peers), seed, Path(directory))))
+        kind, number, seed, directory = worker
+        if kind == "inside":
+            print(asyncio.run(crawl_inside(int(number), seed, Path(directory))))
         else:
-            print(crawl_simulated(int(peers)))
+            print(crawl_simulated(int(number)))
         return
     costs = []
     for way, numbers in zip(WAYS, (processes, inside, simulated), strict=True):
