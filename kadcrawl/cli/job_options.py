@@ -357,8 +357,7 @@ BALANCE = option_group(
         show_default=True,
         help="Peers lend pages to others when they have more than they can crawl. level counts their URLs. drain "
         "measures the time that the URLs will take. predictive does as drain, but a network (--network) predicts that "
-        "time until enough is measured, and measurements are kept for kadcrawl train. None of them works with "
-        "--max-pages. auto is drain where pages can be lent.",
+        "time until enough is measured, and measurements are kept for kadcrawl train. auto is drain.",
     ),
     option(
         "--solver",

@@ -143,7 +143,8 @@ class Attempt:
         finally:
             self._memory_slots.release()
             if self._has_budget:
-                self._parts.crawl_limits.end(fetched=self._outcome in (None, AttemptOutcome.FINISHED))
+                fetched = self._outcome in (None, AttemptOutcome.FINISHED)
+                self._parts.crawl_limits.end(fetched, self._entry.key)
             self._context.work.end()
             self._context.wake()
 

@@ -25,7 +25,7 @@ from kadcrawl.crawl.cookies.log_in import LoggingIn
 from kadcrawl.crawl.cookies.login_hook import CallHook, call_login_hook
 from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
-from kadcrawl.crawl.crawl_limits import CrawlLimits
+from kadcrawl.crawl.crawl_limits import CrawlLimits, LoanLimits
 from kadcrawl.crawl.crawl_time import CrawlTime
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource, CrawlStore
@@ -237,8 +237,10 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         clocks=clocks,
     )
 
+    of_loans = replace(parts, crawl_limits=LoanLimits(crawl_limits))
+
     def crawler_over(source: CrawlStore, front: Frontier, activity: Activity, hooks: CrawlHooks) -> Crawler:
-        return Crawler(parts, CrawlSource(source, front, RobotsCache(store, limits), activity), hooks)
+        return Crawler(of_loans, CrawlSource(source, front, RobotsCache(store, limits), activity), hooks)
 
     cookies = SiteCookies(store.sites, store.cell_of, site_settings)
     sessions = Sessions(cookies, site_settings, resources.config.secrets)
@@ -254,7 +256,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         unproven_quota=quota,
         intake=intake,
         forwarder=forwarder,
-        crawl_limits=parts.crawl_limits,
+        crawl_limits=crawl_limits,
         fetcher=fetcher,
         outputs=parts.outputs,
         page_feed=parts.page_feed,
@@ -362,7 +364,8 @@ def _crawl_limits(job: Job, resources: PeerResources) -> CrawlLimits:
     meta = resources.store.meta
     granted = meta.read("granted", int) or 0
     known = meta.read("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
-    pages = Budget(job.max_pages, granted, begun=resources.counters.tried, known=known)
+    begun = meta.read("pages_begun", int)
+    pages = Budget(job.max_pages, granted, resources.counters.tried if begun is None else begun, known)
     granted_bytes = meta.read("bytes_granted", int) or 0
     known_bytes = meta.read("bytes_grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
     counters = resources.counters

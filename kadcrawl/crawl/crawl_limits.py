@@ -11,8 +11,24 @@ from typing import Literal, Protocol
 from kadcrawl.crawl.byte_budget import ByteBudget
 from kadcrawl.crawl.crawl_time import CrawlTime
 from kadcrawl.crawl.page_budget import Budget
+from kadcrawl.keys import Key
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_row import CrawlLimit
+
+
+class AttemptLimits(Protocol):
+    """The limits of one crawler."""
+
+    @property
+    def reached(self) -> CrawlLimit: ...
+    @property
+    def unfinished(self) -> int: ...
+    @property
+    def may_begin(self) -> bool: ...
+    @property
+    def may_request(self) -> bool: ...
+    def begin(self) -> bool: ...
+    def end(self, fetched: bool, key: Key | None = None) -> None: ...
 
 
 class SharedBudget(Protocol):
@@ -78,10 +94,60 @@ class CrawlLimits:
         """URLs begun and not finished."""
         return self.pages.held
 
+    @property
+    def unfinished(self) -> int:
+        """URLs that are still finished when a limit is reached: those begun here, and those on loan."""
+        return self.pages.held + self.pages.lent
+
+    @property
+    def ends_loans(self) -> bool:
+        """True if a limit is reached that also holds for borrowed pages. Pages are paid for by their lenders."""
+        return self.time.is_over(self._now()) or self.bytes.spent
+
     def begin(self) -> bool:
         """Begin a URL. Return False if a limit forbids that."""
         return self.may_begin and self.pages.begin()
 
-    def end(self, fetched: bool) -> None:
+    def end(self, fetched: bool, key: Key | None = None) -> None:
         """End a URL that was begun. If it is to be tried again, it counts for no limit on URLs."""
-        self.pages.end(fetched)
+        self.pages.end(fetched, key)
+
+
+class LoanLimits:
+    """The limits for the pages that a peer has borrowed: their lenders have paid for them, but bytes and time count."""
+
+    def __init__(self, limits: CrawlLimits) -> None:
+        """`limits` are those of the same peer for its own pages."""
+        self._limits = limits
+
+    @property
+    def reached(self) -> CrawlLimit:
+        """The limit that is reached for the whole swarm, or an empty text."""
+        return self._limits.reached
+
+    @property
+    def unfinished(self) -> int:
+        """URLs that are still finished when a limit is reached."""
+        return self._limits.unfinished
+
+    @property
+    def may_begin(self) -> bool:
+        """True if this peer may begin a borrowed URL."""
+        limits = self._limits
+        return limits.may_request and limits.bytes.may_begin(limits.held)
+
+    @property
+    def may_request(self) -> bool:
+        """True if a request of a URL begun before may still start."""
+        return self._limits.may_request
+
+    def begin(self) -> bool:
+        """Begin a borrowed URL. Return False if a limit forbids that."""
+        if not self.may_begin:
+            return False
+        self._limits.pages.begin_borrowed()
+        return True
+
+    def end(self, fetched: bool, key: Key | None = None) -> None:
+        """End a borrowed URL that was begun. Its lender counts it."""
+        self._limits.pages.end_borrowed()

@@ -60,8 +60,8 @@ class Crawler:
 
     @property
     def pending(self) -> int:
-        """URLs of any cell still to be fetched. With a limit of the crawl reached, only the URLs begun here count."""
-        return self._limits.held if self._limits.reached else self._store.pending
+        """URLs of any cell still to be fetched. With a limit of the crawl reached, only those begun or lent count."""
+        return self._limits.unfinished if self._limits.reached else self._store.pending
 
     def is_taken(self, entry: FrontierEntry) -> bool:
         """Return whether the entry is with the crawler: being fetched, or waiting for its links to arrive."""

@@ -16,7 +16,7 @@ from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.cookies.log_in import LoggingIn
 from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
-from kadcrawl.crawl.crawl_limits import CrawlLimits
+from kadcrawl.crawl.crawl_limits import AttemptLimits
 from kadcrawl.crawl.fetch.fetcher import FormFetching
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.frontier.frontier import Frontier
@@ -63,7 +63,7 @@ class CrawlDependencies:
     limits: Limits
     clock: Clock
     random: Random
-    crawl_limits: CrawlLimits
+    crawl_limits: AttemptLimits
     fetcher: PageFetching
     direct: FormFetching
     """Fetches without the help of other peers, which must not see the cookies of a site."""

@@ -5,11 +5,15 @@ splits the rest of the budget among the peers in need. The portions shrink as th
 to fetch for now gives its unused grant back. If its URLs only wait for their sites, the peer is passed over for a
 while, so that the last grants do not go to it again and again. The grant of a peer that leaves or dies stays counted:
 each grant message also tells the totals of absent peers, so the next owner of the cell knows them. `max_pages` is
-therefore never exceeded. The unused grant of a dead peer is missing until that peer is started again. A decision:
+therefore never exceeded. The unused grant of a dead peer is missing until that peer is started again.
+
+A lender pays for the pages that it lends, and their borrowers pay nothing. A page that its borrower returns brings its
+unit back. A silent borrower may have fetched its pages, so their units stay taken: each comes back when its page is
+fetched, which then counts once, or when the borrower says that it has not fetched the page. A decision:
 `peer/swarm/budget_sharing.py` sends the messages.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from typing import Literal
@@ -27,6 +31,10 @@ SOON_S = 5.0
 grant."""
 
 
+LOST_MAX = 10_000
+"""URLs of lost loans whose units may still come back."""
+
+
 class Budget(GrantedBudget):
     """The share of one peer."""
 
@@ -35,8 +43,15 @@ class Budget(GrantedBudget):
     def __init__(self, max_pages: int | None, granted: int, begun: int, known: dict[bytes, int] | None = None) -> None:
         super().__init__(max_pages, granted, known)
         self.begun = begun
+        """Units taken: of URLs begun here, and of URLs that were lent."""
         self.held = 0
-        """URLs begun and not finished."""
+        """URLs begun here and not finished, borrowed URLs too."""
+        self.lent = 0
+        """URLs on loan at this moment."""
+        self._unfinished = 0
+        """Units of own URLs begun and not finished."""
+        self._lost: dict[Key, None] = {}
+        """The URLs of lost loans, the oldest first. A unit was taken for each, as its borrower may have fetched it."""
 
     @property
     def allowance(self) -> int:
@@ -53,12 +68,68 @@ class Budget(GrantedBudget):
             return False
         self.begun += 1
         self.held += 1
+        self._unfinished += 1
         return True
 
-    def end(self, fetched: bool) -> None:
-        """End a fetch. If the URL is to be tried again, the unit goes back to the allowance."""
+    def end(self, fetched: bool, key: Key | None = None) -> None:
+        """End a fetch of the URL with this key. If the URL is to be tried again, the unit goes back to the
+        allowance."""
         self.held -= 1
+        self._unfinished -= 1
         self.begun -= not fetched
+        if fetched:
+            self._settle(key)
+
+    def begin_borrowed(self) -> None:
+        """Count a borrowed URL as under way. Its lender has paid for it."""
+        self.held += 1
+
+    def end_borrowed(self) -> None:
+        """Count a borrowed URL as under way no more."""
+        self.held -= 1
+
+    @property
+    def kept(self) -> int:
+        """The units that are taken even if this peer dies now, to be journaled."""
+        return self.begun - self._unfinished
+
+    def lend(self, count: int) -> None:
+        """Take the units of so many URLs that are lent."""
+        self.begun += count
+        self.lent += count
+
+    def finish_lent(self, key: Key) -> None:
+        """Note that a borrower has fetched a URL."""
+        self.lent -= 1
+        self._settle(key)
+
+    def take_back(self, count: int) -> None:
+        """Take back the units of so many URLs whose borrower has surely not fetched them."""
+        self.begun -= count
+        self.lent -= count
+
+    def lose(self, keys: Iterable[Key]) -> None:
+        """Note that a borrower is silent that had these URLs. Their units are not used for other URLs."""
+        for key in keys:
+            self.lent -= 1
+            self._settle(key)
+            self._lost[key] = None
+            if len(self._lost) > LOST_MAX:
+                del self._lost[next(iter(self._lost))]
+
+    def finish_lost(self, key: Key) -> None:
+        """Note that a borrower has fetched a URL of a loan that was over. Its unit is used up."""
+        self._lost.pop(key, None)
+
+    def return_lost(self, key: Key) -> None:
+        """Note that a borrower has not fetched a URL of a loan that was over."""
+        self._settle(key)
+
+    def _settle(self, key: Key | None) -> None:
+        """Take back the unit of a lost loan of a URL, as another unit was taken for that URL, or none is needed."""
+        if key is not None and key in self._lost:
+            del self._lost[key]
+            self.begun -= 1
 
     def give_back(self) -> None:
         """Give the unused grant back, as this peer has nothing to fetch for now."""
@@ -116,7 +187,7 @@ def share(
     hungry = [
         row
         for row in rows
-        if row.pending > row.allowance + row.in_flight
+        if row.pending - row.lent > row.allowance + row.in_flight
         and row.allowance < PORTION_MAX // 2
         and row.contact.id not in resting
     ]
@@ -124,7 +195,7 @@ def share(
     for row in hungry:
         if left <= 0:
             break
-        portion = min(left, PORTION_MAX, max(1, left // (2 * len(hungry))), row.pending - row.allowance)
+        portion = min(left, PORTION_MAX, max(1, left // (2 * len(hungry))), row.pending - row.lent - row.allowance)
         totals[row.contact.id] = row.granted + portion
         left -= portion
     unused = sum(row.allowance for row in rows)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from kadcrawl.balance.leases import RENEW_S
 from kadcrawl.balance.loan_backoff import LoanBackoff
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.recrawl.rounds import Rounds, VisitStart
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
@@ -72,6 +73,7 @@ class Lender:
         frontier: Frontier,
         records: Records,
         rounds: Rounds | None,
+        budget: Budget,
         activity: Activity,
         now: Callable[[], float],
         random: Random,
@@ -82,6 +84,7 @@ class Lender:
 
         Args:
             rounds: decides about the next visits to pages, or is None in a job that keeps fingerprints.
+            budget: pays for the pages that are lent.
             now: gives wall-clock seconds.
             wake: wakes the crawler after entries have come back or are done.
             spawn: starts a task that ends with the peer. Raises NotRunningError once the peer has ended.
@@ -92,6 +95,7 @@ class Lender:
         self._frontier = frontier
         self._records = records
         self._rounds = rounds
+        self._budget = budget
         self._activity = activity
         self._now = now
         self._random = random
@@ -125,6 +129,8 @@ class Lender:
 
     def sites_with_spare_connections(self) -> list[tuple[str, int]]:
         """Return (site, entries ready in memory) of each site that can be lent to another peer now."""
+        if not self._budget.may_begin:
+            return []
         now = self._now()
         return [
             (site, ready)
@@ -164,7 +170,10 @@ class Lender:
 
         A site is missing from the result if this peer's own requests do not leave its connections in time.
         """
-        loans = [self._reserve(borrower, site, count) for site, count in allotment]
+        reserved = [self._reserve(borrower, site, count) for site, count in allotment]
+        loans = [loan for loan in reserved if loan is not None]
+        if self._budget.limit is not None:
+            await self._store.journal.durable()  # After a crash this peer must not spend the same units again.
         free = await asyncio.gather(*(self._connections_free(loan) for loan in loans))
         messages = []
         for loan, is_free in zip(loans, free, strict=True):
@@ -181,10 +190,18 @@ class Lender:
             messages.append(Lend(self._me(), loan.id, batch.sites[0], most, batch.pending, batch.robots, visits=visits))
         return messages
 
-    def _reserve(self, borrower: Contact, site: str, count: int) -> Loan:
-        """Take the entries to lend out of the frontier, before the borrower has the loan."""
-        now = self._now()
-        entries, connections = self._frontier.lend(site, min(count, BATCH_MAX), now)
+    def _reserve(self, borrower: Contact, site: str, count: int) -> Loan | None:
+        """Take the entries to lend out of the frontier, before the borrower has the loan.
+
+        Return None if the budget of pages has no unit left.
+        """
+        now, count = self._now(), min(count, BATCH_MAX)
+        if self._budget.limit is not None:
+            count = min(count, self._budget.allowance)
+        if not count:
+            return None
+        entries, connections = self._frontier.lend(site, count, now)
+        self._budget.lend(len(entries))
         loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
         cell = self._store.cell_of(entries[0].key)
         by_key, order = {entry.key: entry for entry in entries}, self._store.visits.last_order
@@ -258,6 +275,7 @@ class Lender:
             entry = loan.finish(key, now)
             if entry is not None:
                 self.done += 1
+                self._budget.finish_lent(key)
                 self._loan_backoff.note_success(loan.site)
                 self._loan_backoff.note_success(loan.borrower.id)
                 self._finish(entry, report, loan.order)
@@ -267,6 +285,7 @@ class Lender:
             entry = loan.give_back(Key(returned.key), now)
             if entry is not None:
                 self._late.note(loan, entry.key)
+                self._budget.take_back(1)
                 due = now + min(returned.wait_s, RETURNED_WAIT_MAX_S) if returned.wait_s else 0.0
                 self._put_back(entry, returned.tries, due)
 
@@ -276,11 +295,15 @@ class Lender:
         The loan is over, or from an earlier run of this peer. This peer remembers no loans of an earlier run. Then it
         trusts full peers as ever, but no leaf.
         """
+        for returned in report.returned:
+            if self._late.is_from(report.loan, Key(returned.key), borrower.id):
+                self._budget.return_lost(Key(returned.key))
         for key in map(Key, report.done):
             entry = self._store.entry(key)
             known = self._late.is_from(report.loan, key, borrower.id)
             if known or (entry is not None and not is_leaf(borrower)):
                 self._late.forget(report.loan, key)
+                self._budget.finish_lost(key)
                 if entry is None:
                     self._store.learn_done(key)
                 elif self._finish(entry, report, 0):
@@ -339,7 +362,7 @@ class Lender:
                 if len(self.lost) > LOST_SITES_MAX:
                     del self.lost[next(iter(self.lost))]
                 self._note_failure(loan)
-                self._end(loan)
+                self._end(loan, is_lost=loan.begun)
 
     def recall(self, cell: Cell) -> None:
         """Recall the loans of a cell that this peer no longer crawls."""
@@ -378,9 +401,16 @@ class Lender:
         self._loan_backoff.note_failure(loan.site, now + self._frontier.wait_s(loan.site, now), now)
         self._loan_backoff.note_failure(loan.borrower.id, now, now)
 
-    def _end(self, loan: Loan) -> None:
-        """Take back the rest of the loan's pages and its connections."""
+    def _end(self, loan: Loan, *, is_lost: bool = False) -> None:
+        """Take back the rest of the loan's pages and its connections.
+
+        `is_lost` says that the borrower may have fetched some of the pages.
+        """
         del self._loans[loan.id]
+        if is_lost:
+            self._budget.lose(loan.entries)
+        else:
+            self._budget.take_back(len(loan.entries))
         for entry in loan.entries.values():
             self._late.note(loan, entry.key)
             self._frontier.put_back(entry, self._now())

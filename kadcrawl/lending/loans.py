@@ -78,6 +78,7 @@ class Loans:
             frontier=components.frontier,
             records=cells.records,
             rounds=components.rounds,
+            budget=components.crawl_limits.pages,
             activity=activity,
             now=clock.now,
             random=random,

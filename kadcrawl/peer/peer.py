@@ -389,5 +389,6 @@ class Peer(PeerBase):
         if self.begun:
             limits = self.components.crawl_limits
             self.store.meta.set("granted", str(limits.pages.granted).encode())
+            self.store.meta.set("pages_begun", str(limits.pages.kept).encode())
             self.store.meta.set("bytes_granted", str(limits.bytes.granted).encode())
         return super()._flush()

@@ -186,8 +186,7 @@ class Job:
     """Method by which heavily loaded peers lend pages to lightly loaded peers.
 
     `level` compares load levels (P1 1.4). `drain` compares measured seconds to drain the frontier. `predictive` begins
-    with a prediction from the peers' machines (P2). `off` lends nothing. `auto` is `drain` where pages can be lent,
-    otherwise `off`. Pages cannot be lent with `max_pages`."""
+    with a prediction from the peers' machines (P2). `off` lends nothing. `auto` is `drain`."""
     solver: PartitionSolver = "exact"
     """Method by which balance `predictive` divides blocks by predicted times.
 
@@ -317,11 +316,6 @@ class Job:
         )
         require(0 <= self.refusals_max <= REFUSALS_MAX, f"refusals_max must be from 0 to {REFUSALS_MAX}")
         require(
-            self.balance in ("auto", "off") or self.can_lend,
-            f"balance {self.balance} cannot go with max_pages, where no pages are lent: only the owner of a page knows "
-            "its share of the page limit; use balance auto or off",
-        )
-        require(
             self.solver == "exact" or self.balance == "predictive",
             f"solver {self.solver} divides blocks by predicted times, which balance {self.balance} does not know; use "
             "balance predictive, or leave out solver",
@@ -349,14 +343,7 @@ class Job:
     @property
     def lends_by(self) -> LendsBy:
         """The method of lending, with `auto` resolved."""
-        if self.balance == "auto":
-            return "drain" if self.can_lend else "off"
-        return self.balance
-
-    @property
-    def can_lend(self) -> bool:
-        """True if a peer other than the owner may fetch a page."""
-        return self.max_pages is None
+        return "drain" if self.balance == "auto" else self.balance
 
     @property
     def shares_clocks(self) -> bool:

@@ -13,9 +13,4 @@ def why_no_leaf(job: Job) -> str | None:
             "a crawl with --max-bytes has no leaves, as a leaf cannot prove how many bytes it has received; "
             "join without --leaf"
         )
-    if job.can_lend:
-        return None
-    return (
-        "a crawl with --max-pages has no leaves: only the owner of a page knows its share of the page limit; "
-        "join without --leaf"
-    )
+    return None

@@ -16,7 +16,7 @@ def check_useful(job: Job, said: Collection[str]) -> None:
         (
             ("block_urls", "update_s"),
             lends,
-            "this job lends no pages: not with balance off, nor with max_pages",
+            "this job lends no pages: not with balance off",
         ),
         (("solver",), job.lends_by == "predictive", "it is for balance predictive"),
         (("delay_most_s",), job.delay_factor > 0, "it is for delay_factor"),

@@ -144,11 +144,11 @@ async def test_the_second_signal_ends_a_leaf_at_once(tmp_path: Path) -> None:
 
 
 async def test_what_no_leaf_can_do_is_said(tmp_path: Path) -> None:
-    one = await joinable("--max-pages", "5", data=tmp_path / "one")
+    one = await joinable("--max-bytes", "5MiB", data=tmp_path / "one")
     join = ["join", "--leaf", "--bootstrap", await address_of(one), "--data", str(tmp_path / "leaf")]
     refused = await kadcrawl(*join)
     assert (2, "") == (refused.code, refused.out)
-    assert "a crawl with --max-pages has no leaves" in refused.err
+    assert "a crawl with --max-bytes has no leaves" in refused.err
     refused = await kadcrawl(*join, "--listen", "127.0.0.1:0")
     assert (2, "kadcrawl: a leaf listens on nothing: leave out --listen\n") == (refused.code, refused.err)
     one.send_signal(signal.SIGINT)

@@ -3,9 +3,11 @@
 from itertools import pairwise
 from random import Random
 
+import msgspec
 import pytest
 
 from kadcrawl.crawl.page_budget import PORTION_MAX, REST_S, SOON_S, Budget, Resting, budget_cell, share
+from kadcrawl.keys import Key
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
 
@@ -146,3 +148,107 @@ def test_what_an_absent_peer_was_granted_stays_counted_whoever_shares_next() -> 
     other.learn(gone | totals, (9).to_bytes(20, "big"), spent=False)
     assert other.absent(rows[1:]) == gone
     assert other.absent(rows) == {}
+
+
+A, B, C = (Key(bytes([number]) * 20) for number in (1, 2, 3))
+
+
+def test_a_lender_pays_for_the_pages_it_lends_and_takes_back_what_comes_back() -> None:
+    budget = Budget(10, granted=5, begun=0)
+    budget.lend(3)
+    assert (2, 3, 3) == (budget.allowance, budget.lent, budget.kept)
+    budget.finish_lent(A)
+    budget.take_back(2)
+    assert (4, 0, 1) == (budget.allowance, budget.lent, budget.kept)
+
+
+def test_the_units_of_a_silent_borrower_come_back_when_its_pages_are_fetched_or_it_says_that_it_did_not() -> None:
+    budget = Budget(10, granted=6, begun=0)
+    budget.lend(3)
+    budget.lose([A, B, C])
+    assert (3, 0) == (budget.allowance, budget.lent), "it may have fetched them"
+    assert budget.begin()
+    budget.end(fetched=True, key=A)
+    assert 3 == budget.allowance, "the page counts once"
+    budget.return_lost(B)
+    budget.return_lost(B)
+    assert 4 == budget.allowance
+    budget.finish_lost(C)
+    budget.return_lost(C)
+    assert 4 == budget.allowance
+
+
+def test_a_page_that_is_lost_twice_counts_once() -> None:
+    budget = Budget(10, granted=6, begun=0)
+    for _ in range(2):
+        budget.lend(1)
+        budget.lose([A])
+        assert 5 == budget.allowance
+    budget.lend(1)
+    budget.finish_lent(A)
+    assert 5 == budget.allowance
+
+
+def test_a_borrowed_page_takes_nothing_from_the_grant() -> None:
+    budget = Budget(10, granted=1, begun=0)
+    budget.begin_borrowed()
+    assert (1, 1) == (budget.allowance, budget.held)
+    budget.end_borrowed()
+    assert (1, 0, 0) == (budget.allowance, budget.held, budget.kept)
+
+
+def test_pages_under_way_here_are_not_journaled_as_paid_and_pages_on_loan_are() -> None:
+    budget = Budget(10, granted=5, begun=0)
+    assert budget.begin()
+    budget.lend(2)
+    assert 2 == budget.kept
+    budget.end(fetched=True, key=A)
+    assert 3 == budget.kept
+
+
+def test_who_has_lent_all_its_pages_is_not_hungry() -> None:
+    lender = Budget(100, granted=10, begun=10)
+    row = msgspec.structs.replace(budget_row(1, 10, lender), lent=10)
+    assert ({}, False) == share(100, [row])
+    assert [(1).to_bytes(20, "big")] == list(share(100, [msgspec.structs.replace(row, pending=11)])[0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_more_pages_than_the_budget_are_fetched_whatever_becomes_of_loans(seed: int) -> None:
+    """Pages are lent, fetched, returned and lost at random, and a silent borrower may have fetched a page."""
+    random, limit = Random(seed), 30
+    budget = Budget(limit, granted=limit, begun=0)
+    waiting = {Key(number.to_bytes(20, "big")) for number in range(60)}
+    lent: set[Key] = set()
+    fetched: set[Key] = set()
+    for _ in range(2_000):
+        move = random.choice(("begin", "lend", "done", "return", "lose"))
+        if move == "begin" and waiting and budget.begin():
+            key = random.choice(sorted(waiting))
+            is_fetched = random.random() < 0.5
+            budget.end(is_fetched, key)
+            if is_fetched:
+                fetched.add(key)
+                waiting.discard(key)
+        elif move == "lend" and waiting:
+            some = random.sample(sorted(waiting), min(len(waiting), budget.allowance, random.randrange(1, 6)))
+            budget.lend(len(some))
+            lent.update(some)
+            waiting -= lent
+        elif move in ("done", "return", "lose") and lent:
+            key = random.choice(sorted(lent))
+            lent.discard(key)
+            if move == "done":
+                budget.finish_lent(key)
+                fetched.add(key)
+            else:
+                waiting.add(key)
+                if move == "return":
+                    budget.take_back(1)
+                else:
+                    budget.lose([key])
+                    if random.random() < 0.5:
+                        fetched.add(key)
+        assert len(fetched) <= limit
+        assert budget.allowance <= limit
+    assert len(fetched) >= limit // 2

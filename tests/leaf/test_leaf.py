@@ -311,10 +311,26 @@ async def test_a_leaf_follows_links_as_deep_as_the_job_says(
     assert leaf.counters.pages > 0
 
 
-async def test_a_leaf_is_refused_where_only_the_owner_of_a_page_may_fetch_it(
+async def test_exactly_max_pages_are_fetched_by_a_peer_and_its_leaf_also_after_a_restart(
+    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, lines: Callable[[], dict[str, LoggedPage]]
+) -> None:
+    for limit in (100, 160):
+        peer = await make_peer("a", limits=WEAK, max_pages=limit)
+        leaf = await make_leaf("leaf", peer)
+        await peer.crawl([slow_web.url("/0")])
+        await finish([peer])
+        await done(leaf)
+        assert limit == len(lines()) == sum(slow_web.fetched.values())
+        assert leaf.counters.pages > 10
+        for one in (leaf, peer):
+            await one.finish()
+            await one.__aexit__(None, None, None)
+
+
+async def test_a_leaf_is_refused_where_it_cannot_prove_what_it_has_received(
     make_peer: MakePeer, make_leaf: MakeLeaf
 ) -> None:
-    peer = await make_peer("a", max_pages=50)
+    peer = await make_peer("a", max_bytes=50)
     with pytest.raises(StartError, match="has no leaves"):
         await make_leaf("leaf", peer)
     async with stranger() as client:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kadcrawl import ConfigError, Job, Peer
+from kadcrawl import Job, Peer
 from kadcrawl.keys import ID_BITS, firstdiff
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, Lend, Lent, PendingRecord, SiteRecord
@@ -91,13 +91,7 @@ async def test_a_loan_from_whoever_does_not_own_the_site_is_refused(make_peer: M
     assert 0 == peer.balancing.loans.borrower.loans
 
 
-def test_pages_are_not_lent_where_only_their_owner_may_fetch_them() -> None:
-    with pytest.raises(ConfigError, match="only the owner of a page knows"):
-        Job(balance="level", max_pages=5)
-    Job(balance="off", max_pages=5)
-    assert "off" == Job(max_pages=5).lends_by
-
-
 def test_by_default_pages_are_lent_by_seconds_to_drain() -> None:
-    assert "drain" == Job().lends_by
+    assert "drain" == Job().lends_by == Job(max_pages=5, max_depth=2).lends_by
+    assert "drain" == Job(history="bloom", recrawl_after_s=60.0).lends_by
     assert "off" == Job(balance="off").lends_by

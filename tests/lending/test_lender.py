@@ -6,6 +6,7 @@ import pytest
 
 from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
 from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
+from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.keys import id_bytes, site_hash, url_key
 from kadcrawl.lending import loan as loan_module
 from kadcrawl.lending.loan import RECALLED_MAX_S, RETURNED_WAIT_MAX_S
@@ -111,6 +112,39 @@ def test_a_borrower_is_told_the_shorter_paths_to_its_pages_until_they_are_done(p
         for _ in range(2):
             assert {bytes(keys[6]): 1, bytes(keys[7]): 2} == await told()
         assert {bytes(keys[7]): 2} == await told(keys[6])
+
+    play_loans(0.0, scenario)
+
+
+def test_with_a_budget_of_pages_no_more_is_lent_than_it_pays_for(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        budget = bench.lender._budget = Budget(100, granted=3, begun=0)
+        assert 3 == await bench.lender.lend(A, SITE, 5)
+        assert (0, 3) == (budget.allowance, budget.kept)
+        assert [] == bench.lender.sites_with_spare_connections()
+        assert None is await bench.lender.lend(B, SITE, 5)
+        keys = [url_key(site_hash(SITE), record.url) for record in bench.lends[0].pending]
+        loan, clock = bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0)
+        report = LoanReport(loan, clock, [keys[0]], [ReturnedUrl(keys[1], 0, 0.0)], False)
+        await bench.lender.renew_lease(RenewLease(A, [report]))
+        assert (1, 1) == (budget.allowance, budget.lent), "one was fetched, one came back"
+        await asyncio.sleep(LEASE_S + MARGIN_S + 1.0)
+        assert (1, 0) == (budget.allowance, budget.lent), "the silent borrower may have fetched the third"
+        late = LoanReport(loan, clock, [], [ReturnedUrl(keys[2], 0, 0.0)], True)
+        await bench.lender.renew_lease(RenewLease(B, [late]))
+        assert 1 == budget.allowance, "another peer did not have the page"
+        await bench.lender.renew_lease(RenewLease(A, [late]))
+        assert 2 == budget.allowance
+
+    play_loans(0.0, scenario)
+
+
+def test_a_loan_that_nobody_took_costs_nothing(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        budget = bench.lender._budget = Budget(100, granted=3, begun=0)
+        bench.fails = True
+        assert 0 == await bench.lender.lend(A, SITE, 2)
+        assert (3, 0) == (budget.allowance, budget.lent)
 
     play_loans(0.0, scenario)
 

@@ -88,6 +88,21 @@ async def test_at_max_time_lent_pages_come_back_and_until_then_they_are_lent(
         assert len(lines()) == fetched == sum(site.fetched.values()) < 1000
 
 
+async def test_exactly_max_pages_are_fetched_by_lenders_and_borrowers_together(
+    make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]]
+) -> None:
+    async with Web(SITES) as site:
+        site.fallback = answered
+        weak = await make_peer("a", limits=WEAK, max_pages=150, **BALANCE)
+        strong = await make_peer("b", join=weak, limits=replace(QUICK, fetches_max=4))
+        await weak.crawl([site.url(f"/{page}", one) for one in sites_of(weak, strong, site, 4) for page in range(100)])
+        await finish([weak, strong])
+        assert {"pages"} == {weak.limit_reached, strong.limit_reached}
+        assert strong.counters.pages > 20
+        assert 150 == len(lines()) == sum(site.fetched.values())
+        assert 0 == weak.balancing.loans.lender.urls
+
+
 async def test_a_borrower_follows_links_by_the_shortest_path_that_the_owner_knows(make_peer: MakePeer) -> None:
     """At the largest depth a page leads nowhere. A shorter path to it is met while it is lent."""
     async with Web(SITES) as site:

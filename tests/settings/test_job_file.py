@@ -334,14 +334,10 @@ def test_a_file_has_as_many_seeds_as_a_job_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (
-            "balance = 'level'\nmax-pages = 1",
-            "balance level cannot go with max-pages, where no pages are",
-        ),
         ("delay-most = 9", "delay-most would do nothing, as it is for delay-factor"),
         ("delay-factor = 2\ndelay = 61", "delay-most must be at least delay"),
         ("block = 1\nbalance = 'off'", "block would do nothing, as this job lends no pages: not with balance off"),
-        ("max-pages = 1\nupdate = 1\nblock = 1", "block and update would do nothing, as this job lends no pages"),
+        ("balance = 'off'\nupdate = 1\nblock = 1", "block and update would do nothing, as this job lends no pages"),
     ],
 )
 def test_what_cannot_go_together_is_told_in_the_words_of_the_file(text: str, sentence: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,10 +15,12 @@ import pytest
 from kadcrawl.crawl import byte_budget
 from kadcrawl.crawl.byte_budget import share_bytes
 from kadcrawl.crawl.crawl_time import CrawlTime
+from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from sim.loop import world
 from sim.machines import Machines
+from sim.plan import LEAF_FIRST
 from sim.synthetic_web import SyntheticWeb
 from sim.web_server import WebServer
 from tests.support.sites.sim_pages import MEMORY, WEB_IP
@@ -29,6 +32,8 @@ LATE_S = 3.0
 EARLY_S = 8.0
 """Virtual seconds before the limit from which a request may be the last, as sites have delays of their own."""
 LIMIT_BYTES = 80_000
+LIMIT_PAGES = 150
+LENDING: dict[str, Any] = {"balance": "level", "block_urls": 1, "update_s": 1.0}
 UNDER_WAY_MAX = 12
 """Bodies under way at a time: one of each site."""
 END_S = 600.0
@@ -49,14 +54,18 @@ class World:
             while not all(one.begun and one.peer is not None and one.peer.ended for one in self.machines.live):
                 await asyncio.sleep(0.5)
 
-    async def live(self) -> None:
+    async def live(self, *, leaves: int = 0) -> None:
         """Crawl until the limit, while a peer dies and comes back, a peer joins, and a peer leaves."""
         machines = self.machines
         machines.start(1)
         for number in range(2, PEERS + 1):
             await asyncio.sleep(0.5)
             machines.join(number)
+        for number in range(leaves):
+            machines.hang(LEAF_FIRST + number)
         await asyncio.sleep(8)
+        if leaves:
+            machines.kill(LEAF_FIRST)
         machines.kill(2)
         await asyncio.sleep(8)
         machines.join(PEERS + 1)
@@ -72,7 +81,7 @@ class World:
         numbers = [machine.number for machine in machines.live]
         for number in numbers:
             machines.kill(number)
-        machines._job = replace(self.job, max_time_s=None, max_bytes=None)
+        machines._job = replace(self.job, max_time_s=None, max_bytes=None, max_pages=None)
         for number in numbers:
             machines.join(number, "same")
             await asyncio.sleep(0.5)
@@ -87,7 +96,8 @@ def opened(seed: int, **limits: Any) -> Iterator[World]:
         job = Job(seeds=web.seeds, scope="any", delay_s=1.0, **limits)
         bounds = Limits(retry_base_s=1.0, robots_retry_s=1.0)
         disks = Path(directory) / "disks"
-        with Machines(loop, web, job=job, limits=bounds, seed=seed, directory=disks) as machines:
+        work_area = 1 if job.balance == "level" else None
+        with Machines(loop, web, job=job, limits=bounds, seed=seed, directory=disks, work_area=work_area) as machines:
             loop.run_until_complete(loop.network.host(WEB_IP).spawn(loop.create_server(server.connect, WEB_IP, 80)))
             yield World(machines, web, server, job)
 
@@ -140,3 +150,28 @@ def test_a_sharer_that_grants_too_much_is_found() -> None:
     with patch.object(byte_budget, "share_bytes", generous), opened(1, max_bytes=LIMIT_BYTES) as one:
         one.machines.loop.run_until_complete(one.live())
         assert excess_bytes(one) > UNDER_WAY_MAX * max(line["bytes"] for line in one.lines)
+
+
+def excess_pages(one: World) -> int:
+    """Return how many pages more than the limit were fetched."""
+    return len({line["url"] for line in one.lines if line["status"] is not None}) - LIMIT_PAGES
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_more_pages_are_fetched_than_max_pages_whoever_borrows_and_dies(seed: int, lendings: Counter[str]) -> None:
+    with opened(seed, max_pages=LIMIT_PAGES, **LENDING) as one:
+        loop = one.machines.loop
+        loop.run_until_complete(one.live(leaves=2))
+        assert sum(lendings.values()) > 10
+        assert -LIMIT_PAGES // 3 <= excess_pages(one) <= 0
+        assert [] == one.machines.errors
+
+
+def test_a_lender_that_does_not_pay_for_its_loans_is_found(lendings: Counter[str]) -> None:
+    with (
+        patch.object(Budget, "lend", lambda *_: None),
+        patch.object(Budget, "take_back", lambda *_: None),
+        opened(1, max_pages=LIMIT_PAGES, **LENDING) as one,
+    ):
+        one.machines.loop.run_until_complete(one.live(leaves=2))
+        assert excess_pages(one) > 0

@@ -35,7 +35,8 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
     announced, again_at = False, inf
     while True:
         await asyncio.sleep(INTERVAL_S)
-        is_idle = not runtime.components.frontier.pending or _must_wait(runtime)
+        own = runtime.components.frontier.pending - runtime.balancing.loans.lender.urls
+        is_idle = own <= 0 or _must_wait(runtime)
         if _is_ending(runtime) or (is_idle and not runtime.balancing.loans.borrower.urls):
             budget.give_back()
         if runtime.overlay.owns(cell):

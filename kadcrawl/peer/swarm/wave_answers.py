@@ -90,10 +90,10 @@ class WaveAnswers:
         budget = components.crawl_limits.budget(grant.unit)
         budget.learn(grant.totals, self._runtime.contact.id, grant.spent)
         meta.set("grants" if grant.unit == "pages" else "bytes_grants", msgpack.packb(budget.known))
-        if grant.unit == "bytes":  # Pages are not lent with a budget of pages, so that no borrower must hear of it.
+        if grant.unit == "bytes":
             pause_reasons = components.crawler.pause_reasons
-            is_reached = bool(components.crawl_limits.reached)
-            (pause_reasons.add if is_reached else pause_reasons.discard)(PauseReason.LIMIT)
+            ends_loans = components.crawl_limits.ends_loans
+            (pause_reasons.add if ends_loans else pause_reasons.discard)(PauseReason.LIMIT)
         components.crawler.wake()
 
     def obey(self, order: Order) -> None:

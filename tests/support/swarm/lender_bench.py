@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
@@ -49,12 +50,14 @@ class LenderBench:
         )
         self.frontier.open(CELL, 0.0, hold=False)
         self.lends: list[Lend] = []
+        self.budget = Budget(None, 0, 0)
         self.fails = False
         self.lender = Lender(
             me=lambda: ME,
             client=self,  # type: ignore[arg-type]
             store=self.store,
             frontier=self.frontier,
+            budget=self.budget,
             rounds=Rounds(None, self.store, loop.time, lambda key: None),
             records=SimpleNamespace(lending=self.batch),  # type: ignore[arg-type]
             activity=Activity(),
