@@ -29,7 +29,7 @@ Solver = Callable[[Sequence[TimeModel], int], BatchPartition]
 URL_S_LEAST = 1e-9
 """Seconds per URL of a peer that is predicted to need none."""
 REFUSED_S = 1e9
-"""Seconds in which a cold peer ends with more blocks than it would try: it refuses them."""
+"""Seconds in which a cold peer ends with more blocks than it would try: it refuses them. No prediction is longer."""
 SWARM_ROUNDS = 100
 """Moves of the particle swarm, for which the paper has no number: a tenth of a second for a bucket of peers."""
 
@@ -101,12 +101,12 @@ def block_time(candidate: Candidate, block_urls: int) -> TimeModel | None:
     if predicted is None:
         return None if isinstance(load, int) else lambda urls: urls * load.url_s
     if isinstance(load, int):
-        return predicted
+        return lambda urls: min(predicted(urls), REFUSED_S)
     block_s = predicted(block_urls)
-    if block_s <= 0:
+    if not URL_S_LEAST <= block_s <= REFUSED_S:
         return lambda urls: urls * load.url_s
     told = load.url_s * block_urls / block_s
-    return lambda urls: told * predicted(urls)
+    return lambda urls: told * min(predicted(urls), REFUSED_S)
 
 
 def _lent_time(candidate: Candidate, block_urls: int, hand_over_s: float, total: int) -> TimeModel | None:

@@ -102,3 +102,24 @@ def test_a_machine_that_lies_to_be_infinitely_quick_costs_balance_alone() -> Non
     blocks = divided_blocks(own, others, H, 0.2, FAR_S)
     assert 3 == blocks[0]
     assert H * sum(blocks) <= 200
+
+
+WILD = st.sampled_from([0.0, 1e-300, 1e-9, 1.0, 1e9, 1e300, float("inf")])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(0, 1_000_000),
+    st.sampled_from([1e-6, 0.5, 1e5]),
+    st.lists(st.tuples(WILD, WILD, st.sampled_from([1, 64, Backlog(0, 1e-6), Backlog(7, 1e5, 1e9)])), max_size=5),
+    st.booleans(),
+)
+def test_no_prediction_however_wild_breaks_the_division(
+    pending: int, url_s: float, drawn: list[tuple[float, float, Backlog | int]], by_swarm: bool
+) -> None:
+    """A network may have any weights, and predicts for powers that a peer made up."""
+    own = Candidate(Backlog(pending, url_s), None)
+    others = [Candidate(load, lambda urls, a=a, b=b: a if urls < 9 else b) for a, b, load in drawn]  # type: ignore[misc]
+    blocks = divided_blocks(own, others, H, 0.2, FAR_S, swarm() if by_swarm else exact_partition)
+    assert all(count >= 0 for count in blocks)
+    assert H * sum(blocks) <= pending

@@ -12,6 +12,7 @@ import pytest
 
 from kadcrawl import Config, ConfigError, Peer
 from kadcrawl.balance.batch_partition import TimeModel
+from kadcrawl.balance.block_division import divided_blocks
 from kadcrawl.balance.bucket_walk import ASKED_MAX, ASKED_PER_BUCKET_MAX
 from kadcrawl.balance.drain import Backlog
 from kadcrawl.balance.machine_profile import MachineProfile
@@ -19,7 +20,7 @@ from kadcrawl.balance.predict import NeuralNetwork
 from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.balance.sizing import WorkCounts
 from kadcrawl.balance.training_data import BATCHES_FILE, load_batches, save_network
-from kadcrawl.lending import throughput_learning
+from kadcrawl.lending import block_divider, throughput_learning
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.drain_policy import DrainPolicy
 from kadcrawl.link.client import LinkClient
@@ -426,3 +427,17 @@ async def test_a_swarm_with_powers_and_a_network_crawls_each_page_once(
         assert {*urls} == lines().keys()
         assert {1} == set(site.fetched.values())
         assert slow.balancing.loans.lender.done > 0
+
+
+async def test_the_division_holds_up_no_other_work_of_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    divided_in: list[int] = []
+
+    def divided(*args: Any) -> list[int]:
+        divided_in.append(threading.get_ident())
+        return divided_blocks(*args)
+
+    monkeypatch.setattr(block_divider, "divided_blocks", divided)
+    swarm = Swarm([told(0.1), told(0.4)])
+    await shed_by_prediction(swarm, "pso")
+    assert swarm.lent
+    assert threading.get_ident() not in divided_in
