@@ -62,6 +62,7 @@ VALUES = {
     "--calendar-grain": ("week", "month"),
     "--filters": ("rbloom", "pybloom"),
     "--balance": ("off", "level"),
+    "--copies": ("4", "5"),
     "--solver": ("pso", "exact"),
     "--block": ("30", "40"),
     "--update": ("3s", "500 ms"),
