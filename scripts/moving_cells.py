@@ -103,6 +103,7 @@ class CellSwarm:
         for holdings in self.holdings.values():
             held, watched = holdings.joined(newcomer)
             watched += holdings.short()
+            holdings.owned_nearer_to(newcomer)  # The newcomer asks, after it has come.
             found.update(held)
             found.update(watched)
             moves.moved_held += len(held)
