@@ -15,6 +15,7 @@ SUMMED: Final = (
     "urls",
     "lost",
     "duplicates",
+    "lent",
     "cut_short",
     "politeness_violations",
     "robots_violations",
