@@ -5,7 +5,7 @@ The owner of the budget's cell shares the budget out by grants (page_budget.py).
 Tests: tests/crawl/test_page_budget.py, tests/crawl/test_byte_budget.py
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
 
@@ -37,6 +37,17 @@ class GrantedBudget:
         for peer, total in totals.items():
             if peer in self.known or len(self.known) < ROWS_MAX:
                 self.known[peer] = total
+
+    def hear(self, totals: Mapping[bytes, int]) -> None:
+        """Take the totals that another peer knows, as far as they are larger than those known here.
+
+        The rows of present peers replace them (`absent`), so they count only for absent peers.
+        """
+        if self.limit is None:
+            return
+        for peer, total in totals.items():
+            if peer in self.known or len(self.known) < ROWS_MAX:
+                self.known[peer] = max(self.known.get(peer, 0), min(total, self.limit))
 
     def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
         """Return the totals of the peers that have a grant and are not among these rows."""

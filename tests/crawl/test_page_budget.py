@@ -252,3 +252,17 @@ def test_no_more_pages_than_the_budget_are_fetched_whatever_becomes_of_loans(see
         assert len(fetched) <= limit
         assert budget.allowance <= limit
     assert len(fetched) >= limit // 2
+
+
+def test_of_an_absent_peer_the_largest_total_counts_that_any_peer_knows() -> None:
+    newcomer, gone = Budget(100, 0, 0), (9).to_bytes(20, "big")
+    newcomer.hear({gone: 40})
+    newcomer.hear({gone: 30, b"x" * 20: 10**9})
+    assert {gone: 40, b"x" * 20: 100} == newcomer.absent([])
+    present = budget_row(9, 1, Budget(100, 35, 30))
+    assert {b"x" * 20: 100} == newcomer.absent([present])
+    newcomer.hear({})
+    assert 35 == newcomer.absent([])[gone], "its row told more lately"
+    unlimited = Budget(None, 0, 0)
+    unlimited.hear({gone: 5})
+    assert {} == unlimited.known

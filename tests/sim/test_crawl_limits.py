@@ -157,7 +157,7 @@ def excess_pages(one: World) -> int:
     return len({line["url"] for line in one.lines if line["status"] is not None}) - LIMIT_PAGES
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 def test_no_more_pages_are_fetched_than_max_pages_whoever_borrows_and_dies(seed: int, lendings: Counter[str]) -> None:
     with opened(seed, max_pages=LIMIT_PAGES, **LENDING) as one:
         loop = one.machines.loop
@@ -165,6 +165,12 @@ def test_no_more_pages_are_fetched_than_max_pages_whoever_borrows_and_dies(seed:
         assert sum(lendings.values()) > 10
         assert -LIMIT_PAGES // 3 <= excess_pages(one) <= 0
         assert [] == one.machines.errors
+
+
+def test_a_newcomer_that_shares_the_budget_out_and_knows_no_grants_of_the_dead_is_found() -> None:
+    with patch.object(Budget, "hear", lambda *_: None), opened(3, max_pages=LIMIT_PAGES, balance="off") as one:
+        one.machines.loop.run_until_complete(one.live())
+        assert excess_pages(one) > 0
 
 
 def test_a_lender_that_does_not_pay_for_its_loans_is_found(lendings: Counter[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from kadcrawl.link.wire.basics import Count, Fingerprint, Message, Url
+from kadcrawl.link.wire.basics import ROWS_MAX, Count, Fingerprint, IdBytes, Message, Url
 from kadcrawl.link.wire.retry_messages import RETRY_ORDERS_MAX, RetryOrder
 from kadcrawl.link.wire.seed_messages import SegmentIds
 from kadcrawl.settings.job import SEEDS_MAX
@@ -37,3 +37,7 @@ class GotSwarmState(Message, frozen=True):
     """The orders to retry (peer/swarm/retry_orders.py)."""
     crawl_ms: Count = 0
     """Milliseconds for which the swarm has crawled, as far as the sender knows, or 0 without --max-time."""
+    pages_granted: Annotated[dict[IdBytes, Count], Meta(max_length=ROWS_MAX)] = field(default_factory=dict)
+    """Peer -> its total of --max-pages, as far as the sender knows."""
+    bytes_granted: Annotated[dict[IdBytes, Count], Meta(max_length=ROWS_MAX)] = field(default_factory=dict)
+    """Peer -> its total of --max-bytes, as far as the sender knows."""

@@ -12,8 +12,10 @@ from math import inf
 from kadcrawl.crawl.crawl_limits import SharedBudget
 from kadcrawl.crawl.page_budget import SOON_S, Resting, budget_cell, listed
 from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.wire.census_rows import has_left
-from kadcrawl.link.wire.messages import Grant
+from kadcrawl.link.wire.messages import Contact, GetSwarmState, GotSwarmState, Grant
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census
@@ -21,6 +23,9 @@ from kadcrawl.peer.swarm.census import take_census
 INTERVAL_S = 0.3
 ENDING = frozenset({PeerState.STOPPING, PeerState.LEAVING})
 """The states of a peer that gets no grant: its unused grant would be missing while it is away."""
+HEARD_PEERS = 8
+"""Peers that a new owner of the budget's cell asks for the grants that they know."""
+HEAR_DEADLINE_S = 2.0
 BUDGET_SPENT_INTERVAL_S = 3.0
 """Seconds between two announcements that the budget is spent.
 
@@ -32,14 +37,19 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
     """Give back unusable fetches or bytes, and share the budget out while owning its cell, until cancelled."""
     cell = budget_cell(runtime.job.cell_bits)
     resting = Resting(budget.granted_to)
-    announced, again_at = False, inf
+    announced, again_at, is_heir = False, inf, True
     while True:
         await asyncio.sleep(INTERVAL_S)
         own = runtime.components.frontier.pending - runtime.balancing.loans.lender.urls
         is_idle = own <= 0 or _must_wait(runtime)
         if _is_ending(runtime) or (is_idle and not runtime.balancing.loans.borrower.urls):
             budget.give_back()
-        if runtime.overlay.owns(cell):
+        if not runtime.overlay.owns(cell):
+            is_heir = True
+        elif is_heir and not await _hear_grants(runtime, budget, cell):
+            continue
+        else:
+            is_heir = False
             rows = [row for row in (await take_census(runtime.waves)).rows if not has_left(row)]
             absent = budget.absent(rows)
             now = asyncio.get_running_loop().time()
@@ -49,6 +59,26 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
             if totals or spent != announced or now >= again_at:
                 await runtime.waves.ask_all(Grant(listed(totals, absent), spent, budget.unit))
                 announced, again_at = spent, now + BUDGET_SPENT_INTERVAL_S if spent else inf
+
+
+async def _hear_grants(runtime: Runtime, budget: SharedBudget, cell: Cell) -> bool:
+    """Ask the peers nearest to the budget's cell for the totals they know, and return whether one has answered.
+
+    The grants of absent peers are in no row of a census, and a newcomer has heard of none.
+    """
+    place = anchor(cell, runtime.job.cell_bits)
+    near = sorted(runtime.overlay.contacts(), key=lambda contact: contact.number ^ place)[:HEARD_PEERS]
+
+    async def hear(contact: Contact) -> bool:
+        question = GetSwarmState(runtime.named_fingerprint)
+        try:
+            got = await runtime.resources.client.ask(contact, question, GotSwarmState, HEAR_DEADLINE_S)
+        except RemoteError:
+            return False
+        budget.hear(got.pages_granted if budget.unit == "pages" else got.bytes_granted)
+        return True
+
+    return not near or any(await asyncio.gather(*map(hear, near)))
 
 
 def _is_ending(runtime: Runtime) -> bool:

@@ -137,7 +137,9 @@ class StateGossip:
         runtime, state = self._runtime, self._runtime.swarm_state
         seeds = [] if asked.known_seeds == runtime.named_fingerprint else list(runtime.job.seeds)
         reach, retries = runtime.components.scope.reach.ids, runtime.retry_orders.to_wire()
-        return GotSwarmState(state.stamp, state.paused, seeds, reach, retries, runtime.crawl_ms)
+        limits = runtime.components.crawl_limits
+        known = {"pages_granted": limits.pages.known, "bytes_granted": limits.bytes.known}
+        return GotSwarmState(state.stamp, state.paused, seeds, reach, retries, runtime.crawl_ms, **known)
 
     async def _reach(self, asked: GetReach) -> GotReach:
         return GotReach(self._runtime.resources.store.reach.get(asked.ids))

@@ -241,6 +241,7 @@ LARGE = 2 * 1024 * 1024
         (StreamSeeds(bytes(16), ["http://a.example/"] * STREAM_URLS_MAX, True, bytes(32), 9, 2), Request),
         (SeedsStreamed(9, 2, 1), Reply),
         (GotSwarmState(0, paused=False, seeds=[], retries=[RETRY] * RETRY_ORDERS_MAX), Reply),
+        (GotSwarmState(0, paused=False, seeds=[], pages_granted={ID: 3}, bytes_granted={ID: COUNT_MAX}), Reply),
         (GetLoad(ID, None), Request),
         (GetLoad(ID, BacklogRecord(7, 0.5, 1.5)), Request),
         (Load(-2.5, None), Reply),
