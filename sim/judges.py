@@ -57,6 +57,8 @@ class Fetch(NamedTuple):
     """The cookie that the answer gives."""
     is_form: bool = False
     """It is a form, and no request for a page."""
+    owner: int | None = None
+    """The owner of the site at that moment, if another machine sent the request."""
 
     @property
     def path(self) -> str:
@@ -654,12 +656,13 @@ class _Wait(NamedTuple):
 def _unaware(facts: Facts, wait: _Wait, fetch: Fetch) -> bool:
     """Return whether the machine that sent this fetch need not know of the wait.
 
-    A borrower that is refused after the death of its lender has nobody to tell.
+    A borrower that is refused after the death of its lender has nobody to tell. Neither has a machine that asks the
+    site for an owner without a network.
     """
     refusal, until_s = wait.refusal, wait.over_s + TOLD_S
     stopped = any(
         (one == refusal.machine and refusal.at_s <= at_s <= until_s)
-        or (one == refusal.lender and refusal.at_s - ORPHANED_S <= at_s <= until_s)
+        or (one in (refusal.lender, refusal.owner) and refusal.at_s - ORPHANED_S <= at_s <= until_s)
         for at_s, one in facts.stops
     )
     return stopped or _apart(facts, refusal, fetch)

@@ -504,7 +504,9 @@ class Observer:
             if lender is not None and request.time - self._killed_at.get(lender, -inf) < ORPHANED_S:
                 self._out_of_reach[len(self._fetches)] = request.time
             seen = (request.time, site + request.path, site, request.status, asker, lender, request.retry_after_s)
-            self._fetches.append(Fetch(*seen, request.rule, request.cookie, request.given, request.is_form))
+            fetch = Fetch(*seen, request.rule, request.cookie, request.given, request.is_form)
+            owner = self._owners.get(self._owned.get(fetch.url, self._owned.get(site, Cell(-1))))
+            self._fetches.append(fetch._replace(owner=None if owner == asker else owner))
 
     def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:
         return copies(records, self._holders(standing), self._job.cell_bits)

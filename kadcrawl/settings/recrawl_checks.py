@@ -27,8 +27,6 @@ class RecrawlSettings(Protocol):
     @property
     def history(self) -> str: ...
     @property
-    def max_pages(self) -> int | None: ...
-    @property
     def site_pages_max(self) -> int | None: ...
     @property
     def recrawl_after_s(self) -> float | None: ...
@@ -55,11 +53,6 @@ def check_recrawl(job: RecrawlSettings) -> None:
     _check_history(job)
     if job.recrawl_after_s is None:
         return
-    require(
-        job.max_pages is None,
-        "recrawl_after_s cannot go with max_pages, which the pages fetched again would use up; "
-        "use site_pages_max or max_depth",
-    )
     least_s, most_s = job.recrawl_bounds_s
     require(
         least_s <= job.recrawl_after_s <= most_s,

@@ -43,6 +43,11 @@ class RunSize:
     freeze_s: float = FREEZE_S
     """The most seconds of a fault that passes by itself."""
     duplicates_max: float = DUPLICATES_MAX
+    options: tuple[str, ...] = ()
+    """Further options of the first peer, which define the job."""
+    leaves: int = 0
+    stops: bool = False
+    """The crawl would go on for ever, and is stopped once all pages are fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +99,10 @@ async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, siz
     async with ProcessSwarm(directory, web, delay_s) as swarm:
         try:
             async with asyncio.timeout(RUN_S_MAX):
-                await swarm.begin(size.peers)
+                await swarm.begin(size.peers, size.options, size.leaves)
                 await scenario.happens(swarm, random, size)
+                if size.stops:
+                    await swarm.stop()
         except OverError:
             swarm.note("over before the rest could happen")
         except (RuntimeError, TimeoutError) as error:

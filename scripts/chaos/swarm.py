@@ -40,6 +40,7 @@ class ProcessSwarm:
         """All that were ever started."""
         self.left: list[PeerProcess] = []
         """Peers that were told to hand over and leave."""
+        self.leaves: list[PeerProcess] = []
         self.events: list[str] = []
         """The faults and their victims so far, each with the share of pages fetched by then."""
         self.parting: NetworkSplit | None = None
@@ -61,8 +62,8 @@ class ProcessSwarm:
 
     @property
     def living(self) -> list[PeerProcess]:
-        """Peers that run and are to go on running, in the order of their start."""
-        return [peer for peer in self.processes if peer.living and peer not in self.left]
+        """Full peers that run and are to go on running, in the order of their start."""
+        return [peer for peer in self.processes if peer.living and peer not in (*self.left, *self.leaves)]
 
     @property
     def share(self) -> float:
@@ -75,12 +76,15 @@ class ProcessSwarm:
 
     # --- life ----------------------------------------------------------------------------------------------------
 
-    async def begin(self, count: int) -> None:
-        """Start `count` peers, and hand the seeds to one of them once all have joined."""
-        options = ["--delay", str(self._delay_s), "--contact", CONTACT, "--exit-when-done"]
-        first = await self._start("peer-1", ["start", *options])
+    async def begin(self, count: int, options: Sequence[str] = (), leaves: int = 0) -> None:
+        """Start peers and leaves, and hand the seeds to one of the peers once all have joined."""
+        job = ["--delay", str(self._delay_s), "--contact", CONTACT, *options]
+        first = await self._start("peer-1", ["start", *job, "--exit-when-done", *self._listening("peer-1")])
         await first.ready()
         await asyncio.gather(*[self.join(f"peer-{number}") for number in range(2, count + 1)])
+        for number in range(1, leaves + 1):
+            leaf = ["join", "--leaf", "--bootstrap", first.address, "--exit-when-done"]
+            self.leaves.append(await self._start(f"leaf-{number}", leaf))
         await first.command("add", *self._web.seeds)
 
     async def join(self, name: str) -> PeerProcess:
@@ -91,7 +95,7 @@ class ProcessSwarm:
         bootstrap = [argument for peer in self.living if peer.address for argument in ("--bootstrap", peer.address)]
         if not bootstrap:
             raise OverError
-        peer = await self._start(name, ["join", *bootstrap, "--exit-when-done"])
+        peer = await self._start(name, ["join", *bootstrap, "--exit-when-done", *self._listening(name)])
         try:
             await peer.ready()
         except RuntimeError:
@@ -105,6 +109,12 @@ class ProcessSwarm:
         """Wait until this share of the pages has been asked for, or until the end."""
         while self.share < share and self.living:  # noqa: ASYNC110 -- the processes tell nobody
             await asyncio.sleep(PROCESS_POLL_S)
+
+    async def stop(self) -> None:
+        """Stop the whole swarm once all pages are fetched."""
+        await self.until(1.0)
+        self.note("kadcrawl stop")
+        await self.living[0].command("stop")
 
     async def end(self, within_s: float) -> list[str]:
         """Wait until every process has ended. Kill the others after `within_s` seconds, and return their names."""
@@ -185,12 +195,14 @@ class ProcessSwarm:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
+    def _listening(self, name: str) -> list[str]:
+        return ["--listen", f"{self._web.machines.peer(name).address}:0"]
+
     async def _start(self, name: str, arguments: Sequence[str]) -> PeerProcess:
         directory = self.directory / name
         machine = self._web.machines.peer(name)
         said = self.directory / f"{name}.{sum(peer.name == name for peer in self.processes) + 1}.said"
-        listen, network = f"{machine.address}:0", self._web.machines.network
-        options = ["--listen", listen, "--data", str(directory), "--allow-network", network]
+        options = ["--data", str(directory), "--allow-network", self._web.machines.network]
         with said.open("wb") as file:
             process = await asyncio.create_subprocess_exec(
                 *machine.prefix,

@@ -93,6 +93,19 @@ async def test_a_larger_number_than_the_web_changes_nothing(make_peer: MakePeer)
         assert PAGES == sum(site.fetched.values())
 
 
+@pytest.mark.parametrize("history", ["exact", "bloom"])
+async def test_a_recrawl_ends_by_its_pages_and_each_visit_counts(make_peer: MakePeer, history: str) -> None:
+    async with Web(1) as site:
+        site.fallback = lambda request: html(site.url("/other"))
+        peers = await swarm(make_peer, "ab", max_pages=7, recrawl_after_s=7.0, history=history)
+        await peers[0].crawl([site.url("/")])
+        await finish(peers)
+        pages = {url: count for url, count in site.fetched.items() if not url.endswith("robots.txt")}
+    assert 7 == sum(pages.values())
+    assert 2 == len(pages)
+    assert ["pages"] * 2 == [peer.limit_reached for peer in peers]
+
+
 async def test_a_recrawl_ends_by_its_bytes(make_peer: MakePeer) -> None:
     async with Web() as site:
         site.fallback = lambda request: web.Response(text="x" * BODY_BYTES)

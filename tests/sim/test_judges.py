@@ -224,6 +224,9 @@ def test_the_rest_of_a_slow_site_is_bounded_and_may_be_lost_with_a_machine() -> 
     hurried = replace(CLEAN, **{**SLOWLY, "delay_most_s": 3.0})
     assert 1 == len(judges.adapts(hurried))
     assert [] == judges.adapts(replace(hurried, stops=[(4.0, 1)]))
+    assert 1 == len(judges.adapts(replace(hurried, stops=[(4.0, 9)])))
+    for_another = [fetch._replace(owner=9) for fetch in hurried.fetches]
+    assert [] == judges.adapts(replace(hurried, fetches=for_another, stops=[(4.0, 9)]))
 
 
 def test_a_refusal_in_the_wait_of_another_changes_nothing_and_an_answer_ends_the_row() -> None:

@@ -1,0 +1,43 @@
+"""One crawl with every mechanism of the papers at once, whose peers are killed and joined in the middle."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from scripts.chaos.dealt_web import DealtWeb, made_up
+from scripts.chaos.processes import restarted, two_join, two_killed
+from scripts.chaos.run import RunSize, Scenario, run
+from scripts.chaos.swarm import ProcessSwarm
+from scripts.kadcrawl_run import page_lines
+from tests.support.sites.proxies import ProxyServer
+from tests.support.sites.web import Web, html
+
+PAGES, SITES = 120, 8
+JOB = (
+    *("--partition", "url", "--history", "bloom", "--recrawl-after", "7d", "--balance", "predictive"),
+    *("--copies", "4", "--max-pages", "400", "--max-depth", "30"),
+)
+
+
+async def killed_and_joined(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
+    """Two peers are killed at once, two join, and one is started again on its disk."""
+    for happens in (two_killed, two_join, restarted):
+        await happens(swarm, random, size)
+
+
+@pytest.mark.chaos
+async def test_one_crawl_has_everything_on_and_loses_nothing(tmp_path: Path) -> None:
+    one, other = ProxyServer(), ProxyServer("socks5")
+    async with DealtWeb(made_up(PAGES), SITES) as web, Web(1) as judge, one.living(), other.living():
+        judge.fallback = lambda request: html()
+        proxies = tmp_path / "proxies.txt"
+        proxies.write_text(f"{one.url}\n{other.url}\n")
+        options = (*JOB, "--proxies", str(proxies), "--proxy-judge", judge.url("/judge"))
+        size = RunSize(peers=5, delay_s=0.3, duplicates_max=0.1, options=options, leaves=1, stops=True)
+        outcome = await run(Scenario(killed_and_joined), 1, web, tmp_path / "run", size)
+        assert [] == outcome.faults
+        assert (PAGES, PAGES, 0, 0) == (outcome.pages, outcome.fetched, outcome.lost, outcome.hurried)
+        assert one.asked
+        assert other.asked
+    assert [] != list(page_lines(tmp_path / "run/leaf-1")), "the leaf has fetched pages"
