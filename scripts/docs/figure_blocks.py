@@ -203,6 +203,47 @@ def five_peers(kept: KeptFigures) -> str:
     )
 
 
+def swarm_memory(kept: KeptFigures) -> str:
+    """Return the table of the bytes of a URL in a swarm, beside one filter."""
+    rows = [
+        (
+            f"{one['urls_a_day']:,}",
+            number(one["keys_a_cell"]),
+            f"{one['one_filter']:.1f}",
+            f"{one['peer']:.1f}",
+            f"{one['swarm']:.1f}",
+            f"{one['peer_disk']:.1f}",
+        )
+        for one in kept["swarm-memory"]
+    ]
+    head = ("URLs of a day", "of a cell", "one filter", "one peer", "the swarm, three copies", "disk of one peer")
+    return f"{table(head, rows)}\n\n{kept.measured('swarm-memory')}"
+
+
+def node_usage(kept: KeptFigures) -> str:
+    """Return P1, Table 3, theirs and ours."""
+    figures = kept["node-usage"]
+    rows = [
+        (
+            str(place),
+            *(f"{used:g} ({alone:g})" for used, alone in theirs),
+            f"{node['pages_s']:.1f}",
+            f"{node['cpu_percent']:.1f} ({node['idle_cpu_percent']:.1f})",
+            f"{node['memory_mb']:.0f}, {node['memory_percent']:.1f} %",
+            f"{node['page_kb_s']:.0f}",
+        )
+        for place, (node, theirs) in enumerate(zip(figures["nodes"], figures["paper"], strict=True), 1)
+    ]
+    head = ("node", "paper: % CPU", "% memory", "% bandwidth", "ours: pages/s", "% of a core", "MB, % memory", "kB/s")
+    without, with_ = figures["without"], figures["with"]
+    return (
+        f"{table(head, rows)}\n\nThe whole machine, other work included: {without['cpu_percent']:.0f} % of its "
+        f"processors and {without['memory_percent']:.0f} % of its memory before, {with_['cpu_percent']:.0f} % and "
+        f"{with_['memory_percent']:.0f} % with the eight peers and their web. Over loopback went "
+        f"{with_['loopback_kb_s']:.0f} kB a second, pages and messages.\n\n{kept.measured('node-usage')}"
+    )
+
+
 def many_peers(kept: KeptFigures) -> str:
     """Return the table of what a peer costs on one machine, by the way it runs."""
     names = {"processes": "`crawl --peers`", "inside": "in one process", "simulated": "simulated"}
@@ -357,6 +398,8 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "five-peers": five_peers,
     "papers": papers,
     "many-peers": many_peers,
+    "node-usage": node_usage,
+    "swarm-memory": swarm_memory,
     "campaign": campaign,
     "bloom-campaign": bloom_campaign,
     "mutants": mutants,

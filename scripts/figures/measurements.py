@@ -50,6 +50,10 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
     "bench-history": Measurement(
         "History by mode", _module("scripts.bench_history", "--count", "200000", "--cells", "100"), 1
     ),
+    "swarm-memory": Measurement(
+        "Bytes of a URL in a swarm with fingerprints", _module("scripts.bench_swarm_memory"), 1
+    ),
+    "node-usage": Measurement("CPU, memory and bandwidth of eight nodes", _module("scripts.node_usage"), 1.5),
     "many-peers": Measurement("Many peers on one machine", _module("scripts.bench_many_peers"), 2),
     "five-peers": Measurement("Five unequal peers", _module("scripts.five_peers"), 5, may_miss=True),
     "papers": Measurement("The papers' experiments", ("sim.papers", "-o", FILE), 5, writes_directory=True),

@@ -93,12 +93,12 @@ async def crawl(
     capped = lines()
     async with AsyncExitStack() as stack:
         web = await stack.enter_async_context(CappedWeb(dict(zip(askers, capped, strict=True)), SITE_PAGES, PAGE_BYTES))
-        swarm = _Swarm(directory, balance, network, solver)
+        swarm = CappedSwarm(directory, balance, network, solver)
         stack.push_async_callback(swarm.close)
         await swarm.start(1, NODES[0], askers[0])
         others = zip(range(2, len(NODES) + 1), NODES[1:], askers[1:], strict=True)
         await asyncio.gather(*(swarm.start(*each) for each in others))
-        owners = await _dealt(web, await swarm.ids())
+        owners = await dealt(web, await swarm.ids())
         await swarm.add([url for address in owners for url in web.urls(address)])
         ending = asyncio.create_task(swarm.end())
         deadline = asyncio.get_running_loop().time() + 2 * equal_s() + END_S
@@ -124,7 +124,7 @@ async def crawl(
     )
 
 
-async def _dealt(web: CappedWeb, ids: Sequence[int]) -> list[str]:
+async def dealt(web: CappedWeb, ids: Sequence[int]) -> list[str]:
     """Open `SITES` sites for each of these peers to own. Return their addresses."""
     partitioner = Partitioner("host", CELL_BITS)
     owned = dict.fromkeys(ids, 0)
@@ -143,8 +143,8 @@ async def _dealt(web: CappedWeb, ids: Sequence[int]) -> list[str]:
     return opened
 
 
-class _Swarm:
-    """The five processes."""
+class CappedSwarm:
+    """Processes of peers, each with a line of its own to the web."""
 
     def __init__(self, directory: Path, balance: str, network: Path | None, solver: str) -> None:
         self._key = SwarmKey.generate().text
@@ -188,6 +188,11 @@ class _Swarm:
         peer = PeerProcess(name, PeerHost("127.0.0.1", []), self._directory / name, said, process)
         self._peers.append(peer)
         await peer.ready()
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes, in the order of their start."""
+        return [peer.process.pid for peer in self._peers]
 
     async def ids(self) -> list[int]:
         """Return the IDs of all, once each knows of all others. Raises TimeoutError."""

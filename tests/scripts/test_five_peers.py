@@ -52,7 +52,7 @@ async def test_who_has_a_line_is_served_in_turn_and_nobody_else() -> None:
 async def test_every_peer_owns_as_many_sites() -> None:
     ids = [number << 157 | 12345 for number in range(5)]
     async with CappedWeb({}, 1, 10) as web:
-        opened = await run._dealt(web, ids)
+        opened = await run.dealt(web, ids)
         partitioner = Partitioner("host", run.CELL_BITS)
         places = [anchor(partitioner.locate(web.urls(address)[0]).cell, run.CELL_BITS) for address in opened]
         owners = [min(ids, key=lambda one: one ^ place) for place in places]
