@@ -13,13 +13,15 @@ So a far bucket is never asked if nearer peers take everything, and a peer that 
 
 Blocks are offered up to the *target*: the work area, or the common end of all known peers if they can be done sooner.
 So at the end of a crawl all known peers end together, and before nobody is lent more than it needs soon: what a peer
-borrowed cannot be lent again.
+borrowed cannot be lent again. And a peer offers no more than its share of the room in a bucket, as other heavy peers
+know of that room too.
 
 A decision: the caller asks, offers, and tells the answers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import floor
 from typing import Generic, TypeVar
 
 from kadcrawl.balance.drain import DRAIN_MARGIN, Backlog, block_offers, common_end_s
@@ -30,6 +32,8 @@ ASKED_AT_ONCE = 5
 """Peers of a bucket that are asked at a time. Often few of them have enough room."""
 ASKED_PER_BUCKET_MAX = 20
 """Peers of one bucket that are asked at one update: k of Kademlia. Siblings make some buckets larger."""
+SHARES = 2
+"""Times its equal share of a bucket's room that a heavy peer offers."""
 ASKED_MAX = 64
 """Peers asked at one update. At the next update those that are busy are known, and the walk gets farther."""
 
@@ -53,6 +57,7 @@ class BucketWalk(Generic[P]):
         work_area_s: float,
         hand_over_s: float = 0.0,
         divide: Divide = block_offers,
+        luck: float = 0.0,
     ) -> None:
         """Start before the nearest bucket: call `next_bucket` first.
 
@@ -62,6 +67,7 @@ class BucketWalk(Generic[P]):
             known: the fresh loads among them.
             work_area_s: the highest target.
             divide: decides how many blocks each peer of a bucket is offered.
+            luck: a random number from 0 to 1, by which a fraction of a block is rounded up or down.
         """
         self.own = own
         """The backlog without the blocks that were lent."""
@@ -73,6 +79,7 @@ class BucketWalk(Generic[P]):
         self._work_area_s = work_area_s
         self._hand_over_s = hand_over_s
         self._divide = divide
+        self._luck = luck
         self._at = -1
         self._asked_here: set[P] = set()
         self._tried: set[P] = set()
@@ -149,7 +156,22 @@ class BucketWalk(Generic[P]):
         counts = self._divide(
             self.own, [load for _, load in region], self._block_urls, self._hand_over_s, self.target_s
         )
-        return [BlockOffer(peer, count) for (peer, _), count in zip(region, counts, strict=True) if count]
+        return self.fair_offers(region, counts)
+
+    def fair_offers(self, region: Sequence[tuple[P, PeerLoad]], counts: Sequence[int]) -> list[BlockOffer[P]]:
+        """Return these counts of blocks as offers, but no more than this peer's share of the room in the bucket.
+
+        All heavy peers know much the same and look at the same instants. Without shares all would make their offers to
+        the same few light peers. A share is twice the equal one, as not every heavy peer knows every light peer.
+        """
+        heavy = sum(self._is_rival(load) for load in self._loads.values())
+        room = sum(self._room(load) for _, load in region)
+        left, offers = int(min(room, SHARES * room / (1 + heavy)) + self._luck), []
+        for (peer, _), count in zip(region, counts, strict=True):
+            if (fair := min(count, left)) > 0:
+                offers.append(BlockOffer(peer, fair))
+                left -= fair
+        return offers
 
     def lent(self, offer: BlockOffer[P], blocks: int) -> None:
         """Note how many blocks of an offer a peer has taken."""
@@ -170,3 +192,14 @@ class BucketWalk(Generic[P]):
         if isinstance(load, Backlog):
             return (load.drain_s - self._work_area_s) * self.own.url_s / load.url_s
         return -load * self._block_urls * self.own.url_s
+
+    def _is_rival(self, load: PeerLoad) -> bool:
+        """Return whether another peer is heavy and has a block to lend."""
+        return isinstance(load, Backlog) and load.pending >= self._block_urls and self._level_s(load) > 0
+
+    def _room(self, load: PeerLoad) -> int:
+        """Return the blocks for which a peer has room in its work area."""
+        if isinstance(load, Backlog):
+            left_s = self._work_area_s - load.drain_s
+            return 1 + floor(left_s / (self._block_urls * load.url_s)) if left_s >= 0 else 0
+        return load

@@ -78,7 +78,7 @@ class BlockDivider:
             divided_blocks,
             *(own, others, self._job.block_urls, self._hand_over_s, walk.target_s, self._solve),
         )
-        return [BlockOffer(peer, count) for (peer, _), count in zip(region, counts, strict=True) if count]
+        return walk.fair_offers(region, counts)
 
     def _is_unknown(self, peer: bytes) -> bool:
         at, model = self._models.get(peer, (-ASKED_AGAIN_S, None))

@@ -53,11 +53,13 @@ class DrainPolicy:
     def __init__(
         self, blocks: Blocks, learning: ThroughputLearning | None = None, random: Random | None = None
     ) -> None:
-        """`learning` is for a job that predicts the throughput. Its particle swarm draws from `random`."""
+        """`learning` is for a job that predicts the throughput.
+
+        `random` rounds this peer's share of a bucket's room, and a particle swarm draws from it.
+        """
         self._blocks = blocks
-        self._divider = (
-            None if learning is None else BlockDivider(blocks.job, learning, random or Random(0), HAND_OVER_S)
-        )
+        self._random = random or Random(0)
+        self._divider = None if learning is None else BlockDivider(blocks.job, learning, self._random, HAND_OVER_S)
         self._learning = learning
         self._throughput = ThroughputModel(learning.predict if learning is not None else None)
         self._trial = BlockTrial()
@@ -179,7 +181,11 @@ class DrainPolicy:
                 known[contact] = load
         block_urls = self._blocks.job.block_urls
         return BucketWalk(
-            own, buckets, known, block_urls=block_urls, work_area_s=self._work_area_s, hand_over_s=HAND_OVER_S
+            *(own, buckets, known),
+            block_urls=block_urls,
+            work_area_s=self._work_area_s,
+            hand_over_s=HAND_OVER_S,
+            luck=self._random.random(),
         )
 
     async def _chosen(self, walk: BucketWalk[Contact]) -> Sequence[BlockOffer[Contact]]:

@@ -60,6 +60,25 @@ def _core_pages(kept: KeptFigures) -> str:
     return f"{1000 / kept['bench']['crawlers']['kadcrawl, 1 peer']['cpu_s_per_1000']:,.0f}"
 
 
+DRAIN_FIGURES: Final = {
+    "output": "output by drain, of that by a sample, {peers} peers",
+    "questions": "questions for a page by drain, of those by a sample, {peers} peers",
+    "output-printed": "output by drain, of that by the level as printed, {peers} peers",
+}
+BALANCE_ROWS: Final = {
+    "off": "off",
+    "printed": "level as printed",
+    "level": "level",
+    "sample": "drain by a sample",
+    "drain": "drain",
+}
+BALANCE_COLUMNS: Final = {
+    "output": ("pages / s / peer", ".2f"),
+    "questions": ("questions / page", ".2f"),
+    "lent": ("URLs lent / page", ".2f"),
+    "moves": ("most moves of a page", "d"),
+    "refused": ("loans refused", "d"),
+}
 LEAVES_WORLD: Final = "(1 peer, 4 leaves, delay 1 s)"
 SOLVERS: Final = "What a solution costs on predicted times (swarm: 3000 rounds)"
 DIVISIONS: Final = "What the division of 50 blocks costs a peer of a crawl, mean of 20 draws"
@@ -99,6 +118,23 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
     "gain-as-printed": _finding(
         "levels", "by the rules as printed: more pages, 24 h, median of 8 draws of node IDs (%)", "+.1f"
     ),
+    "gain-one-interval": _finding(
+        "levels", "W by the bounds for 1 T of 200 s: more pages with shedding, 24 h (%)", "+.1f"
+    ),
+    "gain-six-intervals": _finding(
+        "levels", "W by the bounds for 6 T of 200 s: more pages with shedding, 24 h (%)", "+.1f"
+    ),
+    **{
+        f"drain-{name}-{peers}": _finding("balancing", what.format(peers=peers), ".2f")
+        for peers in (8, 64)
+        for name, what in DRAIN_FIGURES.items()
+    },
+    **{
+        f"balance-{policy}-{column}-{peers}": _cell("balancing", table, row, heading, form)
+        for peers, table in {8: "8 peers, 800 pages", 64: "64 peers, 6,400 pages"}.items()
+        for policy, row in BALANCE_ROWS.items()
+        for column, (heading, form) in BALANCE_COLUMNS.items()
+    },
     "predicted-s": _finding("powers", "BP + exact, warm: makespan, s", ".1f"),
     "lending-s": _finding("powers", "shedding: makespan, s", ".1f"),
     "bound-s": _finding("powers", "shedding: makespan, s", ".0f", "bound"),

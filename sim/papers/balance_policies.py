@@ -52,10 +52,11 @@ class PrintedLevelPolicy(LevelPolicy):
 class SamplingDrainPolicy(DrainPolicy):
     """The first form of `drain`: a peer with a block asks a random sample of all contacts at each update."""
 
-    def __init__(self, blocks: Blocks, learning: ThroughputLearning | None = None) -> None:
-        """Draw the samples by the ID of the peer."""
-        super().__init__(blocks, learning)
-        self._random = Random(blocks.me().id)
+    def __init__(
+        self, blocks: Blocks, learning: ThroughputLearning | None = None, random: Random | None = None
+    ) -> None:
+        """Draw the samples from `random`."""
+        super().__init__(blocks, learning, random)
         self._askers: dict[bytes, tuple[float, Backlog]] = {}
         """ID of an asker -> (loop second, its backlog less the URLs accepted from it since)."""
 

@@ -3,6 +3,7 @@
 from functools import partial
 
 from .assignment import assignment
+from .balancing import SIZES_FULL as BALANCING_FULL, balancing
 from .experiment import Experiment
 from .expiring import SIZES_FULL as EXPIRING_FULL, expiring
 from .joining import joining
@@ -15,6 +16,7 @@ from .powers import powers
 EXPERIMENTS: dict[str, Experiment] = {
     "output": output,
     "levels": levels,
+    "balancing": balancing,
     "messages": messages,
     "powers": powers,
     "assignment": assignment,
@@ -27,6 +29,7 @@ QUICK = ("levels", "expiring")
 """Experiments of some seconds, whose aims `.ci/run` checks."""
 FULL: dict[str, Experiment] = {
     "output": partial(output, sizes=SIZES_FULL),
+    "balancing": partial(balancing, sizes=BALANCING_FULL),
     "expiring": partial(expiring, sizes=EXPIRING_FULL),
 }
 """Larger versions of some experiments: up to a thousand real peers, a million URLs a day."""

@@ -107,13 +107,14 @@ def test_a_division_may_be_given() -> None:
     def all_to_the_last(
         own: Backlog, others: Sequence[PeerLoad], block_urls: int, hand_over_s: float, end_s: float
     ) -> list[int]:
-        assert (own, block_urls, hand_over_s, end_s) == (Backlog(60, 1.0), 5, 0.5, WORK_AREA_S)
+        assert (own, block_urls, hand_over_s) == (Backlog(60, 1.0), 5, 0.5)
+        assert 0 < end_s < WORK_AREA_S
         return [0] * (len(others) - 1) + [7]
 
     walk = BucketWalk(
         Backlog(60, 1.0),
         [[1, 2]],
-        {1: Backlog(20, 1.0), 2: Backlog(20, 1.0)},
+        {1: Backlog(80, 0.1), 2: Backlog(0, 0.1)},
         block_urls=5,
         work_area_s=WORK_AREA_S,
         hand_over_s=0.5,
@@ -121,6 +122,16 @@ def test_a_division_may_be_given() -> None:
     )
     assert walk.next_bucket()
     assert [BlockOffer(2, 7)] == walk.offers()
+
+
+@pytest.mark.parametrize(("luck", "most"), [(0.0, 5), (0.9, 6)])
+def test_a_peer_leaves_room_for_other_heavy_peers(luck: float, most: int) -> None:
+    """It may take twice its share, as not every heavy peer knows this light one: 2 / 4 of 11 blocks."""
+    known: dict[int, PeerLoad] = {1: IDLE, 2: BUSY, 3: BUSY, 4: BUSY}
+    for heavy, expected in ((known, most), ({1: IDLE}, 11)):
+        walk = BucketWalk(Backlog(1000, 1.0), [[*heavy]], heavy, block_urls=1, work_area_s=WORK_AREA_S, luck=luck)
+        assert walk.next_bucket()
+        assert [BlockOffer(1, expected)] == walk.offers()
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -1,0 +1,49 @@
+"""Load balance by several policies on real peers: what is counted, and that near peers are asked before far ones."""
+
+from functools import cache
+
+import pytest
+
+from sim.papers import balancing as experiment
+from sim.papers.balancing import DRAIN, OFF, POLICIES, SAMPLED, Balanced, balancing, crawl
+from sim.papers.experiment import Result
+
+PEERS, PAGES = 8, 60
+
+
+@cache
+def small(policy: str) -> Balanced:
+    return crawl(1, PEERS, policy, PAGES)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_crawls_the_same_web_and_only_off_lends_nothing(policy: str) -> None:
+    count = small(policy)
+    assert PEERS * PAGES == count.pages
+    assert (policy == OFF) is (not count.questions) is (not count.moved)
+    assert count.lent == count.moved.total() / count.pages
+    assert count.refused <= count.offers
+
+
+def test_each_policy_decides_otherwise() -> None:
+    assert len(POLICIES) == len({(small(policy).questions, small(policy).offers) for policy in POLICIES})
+
+
+def test_drain_asks_a_third_of_what_a_sample_asks_and_is_not_much_slower_in_a_short_crawl() -> None:
+    assert small(DRAIN).questions <= small(SAMPLED).questions / 3
+    assert small(DRAIN).output >= 0.9 * small(SAMPLED).output
+    assert small(DRAIN).output > small(OFF).output
+
+
+def test_the_same_seed_gives_the_same_counts() -> None:
+    assert small(DRAIN) == crawl(1, PEERS, DRAIN, PAGES)
+
+
+def test_each_size_has_its_findings_and_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiment, "crawl", lambda seed, peers, policy: small(policy))
+    told: list[float] = []
+    result = balancing(1, told.append, sizes=(8, 64))
+    assert isinstance(result, Result)
+    assert 8 == len(result.findings)
+    assert [[*POLICIES]] * 2 == [[row[0] for row in table.rows] for table in result.tables]
+    assert 1.0 == told[-1]
