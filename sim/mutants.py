@@ -587,7 +587,7 @@ def connections_not_waited_for(_: Any) -> Any:
 def loan_never_ends(_: Any) -> Any:
     """Pages that a borrower returns stay lent."""
 
-    def end(self: Any, loan: Any) -> None:
+    def end(self: Any, loan: Any, **_: Any) -> None:
         self._loans.pop(loan.id, None)
 
     return end
@@ -631,10 +631,10 @@ def late_failures_not_retried(_: Any) -> Any:
     return lambda self, cell, key: None
 
 
-@mutant("kadcrawl.lending.lender:ended_visit")
+@mutant("kadcrawl.crawl.recrawl.rounds:Rounds.reported")
 def failures_of_borrowers_forgotten(_: Any) -> Any:
     """A lender does not keep which of its pages failed at a borrower."""
-    return lambda store, entry, failed, start: None
+    return lambda self, entry, start, told, failed: None
 
 
 # --- bad networks ----------------------------------------------------------------------------------------------------

@@ -24,10 +24,10 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
     end, take_in, drop = Lender._end, Lender._take_in, Borrower._drop
 
-    def ended(self: Lender, loan: Loan) -> None:
+    def ended(self: Lender, loan: Loan, *, is_lost: bool = False) -> None:
         counted["loans"] += 1
         counted["lost"] = sum(self.lost.values())
-        end(self, loan)
+        end(self, loan, is_lost=is_lost)
 
     def took_in(self: Lender, loan: Loan, report: LoanReport) -> None:
         counted["done"] += len(report.done)
