@@ -1,6 +1,7 @@
 """Fuzzing of text from users and pages: URLs, job files, lists of proxies."""
 
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import get_args
 
@@ -8,6 +9,7 @@ import msgspec
 
 from fuzz.target import Bites, Target
 from kadcrawl.crawl.content.canonical_link import simplicity
+from kadcrawl.crawl.proxies.page_proxies import page_proxies
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.scope.sitemap_urls import named_like_one
 from kadcrawl.crawl.scope.traps import Traps, without_session
@@ -131,22 +133,31 @@ def job_files() -> Iterator[bytes]:
 
 
 def proxies(data: bytes) -> None:
-    """Read a list of proxies. Each proxy is read again from its own URL, and shown without its password."""
+    """Read a list of proxies, and the same text as a web page. Each proxy is read again from its own URL, and shown
+    without its password. A page names proxies by address only."""
     text = data.decode("utf-8-sig", "replace")
     for number, one in proxy_list.lines(text):
         assert number >= 1
-        if isinstance(one, ConfigError):
-            assert str(one)
-            continue
-        assert proxy_list.parse(one.url) == one, "a proxy is not what its URL says"
-        assert one.relays("http://a.example/") in (True, False)
-        shown = f"{one} {one!r}"
-        assert f":{one.password}@" not in shown
+        _ask_proxy(one)
+    for one in page_proxies(text):
+        _ask_proxy(one)
+        assert isinstance(one, ConfigError) or ip_address(one.host)
+
+
+def _ask_proxy(one: proxy_list.Proxy | ConfigError) -> None:
+    if isinstance(one, ConfigError):
+        assert str(one)
+        return
+    assert proxy_list.parse(one.url) == one, "a proxy is not what its URL says"
+    assert one.relays("http://a.example/") in (True, False)
+    shown = f"{one} {one!r}"
+    assert f":{one.password}@" not in shown
 
 
 def proxy_lists() -> Iterator[bytes]:
     """Yield lists with each scheme, credentials, addresses and faults."""
     yield b"# ours\nhttp://203.0.113.7:3128\nhttps://u%40:p%23w@proxy.example/ # two\n\nsocks5h://[2001:db8::1]:1080\n"
+    yield b"<table><tr><td>203.0.113.7<td>80<td>SOCKS5<tr><td><b>[::1]</b>:3128</table>http://u:p@203.0.113.8:1&#49;<!--"
     yield b"203.0.113.7:3128\nftp://x\nhttp://:p@h\nhttp://h:0\nhttp://h:99999\nsocks5://[::g]\nhttp://u:\xc3\xa9@h\n"
 
 
