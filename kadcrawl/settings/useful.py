@@ -13,11 +13,7 @@ def check_useful(job: Job, said: Collection[str]) -> None:
     """Raise ConfigError if a field in `said`, the fields with a given value, has no effect in a job."""
     lends = job.lends_by != "off"
     for names, useful, otherwise in (
-        (
-            ("block_urls", "update_s"),
-            lends,
-            "this job lends no pages: not with balance off",
-        ),
+        (("block_urls", "update_s"), lends, "balance off lends no pages"),
         (("solver",), job.lends_by == "predictive", "it is for balance predictive"),
         (("delay_most_s",), job.delay_factor > 0, "it is for delay_factor"),
         (("recrawl_adaptive",), job.recrawl_after_s is not None, "it is for recrawl_after_s"),

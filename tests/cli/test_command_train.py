@@ -66,7 +66,6 @@ async def test_a_seed_that_is_none_is_said(tmp_path: Path, seed: int) -> None:
         (["--balance", "drain", "--power", "cores=1"], "for --balance predictive"),
         (["--network", __file__], "for --balance predictive"),
         (["--balance", "off", "--update", "5"], "lends no pages"),
-        (["--max-pages", "9", "--block", "5"], "lends no pages"),
     ],
 )
 async def test_an_option_that_would_do_nothing_is_refused(tmp_path: Path, options: list[str], why: str) -> None:

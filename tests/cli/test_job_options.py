@@ -204,9 +204,9 @@ def test_every_option_that_can_be_unset_is_tried_above() -> None:
 
 
 def test_a_short_trial_of_a_lending_job_passes_and_a_useless_option_fails(tmp_path: Path) -> None:
-    assert seeds_and_job(LOCAL + "block = 5", "--max-pages=6", tmp_path=tmp_path)[1].max_pages == 6
-    with pytest.raises(ConfigError, match="--block would do nothing, as this job lends no pages"):
-        seeds_and_job(LOCAL + "max-pages = 6", "--block=5", tmp_path=tmp_path)
+    assert seeds_and_job(LOCAL + "block = 5", "--balance=off", tmp_path=tmp_path)[1].balance == "off"
+    with pytest.raises(ConfigError, match="--block would do nothing, as balance off lends no pages"):
+        seeds_and_job(LOCAL + 'balance = "off"', "--block=5", tmp_path=tmp_path)
 
 
 @pytest.mark.parametrize(

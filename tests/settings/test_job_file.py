@@ -336,8 +336,8 @@ def test_a_file_has_as_many_seeds_as_a_job_and_no_more() -> None:
     [
         ("delay-most = 9", "delay-most would do nothing, as it is for delay-factor"),
         ("delay-factor = 2\ndelay = 61", "delay-most must be at least delay"),
-        ("block = 1\nbalance = 'off'", "block would do nothing, as this job lends no pages: not with balance off"),
-        ("balance = 'off'\nupdate = 1\nblock = 1", "block and update would do nothing, as this job lends no pages"),
+        ("block = 1\nbalance = 'off'", "block would do nothing, as balance off lends no pages"),
+        ("balance = 'off'\nupdate = 1\nblock = 1", "block and update would do nothing, as balance off lends no pages"),
     ],
 )
 def test_what_cannot_go_together_is_told_in_the_words_of_the_file(text: str, sentence: str) -> None:
