@@ -29,6 +29,7 @@ from kadcrawl.crawl.fetch.result import UNASKED, UNREACHED, FetchError, FetchRes
 from kadcrawl.crawl.page_processor import PageProcessor, ProcessedPage
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.recrawl.rounds import VisitStart
+from kadcrawl.crawl.robots.cache import ROBOTS_PATH
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.robots_fetch import RobotsSearch
 from kadcrawl.errors import StorageError
@@ -372,7 +373,8 @@ class Attempt:
     def _heed(self, fetched: FetchResult, now: float) -> None:
         """Leave the site alone for a while if it refused the request, or ease its back-off if it did not."""
         frontier, site = self._source.frontier, self._entry.site
-        if fetched.accepts:
+        # A site that refuses its pages may go on serving its robots.txt.
+        if fetched.accepts and fetched.url != origin_of(fetched.url) + ROBOTS_PATH:
             frontier.accept(site, now)
         if not fetched.refuses or fetched.status is None:
             return

@@ -211,6 +211,19 @@ async def test_a_site_that_refuses_is_left_alone_as_a_whole_for_twice_as_long_ea
         assert all(waits[number] >= 0.3 * 2**number for number in range(3)), waits
 
 
+async def test_a_site_that_serves_its_robots_txt_alone_does_not_accept_requests_again(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        refusals = iter([429, 429, 429])
+        site.fallback = lambda request: html(status=next(refusals, 200))
+        limits = replace(QUICK, back_off_s=0.3, robots_ttl_s=0.1)
+        await crawl_and_drain(await make_peer(delay_s=0.01, limits=limits), site.url())
+        asked = [url for _, url in site.requests]
+        assert 3 <= asked.count(site.url("/robots.txt")), "it is asked for again between two refusals"
+        times = [at for at, url in site.requests if url == site.url()]
+        waits = [later - earlier for earlier, later in pairwise(times)]
+        assert all(waits[number] >= 0.3 * 2**number for number in range(3)), waits
+
+
 async def test_a_peer_tells_which_of_its_sites_refuse(make_peer: MakePeer) -> None:
     async with Web() as site:
         site.pages["/"] = lambda request: html(*(f"/{number}" for number in range(3)))
