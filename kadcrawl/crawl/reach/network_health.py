@@ -12,7 +12,6 @@ Tests: tests/crawl/reach/test_network_health.py
 import logging
 from collections.abc import Iterable
 from enum import Enum
-from math import inf
 
 HOSTS_MISSED = 5
 """Different hosts missed in a row that put the network in doubt. Fewer dead sites in a row are common."""
@@ -61,8 +60,6 @@ class NetworkHealth:
         """The last URL for which no proxy was alive here."""
         self._tested = False
         """The known hosts were tested in this doubt, and missed."""
-        self.reached_at = -inf
-        """Second at which a host was last reached."""
         self._warning: str | None = None
         self._since = 0.0
         """Second at which the network became unreachable."""
@@ -86,12 +83,11 @@ class NetworkHealth:
 
     # --- evidence ------------------------------------------------------------------------------------------------
 
-    def reached(self, host: str, url: str, now: float) -> None:
+    def reached(self, host: str, url: str) -> None:
         """Note that this peer has reached a host by itself. The network works."""
         if self.is_failing:
             log.info("network.recovered host=%s", host)
         self.state = NetworkState.FINE
-        self.reached_at = now
         self._clear()
         if url not in self._known:
             self._known[url] = None

@@ -1,12 +1,14 @@
 """`NetworkProof` finds out whether the network of this peer works at this moment, when a host was missed.
 
-A host that was reached since is proof enough. Otherwise this peer connects to hosts that worked, and sends nothing: a
-connection without a request needs no robots.txt and no turn at a site's clock. Each test makes a new connection, as a
-kept connection proves nothing. A failed test holds for some seconds, so many misses at once cost one test.
+This peer connects to hosts that worked, and sends nothing: a connection without a request needs no robots.txt and no
+turn at a site's clock. Each test makes a new connection, as a kept connection may go on working where no new connection
+can be made. So an answered request proves nothing either. A test that succeeded counts for all misses before it, and a
+failed test holds for some seconds, so many misses at once cost one test.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from math import inf
 
 from kadcrawl.crawl.fetch.fetcher import Fetcher, Fetching
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
@@ -29,6 +31,8 @@ class NetworkProof:
         self._testing = asyncio.Lock()
         self._started = False
         self._failed_at: float | None = None
+        self._worked_at = -inf
+        """Second of the last test that succeeded."""
 
     async def close(self) -> None:
         """Close the connections of tests."""
@@ -36,9 +40,9 @@ class NetworkProof:
             await self._fetcher.close()
 
     async def works(self, since: float) -> bool | None:
-        """Return whether the network has reached a host since this second, or None if no host is known that works."""
+        """Return whether the network has connected to a host since this second, or None if no host is known that works."""
         async with self._testing:
-            if self._health.reached_at >= since:
+            if self._worked_at >= since:
                 return True
             if self._failed_at is not None and self._now() < self._failed_at + FAILED_S:
                 return False
@@ -55,7 +59,8 @@ class NetworkProof:
         for url in urls:
             result = await self.connect(url)
             if result.error is FetchError.NOT_SENT:
-                self._health.reached(site_of(url, "host"), url, self._now())
+                self._worked_at = self._now()
+                self._health.reached(site_of(url, "host"), url)
                 return True
         return False
 

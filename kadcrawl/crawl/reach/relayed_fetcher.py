@@ -76,7 +76,7 @@ class WatchedFetcher:
         result = await self._fetching.fetch(url, extra_headers, may_send=may_send, memory_slots=memory_slots, form=form)
         host = site_of(url, "host")
         if result.status is not None:
-            self._health.reached(host, url, self._now())
+            self._health.reached(host, url)
         elif result.error in BY_PEER:
             self._health.missed(host, url, self._now())
         elif result.error is FetchError.NO_PROXY:

@@ -34,10 +34,9 @@ def test_fewer_missed_hosts_than_the_limit_put_no_network_in_doubt() -> None:
 def test_a_host_that_is_reached_ends_all_doubt() -> None:
     health = NetworkHealth(WAIT_S)
     miss(health, HOSTS_MISSED - 1)
-    health.reached("a.example", "http://a.example/", 5.0)
+    health.reached("a.example", "http://a.example/")
     miss(health, HOSTS_MISSED - 1, 6.0)
     assert not health.in_doubt
-    assert 5.0 == health.reached_at
 
 
 def test_a_network_fails_when_others_reach_hosts_that_it_missed() -> None:
@@ -54,10 +53,10 @@ def test_a_network_fails_when_others_reach_hosts_that_it_missed() -> None:
 
 def test_dead_hosts_are_no_failure_of_a_network_that_reaches_what_it_knows() -> None:
     health = NetworkHealth(WAIT_S)
-    health.reached("known.example", "http://known.example/", 0.0)
+    health.reached("known.example", "http://known.example/")
     miss(health, HOSTS_MISSED, 1.0)
     assert ["http://known.example/"] == health.to_test()
-    health.reached("known.example", "http://known.example/", 2.0)
+    health.reached("known.example", "http://known.example/")
     assert (NetworkState.FINE, None) == (health.state, health.test_due_s(3.0))
 
 
@@ -76,7 +75,7 @@ def test_a_network_that_was_given_up_is_fine_again_when_it_reaches_a_host() -> N
     miss(health, HOSTS_MISSED)
     health.test_failed(1.0)
     given_up = health.state
-    health.reached("known.example", "http://known.example/", 500.0)
+    health.reached("known.example", "http://known.example/")
     assert (NetworkState.GIVEN_UP, NetworkState.FINE) == (given_up, health.state)
 
 
@@ -118,7 +117,7 @@ def test_the_urls_kept_for_tests_are_bounded() -> None:
     health = NetworkHealth(WAIT_S, [url(number) for number in range(100)])
     assert HOSTS_KEPT == len(health.known)
     for number in range(200, 300):
-        health.reached(f"{number}.example", url(number), 0.0)
+        health.reached(f"{number}.example", url(number))
     assert [url(number) for number in range(300 - HOSTS_KEPT, 300)] == health.known
     miss(health, 100)
     for number in range(100):

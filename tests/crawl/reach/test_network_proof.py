@@ -25,12 +25,22 @@ class Bench(Connector):
         return await self.proof.works(self.now)
 
 
-async def test_a_host_that_was_reached_since_is_proof_enough_and_one_before_is_none() -> None:
+async def test_a_host_that_answered_by_a_kept_connection_is_no_proof() -> None:
     bench = Bench()
-    bench.health.reached("a.example", "http://a.example/", bench.now)
-    assert (True, []) == (await bench.works(), bench.connected)
+    bench.health.reached("a.example", "http://a.example/")
+    assert await bench.works() is False
+    assert "http://a.example/" == bench.connected[0]
+
+
+async def test_a_test_that_succeeded_counts_for_the_misses_before_it() -> None:
+    bench = Bench()
+    bench.up = {*KNOWN}
+    before = bench.now
     bench.now += 0.1
-    assert not await bench.works()
+    assert (True, 1) == (await bench.works(), len(bench.connected))
+    assert (True, 1) == (await bench.proof.works(before), len(bench.connected))
+    bench.now += 0.1
+    assert (True, 2) == (await bench.works(), len(bench.connected))
 
 
 async def test_hosts_that_worked_are_tried_the_latest_first() -> None:

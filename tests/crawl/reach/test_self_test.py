@@ -129,5 +129,5 @@ async def test_a_peer_without_proxies_goes_on_when_another_peer_has_one() -> Non
 async def test_hosts_that_work_are_kept_for_the_next_run() -> None:
     bench = Bench()
     async with bench.running():
-        bench.health.reached("a.example", "http://a.example/", 0.0)
+        bench.health.reached("a.example", "http://a.example/")
         await until(lambda: bench.kept == ["http://a.example/"])

@@ -126,7 +126,7 @@ async def test_a_directory_that_entered_no_swarm_is_as_new(
 ) -> None:
     monkeypatch.delenv("KADCRAWL_KEY", raising=False)
     first = await make_peer(
-        "one", key=KEY, seeds=(HERE,), max_pages=5
+        "one", key=KEY, seeds=(HERE,), max_bytes=500
     )  # So that a leaf is refused after it was let in.
 
     async def silent(*_: object) -> None:
