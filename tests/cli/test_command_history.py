@@ -74,7 +74,6 @@ async def test_recrawls_follow_the_seeds_and_the_status_counts_fingerprints(tmp_
             "grain would do nothing, as it is for history bloom with --recrawl-after",
         ),
         (["--history", "bloom", "--max-site-pages", "5"], "history bloom cannot go with --max-site-pages"),
-        (["--history", "bloom", "--balance", "drain"], "balance drain cannot go with"),
         (
             ["--history", "bloom", "--recrawl-after", "7d", "--recrawl-adaptive"],
             "history bloom cannot go with --recrawl-adaptive",

@@ -164,9 +164,9 @@ def run(*arguments: str, **variables: str) -> str:
 
 def test_the_environment_wins_over_the_job_file_and_a_wrong_value_names_its_option(tmp_path: Path) -> None:
     job = tmp_path / "job.toml"
-    job.write_text("seeds = ['http://127.0.0.1:9/']\nmax-pages = 5\n")
-    said = run("crawl", "--data", str(tmp_path / "data"), KADCRAWL_JOB=str(job), KADCRAWL_BALANCE="level")
-    assert "balance level cannot go with --max-pages" in said, "the file's limit and this balance"
+    job.write_text("seeds = ['http://127.0.0.1:9/']\nbalance = 'drain'\n")
+    said = run("crawl", "--data", str(tmp_path / "data"), KADCRAWL_JOB=str(job), KADCRAWL_SOLVER="pso")
+    assert "solver pso divides blocks by predicted times" in said, "the file's balance and this solver"
     said = run("crawl", "http://127.0.0.1:9/", "--data", str(tmp_path / "data"), KADCRAWL_MAX_PAGES="many")
     assert "Invalid value for '--max-pages'" in said
 

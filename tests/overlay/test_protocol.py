@@ -12,6 +12,7 @@ from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.codec import MalformedError
 from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
+    SMALL_MAX,
     WIRE_VERSION,
     Contact,
     FindNode,
@@ -56,7 +57,7 @@ MALFORMED = [
     datagram(0, ["Ping", ID, 0, 2**32]),
     datagram(0, ["Ping", ID[:19], 0]),
     datagram(0, ["Ping", "x" * 20, 0]),
-    datagram(0, ["Ping", ID, -1]),
+    datagram(0, ["Ping", ID, -SMALL_MAX - 1]),
     datagram(0, ["Ping", ID, 2**63]),
     datagram(0, ["Ping", ID, None]),
     datagram(0, ["Pang", ID, 0]),

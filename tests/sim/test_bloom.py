@@ -84,7 +84,7 @@ def test_nothing_is_lost_when_most_epoch_filters_travel_in_parts(monkeypatch: py
         return arrived[-1]
 
     monkeypatch.setattr(IncomingEpochFilter, "whole", noted)
-    assert {} == run(draw(2, 16).kept_by("bloom")).violations
+    assert {} == run(draw(5, 16).kept_by("bloom")).violations
     assert len(arrived) > 5
 
 

@@ -40,7 +40,7 @@ class NetworkProof:
             await self._fetcher.close()
 
     async def works(self, since: float) -> bool | None:
-        """Return whether the network has connected to a host since this second, or None if no host is known that works."""
+        """Return whether the network has made a connection since this second, or None if no host is known to work."""
         async with self._testing:
             if self._worked_at >= since:
                 return True
