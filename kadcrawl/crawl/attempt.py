@@ -332,9 +332,8 @@ class Attempt:
                 parts.pause_reasons.add(PauseReason.PROXIES)
             elif fetched.error in (FetchError.VERIFYING, FetchError.NO_OPINION):
                 now = parts.clock.now()
-                wait_s = OPINION_WAIT_S
-                if fetched.error is FetchError.VERIFYING:
-                    wait_s = POOL_WAIT_S if parts.site_settings.pool(url) else ALONE_WAIT_S
+                verified_s = POOL_WAIT_S if parts.site_settings.pool(url) else ALONE_WAIT_S
+                wait_s = verified_s if fetched.error is FetchError.VERIFYING else OPINION_WAIT_S
                 frontier.hold(entry.site, now + wait_s, now)
             return None
         received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()
@@ -371,9 +370,8 @@ class Attempt:
             parts.clocks.rest(clock, received_at + self._context.search.delay_s(url, rules) - now)
 
     def _heed(self, fetched: FetchResult, now: float) -> None:
-        """Leave the site alone for a while if it refused the request, or ease its back-off if it did not."""
+        """Leave the site alone for a while if it refused. Any answer eases its back-off, but that to robots.txt."""
         frontier, site = self._source.frontier, self._entry.site
-        # A site that refuses its pages may go on serving its robots.txt.
         if fetched.accepts and fetched.url != origin_of(fetched.url) + ROBOTS_PATH:
             frontier.accept(site, now)
         if not fetched.refuses or fetched.status is None:
