@@ -77,7 +77,7 @@ kept = click.option(
     type=click.Choice(get_args(History)),
     default="exact",
     show_default=True,
-    help="The job's history of finished URLs. With bloom there are no loans and no leaves.",
+    help="The job's history of finished URLs.",
 )
 
 

@@ -294,8 +294,8 @@ RECRAWL = option_group(
         "--recrawl-after",
         type=OrNone(Duration()),
         help="Fetch each page again after this time, such as 12h or 7d. Its server gets a conditional GET, so an "
-        "unchanged page costs no body. The swarm then does not end but rests until pages are due. Not with "
-        "--max-pages.",
+        "unchanged page costs no body. The swarm then does not end but rests until pages are due. Each visit "
+        "counts for --max-pages.",
     ),
     option(
         "--recrawl-adaptive/--no-recrawl-adaptive",

@@ -198,7 +198,7 @@ class Job:
     recrawl_after_s: float | None = None
     """Seconds after which a page is fetched again, from 1 second to 3,660 days. None to fetch each page once.
 
-    Not with `max_pages`."""
+    Each visit counts for `max_pages`."""
     recrawl_adaptive: bool = False
     """True to make that interval shorter for a page that has changed, and longer for a page that has not.
 

@@ -84,7 +84,7 @@ def join(
     and exits, the second exits at once. While less than 64 MiB are left on the disk, the peer waits for room.
 
     A --leaf owns nothing and is asked nothing. The leaf draws pages of the other peers, of another peer if one dies,
-    and gives back what is not fetched when it exits. Not in a crawl with --max-pages or --max-depth.
+    and gives back what is not fetched when it exits. Not in a crawl with --max-bytes.
     """
     from kadcrawl.cli.commands.run_peer import live, live_leaf, peer_feed
     from kadcrawl.leaf.leaf import Leaf
