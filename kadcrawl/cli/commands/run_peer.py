@@ -27,12 +27,12 @@ from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import SiteReport, report_sites
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import failed_before, reasons
-from kadcrawl.cli.view.unresolved import still_failed
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.link.wire.messages import PeerRow, SeedsStreamed, StreamSeeds
 from kadcrawl.link.wire.peer_state import PeerState, state_text
+from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.peer import Peer
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.settings.job_limits import limits_with

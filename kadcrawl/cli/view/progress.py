@@ -14,9 +14,9 @@ from kadcrawl.cli.view.live.picture import Picture
 from kadcrawl.cli.view.live.samples import Samples
 from kadcrawl.cli.view.live.sites import SiteReport
 from kadcrawl.cli.view.summary import next_due_s
-from kadcrawl.cli.view.unresolved import still_failed
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_state import GONE
+from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.site_settings import SiteSettings

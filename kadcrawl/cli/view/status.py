@@ -10,9 +10,9 @@ from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained
 from kadcrawl.cli.view.refusing_sites import refusing_sites, sentences
 from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.view.table import print_rows
-from kadcrawl.cli.view.unresolved import still_failed
 from kadcrawl.link.wire.messages import PeerRow, Status
 from kadcrawl.link.wire.peer_state import GONE, MACHINE_PAUSES, PeerState, state_text
+from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.settings.durations import roughly
 from kadcrawl.store.bloom.expiring_filter import Period
 

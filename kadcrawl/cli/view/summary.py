@@ -13,8 +13,8 @@ import msgspec
 
 from kadcrawl.cli.view.failed_examples import PAGE_LOG, by_counted_reason
 from kadcrawl.cli.view.result_files import shown_size
-from kadcrawl.cli.view.unresolved import still_done, still_failed
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.unresolved import still_done, still_failed
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.units import shown_size as shown_bytes

@@ -12,9 +12,9 @@ import click
 
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.view.live.layout import TextColumn, fitting, table_lines
-from kadcrawl.cli.view.unresolved import still_failed
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, PeerRow
+from kadcrawl.link.wire.unresolved import still_failed
 
 ROWS_SHOWN_MAX = 20
 """Limit on the peers in a table: those with the most pages are shown."""

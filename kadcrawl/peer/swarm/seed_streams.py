@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.basics import COUNT_MAX
-from kadcrawl.link.wire.messages import Message, PeerCounters, Refused, SeedsStreamed, StreamSeeds
+from kadcrawl.link.wire.messages import Message, Refused, SeedsStreamed, StreamSeeds
+from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.fetch_again import fetch_again
@@ -102,7 +103,8 @@ class SeedStreams:
         if self._runtime.job.history != "exact":
             return 0
         rows = (await take_census(self._runtime.waves)).rows
-        return min(max(0, sum(_failed(row.counters) for row in rows)), COUNT_MAX)  # Peers may name any number.
+        failed = still_failed(row.counters for row in rows)
+        return min(sum(failed.values()), COUNT_MAX)  # Peers may name any number.
 
     def _end(self, stream: bytes) -> None:
         self._heard_at.pop(stream, None)
@@ -111,8 +113,3 @@ class SeedStreams:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
-
-
-def _failed(counters: PeerCounters) -> int:
-    """Return the URLs that are failed now, without those that are pending again."""
-    return sum(urls - counters.retried.get(reason, 0) for reason, urls in counters.failed.items())

@@ -12,8 +12,8 @@ from kadcrawl.cli.view.live.layout import TextColumn, cut_end, fitting, most_fre
 from kadcrawl.cli.view.live.samples import BLOCKS, BLOCKS_ASCII, BUCKET_S, sparkline
 from kadcrawl.cli.view.live.sites import SiteReport, reason_for_pace
 from kadcrawl.cli.view.table import ROWS_SHOWN_MAX, peer_columns
-from kadcrawl.cli.view.unresolved import still_failed
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.system.printable import printable

@@ -5,7 +5,7 @@ among those done. URLs that two peers finished count once.
 
 Apart from crawl/output/counters.py, as a command and the parent of a local crawl load nothing of the crawl.
 
-Tests: tests/cli/view/test_status.py, tests/cli/test_parts.py
+Tests: tests/cli/view/test_status.py, tests/cli/test_parts.py, tests/peer/swarm/test_seed_streams.py
 """
 
 from collections import Counter
