@@ -44,7 +44,7 @@ from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.cell_crawl import CellCrawl
-from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilter
+from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilters
 from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync, encoded_filters, sent_by
 from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.holder_side import HolderSide
@@ -120,7 +120,7 @@ class Cells:
         self.filter_sync = EpochFilterSync(
             client, store, partial(self.records.merge_epoch_filters, adopt=False), self.replicator.put_epochs
         )
-        self._incoming = IncomingEpochFilter(EPOCH_FILTER_BYTES_MAX)
+        self._incoming = IncomingEpochFilters(EPOCH_FILTER_BYTES_MAX)
         self.anti_entropy = AntiEntropy(
             lambda: overlay.me,
             client,
@@ -263,7 +263,7 @@ class Cells:
             return size  # It came another way, or the answer was lost.
         upto = self._incoming.take(sent, message.offset, message.bits, asyncio.get_running_loop().time())
         if upto == size:
-            await self.records.merge_epoch_filters(sent.cell, [self._incoming.whole()], adopt=True)
+            await self.records.merge_epoch_filters(sent.cell, [self._incoming.whole(sent.sender)], adopt=True)
             self.holder_side.backed([sent.cell], message.owner)
             await self._store.journal.durable()
         self._activity.move()
@@ -358,6 +358,7 @@ class Cells:
 
     def _lost(self, peer: Contact) -> None:
         self._lost_at = asyncio.get_running_loop().time()
+        self._incoming.lost(peer.id)
         with suppress(NotRunningError):
             self.sync.lost(peer)
 

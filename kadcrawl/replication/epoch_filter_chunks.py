@@ -1,8 +1,9 @@
 """Sender and receiver of an epoch filter that is too large for one message and travels in parts.
 
 Parts come in order and are as long as they can be, so a filter takes a known number of messages, whoever sends it. The
-receiver keeps the parts of one filter at a time in memory, up to `EPOCH_FILTER_WHOLE_BYTES_MAX`, and merges the whole
-filter. The sender continues at the receiver's position, so a lost message costs one repetition. Decides only.
+receiver keeps the parts of one filter of each sender in memory, up to `EPOCH_FILTER_WHOLE_BYTES_MAX` in all, and merges
+each filter when it is whole. The sender continues at the receiver's position, so a lost message costs one repetition.
+Decides only.
 """
 
 from math import ceil
@@ -10,10 +11,11 @@ from typing import NamedTuple
 
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import Cell
+from kadcrawl.link.wire.messages import EPOCH_FILTER_WHOLE_BYTES_MAX
 from kadcrawl.store.bloom.cell_filters import EncodedFilter, Large
 
 IDLE_S = 30.0
-"""Silence after which a filter gives way to that of another sender: its own sender would have tried again."""
+"""Silence after which a filter gives way to those of other senders: its own sender would have tried again."""
 SENT_MAX = 3
 """Times the parts of a filter are sent, as the receiver may lose them. Then the next comparison begins anew."""
 
@@ -86,38 +88,55 @@ class Sent(NamedTuple):
     size: int
 
 
-class IncomingEpochFilter:
-    """The epoch filter that another peer sends here, one at a time."""
+class Arrival(NamedTuple):
+    """An epoch filter of which parts have come."""
 
-    def __init__(self, part_bytes: int) -> None:
+    of: Sent
+    assembly: Assembly
+    moved_at: float
+    """Second at which its last part came."""
+
+
+class IncomingEpochFilters:
+    """The epoch filters that other peers send here, one of each sender at a time.
+
+    A sender that dies in the middle does not keep the filters of other senders out, unless these are too large.
+    """
+
+    def __init__(self, part_bytes: int, bytes_max: int = EPOCH_FILTER_WHOLE_BYTES_MAX) -> None:
+        """`bytes_max` limits the filters of all senders together."""
         self._part_bytes = part_bytes
-        self._of: Sent | None = None
-        self._assembly: Assembly | None = None
-        self._moved_at = 0.0
+        self._bytes_max = bytes_max
+        self._arriving: dict[bytes, Arrival] = {}
+        """Sender, by ID -> the filter that it sends."""
 
     def take(self, of: Sent, at: int, bits: bytes, now: float) -> int | None:
-        """Accept a part. Return the bytes received so far, or None while another filter is being received.
+        """Accept a part. Return the bytes received so far, or None while others leave no room for its filter.
 
         At `size` bytes the caller must fetch the filter by `whole` at once. Raises PartError as `Assembly.take` does.
         """
         self.let_go(now)
-        if self._of is not None and self._of.sender != of.sender:
-            return None
-        if self._assembly is None or self._of != of:
-            self._of, self._assembly = of, Assembly(of.size, self._part_bytes)
-        self._assembly.take(at, bits)
-        self._moved_at = now
-        return len(self._assembly.bits)
+        known = self._arriving.get(of.sender)
+        if known is not None and known.of == of:
+            assembly = known.assembly
+        else:
+            self._arriving.pop(of.sender, None)
+            if self._arriving and of.size + sum(one.of.size for one in self._arriving.values()) > self._bytes_max:
+                return None
+            assembly = Assembly(of.size, self._part_bytes)
+        assembly.take(at, bits)
+        self._arriving[of.sender] = Arrival(of, assembly, now)
+        return len(assembly.bits)
 
-    def whole(self) -> EncodedFilter:
-        """Return the complete filter, and make room for the next."""
-        assert self._of is not None, "it has come"
-        assert self._assembly is not None, "it has come"
-        encoded = self._of.encoded._replace(bits=bytes(self._assembly.bits))
-        self._of = self._assembly = None
-        return encoded
+    def whole(self, sender: bytes) -> EncodedFilter:
+        """Return the complete filter of a sender, by ID, and make room for the next."""
+        of, assembly, _ = self._arriving.pop(sender)
+        return of.encoded._replace(bits=bytes(assembly.bits))
+
+    def lost(self, sender: bytes) -> None:
+        """Forget the filter of a sender, by ID, that is dead or gone."""
+        self._arriving.pop(sender, None)
 
     def let_go(self, now: float) -> None:
-        """Forget a filter whose parts no longer come."""
-        if now >= self._moved_at + IDLE_S:
-            self._of = self._assembly = None
+        """Forget the filters whose parts no longer come."""
+        self._arriving = {sender: one for sender, one in self._arriving.items() if now < one.moved_at + IDLE_S}

@@ -11,7 +11,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import Batch, KeepFilterPart, KeptFilterPart
 from kadcrawl.replication import epoch_filter_transfer
-from kadcrawl.replication.epoch_filter_chunks import IDLE_S, SENT_MAX, IncomingEpochFilter, Outgoing, PartError, Sent
+from kadcrawl.replication.epoch_filter_chunks import IDLE_S, SENT_MAX, IncomingEpochFilters, Outgoing, PartError, Sent
 from kadcrawl.replication.epoch_filter_transfer import sent_by
 from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.peer_tasks import PeerTasks
@@ -43,14 +43,14 @@ def sent(sender: bytes = b"a", size: int = 2_500, digest: int = 5) -> Sent:
 
 
 def test_it_arrives_whole_part_by_part() -> None:
-    outgoing, incoming = Outgoing(large(), PART), IncomingEpochFilter(PART)
+    outgoing, incoming = Outgoing(large(), PART), IncomingEpochFilters(PART)
     parts = []
     while not outgoing.is_over:
         parts.append(outgoing.part())
         upto = incoming.take(sent(size=outgoing.size), outgoing.at, parts[-1], 0.0)
         outgoing.kept(upto)
     assert [PART] * (len(parts) - 1) == [len(part) for part in parts[:-1]]
-    assert EncodedFilter(0, LABEL, b"".join(parts)) == incoming.whole()
+    assert EncodedFilter(0, LABEL, b"".join(parts)) == incoming.whole(b"a")
     assert large().pieces.cut(0, 10**6) == b"".join(parts)
 
 
@@ -88,32 +88,54 @@ def test_a_sender_goes_on_from_the_receivers_position_or_gives_up() -> None:
 
 
 def test_a_repeat_and_a_part_out_of_turn_change_nothing() -> None:
-    incoming = IncomingEpochFilter(PART)
+    incoming = IncomingEpochFilters(PART)
     assert PART == incoming.take(sent(), 0, bytes(PART), 0.0)
     assert PART == incoming.take(sent(), 0, bytes(PART), 0.0)
     assert PART == incoming.take(sent(), 2 * PART, bytes(500), 0.0)
     assert 2 * PART == incoming.take(sent(), PART, bytes(PART), 0.0)
     assert 2_500 == incoming.take(sent(), 2 * PART, bytes(500), 0.0)
-    assert bytes(2_500) == incoming.whole().bits
+    assert bytes(2_500) == incoming.whole(b"a").bits
 
 
 @pytest.mark.parametrize("length", [0, 1, PART - 1, PART + 1])
 def test_parts_are_as_long_as_they_can_be_so_that_nobody_drips(length: int) -> None:
-    incoming = IncomingEpochFilter(PART)
+    incoming = IncomingEpochFilters(PART)
     with pytest.raises(PartError):
         incoming.take(sent(), 0, bytes(length), 0.0)
 
 
-def test_one_epoch_filter_comes_at_a_time_and_a_stalled_one_gives_way() -> None:
-    incoming = IncomingEpochFilter(PART)
+def test_epoch_filters_of_several_senders_come_side_by_side_and_one_of_each() -> None:
+    incoming = IncomingEpochFilters(PART)
     assert PART == incoming.take(sent(b"a"), 0, bytes(PART), 0.0)
-    assert incoming.take(sent(b"b"), 0, bytes(PART), 1.0) is None
+    assert PART == incoming.take(sent(b"b"), 0, bytes(PART), 1.0)
+    assert 2 * PART == incoming.take(sent(b"a"), PART, bytes(PART), 2.0)
+    assert PART == incoming.take(sent(b"b", digest=6), 0, bytes(PART), 3.0), "its sender has begun another"
+    assert 2 * PART == incoming.take(sent(b"b", digest=6), PART, bytes(PART), 3.0)
+    assert 2_500 == incoming.take(sent(b"a"), 2 * PART, bytes(500), 4.0)
+    assert 2_500 == len(incoming.whole(b"a").bits)
+    assert 0 == incoming.take(sent(b"a"), PART, bytes(PART), 4.0), "there is room for its next"
+
+
+def test_beyond_the_memory_of_all_an_epoch_filter_waits_until_a_stalled_one_gives_way() -> None:
+    incoming = IncomingEpochFilters(PART, bytes_max=5_000)
+    assert PART == incoming.take(sent(b"a"), 0, bytes(PART), 0.0)
+    assert incoming.take(sent(b"b", size=2_501), 0, bytes(PART), 1.0) is None
+    assert PART == incoming.take(sent(b"b"), 0, bytes(PART), 1.0), "at the limit"
+    assert incoming.take(sent(b"c"), 0, bytes(PART), 1.0) is None
     assert 2 * PART == incoming.take(sent(b"a"), PART, bytes(PART), IDLE_S - 1)
-    assert incoming.take(sent(b"b"), 0, bytes(PART), 2 * IDLE_S - 2) is None
-    assert PART == incoming.take(sent(b"b"), 0, bytes(PART), 2 * IDLE_S - 1)
-    assert PART == incoming.take(sent(b"b", digest=6), 0, bytes(PART), 2 * IDLE_S), "its sender has begun another"
-    incoming.let_go(3 * IDLE_S)
-    assert 0 == incoming.take(sent(b"b", digest=6), PART, bytes(PART), 3 * IDLE_S)
+    assert incoming.take(sent(b"c"), 0, bytes(PART), IDLE_S) is None
+    assert PART == incoming.take(sent(b"c"), 0, bytes(PART), IDLE_S + 1)
+    assert incoming.take(sent(b"b"), PART, bytes(PART), IDLE_S + 1) is None
+    incoming.let_go(2 * IDLE_S + 1)
+    assert PART == incoming.take(sent(b"d", size=9_999), 0, bytes(PART), 2 * IDLE_S + 1), "alone, it may be larger"
+
+
+def test_the_filter_of_a_lost_sender_gives_way_at_once() -> None:
+    incoming = IncomingEpochFilters(PART, bytes_max=2_500)
+    assert PART == incoming.take(sent(b"a"), 0, bytes(PART), 0.0)
+    assert incoming.take(sent(b"b"), 0, bytes(PART), 0.0) is None
+    incoming.lost(b"a")
+    assert PART == incoming.take(sent(b"b"), 0, bytes(PART), 0.0)
 
 
 # --- by the stream of copies -----------------------------------------------------------------------------------------
@@ -123,7 +145,7 @@ class Backup:
     """Simulate a peer that keeps parts. `upset` happens before each part."""
 
     def __init__(self) -> None:
-        self.incoming = IncomingEpochFilter(PART)
+        self.incoming = IncomingEpochFilters(PART)
         self.upset: list[Callable[[], None]] = []
         self.told: list[Any] = []
         self.whole: list[EncodedFilter] = []
@@ -137,11 +159,11 @@ class Backup:
         now = asyncio.get_running_loop().time()
         upto = self.incoming.take(sent_by(message), message.offset, message.bits, now)
         if upto == message.size:
-            self.whole.append(self.incoming.whole())
+            self.whole.append(self.incoming.whole(message.owner.id))
         return KeptFilterPart(upto)
 
     def restart(self) -> None:
-        self.incoming = IncomingEpochFilter(PART)
+        self.incoming = IncomingEpochFilters(PART)
 
 
 @pytest.fixture
@@ -206,6 +228,7 @@ def test_a_backup_that_never_has_enough_does_not_hold_up_its_stream(store_with_k
 
 def test_who_is_busy_with_another_epoch_filter_is_asked_again_later(store_with_keys: Store) -> None:
     backup = Backup()
+    backup.incoming = IncomingEpochFilters(PART, bytes_max=2_500)
     backup.incoming.take(sent(b"other"), 0, bytes(PART), 0.0)
     deliver_epochs(store_with_keys, backup)
     assert 1 == len(backup.told)

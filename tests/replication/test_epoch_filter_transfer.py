@@ -18,7 +18,7 @@ from kadcrawl.link.wire.messages import (
     GotFilterPart,
 )
 from kadcrawl.replication import epoch_filter_transfer
-from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilter
+from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilters
 from kadcrawl.replication.epoch_filter_transfer import (
     EpochFilterSync,
     encoded_filters,
@@ -92,14 +92,14 @@ class FilterSide:
 
     def deliver_large(self) -> None:
         """The same of a slice in parts."""
-        incoming = IncomingEpochFilter(1_000)
+        incoming = IncomingEpochFilters(1_000)
         for grain in set(self.put):
             outgoing = in_parts(self.store, CELL, grain)
             assert outgoing is not None
             while not outgoing.is_over:
                 message = part_message(self.contact, CELL, grain, outgoing)
                 outgoing.kept(incoming.take(sent_by(message), message.offset, message.bits, 0.0))
-            self.other.store.join_epoch_filters(CELL, [incoming.whole()], adopt=True)
+            self.other.store.join_epoch_filters(CELL, [incoming.whole(message.owner.id)], adopt=True)
         self.put.clear()
 
     def deliver(self) -> None:

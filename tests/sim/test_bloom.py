@@ -14,7 +14,7 @@ import pytest
 from kadcrawl.crawl import build
 from kadcrawl.replication import cells, epoch_filter_transfer
 from kadcrawl.replication.cells import Cells
-from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilter
+from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilters
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.bloom import cell_filters, epoch_filter
@@ -70,21 +70,23 @@ def test_borrowers_keep_no_fingerprint_that_only_the_owner_is_to_keep(monkeypatc
     assert sum(outcome.lent for outcome in outcomes) >= foreign > 5
 
 
-def test_nothing_is_lost_when_most_epoch_filters_travel_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seed", [2, 5])
+def test_nothing_is_lost_when_most_epoch_filters_travel_in_parts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With seed 2 a partition cuts senders off amid their filters, and other owners send theirs to the same backup."""
     for module in (cell_filters, epoch_filter):
         monkeypatch.setattr(module, "EXACT_MAX", 1)
     monkeypatch.setattr(epoch_filter, "CAPACITY_LEAST", 4)
     for module in (epoch_filter_transfer, cells):
         monkeypatch.setattr(module, "EPOCH_FILTER_BYTES_MAX", 60)
     arrived: list[EncodedFilter] = []
-    whole = IncomingEpochFilter.whole
+    whole = IncomingEpochFilters.whole
 
-    def noted(incoming: IncomingEpochFilter) -> EncodedFilter:
-        arrived.append(whole(incoming))
+    def noted(incoming: IncomingEpochFilters, sender: bytes) -> EncodedFilter:
+        arrived.append(whole(incoming, sender))
         return arrived[-1]
 
-    monkeypatch.setattr(IncomingEpochFilter, "whole", noted)
-    assert {} == run(draw(5, 16).kept_by("bloom")).violations
+    monkeypatch.setattr(IncomingEpochFilters, "whole", noted)
+    assert {} == run(draw(seed, 16).kept_by("bloom")).violations
     assert len(arrived) > 5
 
 
