@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
-from kadcrawl.store.line_log import LineLog
+from kadcrawl.store.line_log import KEPT_BYTES, LineLog
 from kadcrawl.store.schema import (
     ADDED_COLUMNS,
     ADDED_INDEXES,
@@ -79,6 +79,8 @@ class Journal:
                 self._record_log = LineLog(directory / "records.jsonl", self._journaled("record_outbox"))
                 opened.callback(self._record_log.close)
                 self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
+                self._note_moved("outbox", self._page_log)
+                self._note_moved("record_outbox", self._record_log)
             except (*UNREADABLE, OSError, StorageError) as error:
                 raise StartError(f"cannot open the journal {self.path}: {said(error)}") from None
             opened.pop_all()  # They stay open.
@@ -157,7 +159,7 @@ class Journal:
         fds = [*(fd for step in self._commit_steps for fd in step()), *logs, self._wal_fd]
         self._dirty.clear()
         for outbox, log in self._logs.items():
-            self._db.execute(f"DELETE FROM {outbox} WHERE place<?", (log.synced,))
+            self._db.execute(f"DELETE FROM {outbox} WHERE place<?", (log.synced - KEPT_BYTES,))
         lines = [(log, log.staged(), log.length) for log in self._logs.values()]
         writes = self._writes
         self._db.execute("COMMIT")
@@ -202,6 +204,10 @@ class Journal:
         """Journal lines of records.jsonl, with their newlines. Raises StorageError."""
         self.write("INSERT INTO record_outbox VALUES (?, ?)", (self._record_log.stage(lines), lines))
 
+    def last_page_lines(self) -> list[bytes]:
+        """Return the last lines of pages.jsonl, those that the journal still has. Raises StorageError."""
+        return [line for _, line in self._journaled("outbox")]
+
     def rows(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Iterator[Any]:
         """Yield the rows of a query, each a tuple of these types.
 
@@ -229,6 +235,12 @@ class Journal:
     def _journaled(self, outbox: str) -> Iterator[tuple[int, bytes]]:
         """Yield the (place, line) pairs in an outbox."""
         return self.rows((int, bytes), f"SELECT place, line FROM {outbox} ORDER BY place")
+
+    def _note_moved(self, outbox: str, log: LineLog) -> None:
+        """Journal the new places of lines that a shortened file has elsewhere now."""
+        if log.moved is not None:
+            self._db.execute(f"DELETE FROM {outbox}")
+            self._db.executemany(f"INSERT INTO {outbox} VALUES (?, ?)", log.moved)
 
     # --- failures ------------------------------------------------------------------------------------------------
 

@@ -1,36 +1,57 @@
 """Files of lines, pages.jsonl and records.jsonl: each line is in the file whole or not at all.
 
 The journal first keeps a line in an outbox table, together with its place in the file. The line is appended to the file
-only after that commit, so every line that a person sees belongs to a URL that is DONE. After a crash, `LineLog` writes
-the journaled lines again at their places. An outbox row may go once the file itself is synced beyond the line.
+only after that commit, so every line that a person sees belongs to a URL that is DONE. An outbox row may go once the
+file is synced well beyond the line (`KEPT_BYTES`).
 
-Tests: tests/store/test_store.py
+Opening a `LineLog` mends the end of the file. After a crash the journaled lines are written again at their places. If
+the file lost more than a crash takes, and ends before these places, they follow its last whole line. An incomplete last
+line that the journal does not have is moved to a file beside the log (`TORN`), so that no later line is glued to it.
+Only the end of the file is read, however long the file is.
+
+Tests: tests/store/test_line_log.py, tests/store/test_store.py
 """
 
+import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
+
+from kadcrawl.errors import StorageError
+
+log = logging.getLogger(__name__)
+
+KEPT_BYTES = 64 * 1024
+"""Bytes of lines at the end of the file that stay in the outbox, so that a torn end can be written again: hundreds of
+lines, and less than a millisecond at the start."""
+TORN = ".torn"
+"""Suffix of the file with the incomplete lines that were cut out of a log."""
+LINE_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes at the end of a file in which its last newline is looked for. No line comes near the limit."""
+_CHUNK_BYTES = 64 * 1024
 
 
 class LineLog:
     """One append-only file of lines, made when the first line is written, or at once on request."""
 
     def __init__(self, path: Path, outbox: Iterable[tuple[int, bytes]], *, made: bool = False) -> None:
-        """Write the journaled (place, line) pairs at their places.
+        """Write the journaled (place, line) pairs, sorted by place, and mend the end of the file.
 
-        With `made`, the file is made even if there is nothing to write. Raises OSError, and the errors of `outbox`.
+        With `made`, the file is made even if there is nothing to write. Raises OSError, StorageError, and the errors of
+        `outbox`.
         """
         self._path = path
         self.fd: int | None = None
         self.length = 0
         """Length of the file in bytes."""
+        self.moved: list[tuple[int, bytes]] | None = None
+        """The pairs at the places that they have now, if these are not the journaled places. Else None."""
         self._staged = bytearray()
         try:
-            if made or path.exists():
+            rows = list(outbox)
+            if made or rows or path.exists():
                 self._open()
-            for place, line in outbox:
-                os.pwrite(self._open(), line, place)
-                self.length = max(self.length, place + len(line))
+                self._mend(rows)
         except BaseException:
             self.close()
             raise
@@ -52,9 +73,7 @@ class LineLog:
 
         Raises OSError. The journal then still has the lines.
         """
-        written = 0
-        while written < len(lines):
-            written += os.pwrite(self._open(), lines[written:], self.length + written)
+        self._write(self.length, lines)
         self.length += len(lines)
         del self._staged[: len(lines)]
 
@@ -71,3 +90,71 @@ class LineLog:
             self.fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
             self.length = os.fstat(self.fd).st_size
         return self.fd
+
+    def _read(self, begin: int, end: int) -> bytes:
+        return os.pread(self._open(), end - begin, begin)
+
+    def _write(self, place: int, content: bytes) -> None:
+        written = 0
+        while written < len(content):
+            written += os.pwrite(self._open(), content[written:], place + written)
+
+    # --- the end of the file -----------------------------------------------------------------------------------------
+
+    def _mend(self, rows: list[tuple[int, bytes]]) -> None:
+        if rows:
+            first, end = rows[0][0], rows[-1][0] + len(rows[-1][1])
+            block = b"".join(line for _, line in rows)
+            if first < 0 or end - first != len(block) or not block.endswith(b"\n"):
+                raise StorageError(f"its last lines of {self._path.name} are damaged")
+            if first <= self.length and self._begins_line(first):
+                self._write(first, block)
+                self.length = max(self.length, end)
+            elif first <= self.length and self._read(first, end) == block:
+                self._write(first - 1, b"\n")  # Only this byte differs from the journaled file.
+            else:
+                self._write_elsewhere(rows, block)
+        self._cut_torn(self.length)
+
+    def _write_elsewhere(self, rows: list[tuple[int, bytes]], block: bytes) -> None:
+        """Write the journaled lines after the last whole line of a file that does not reach to their places."""
+        first = rows[0][0]
+        self._cut_torn(min(self.length, first))
+        before = self._read(max(0, self.length - len(block)), self.length)
+        # A start that was broken off after this write has left the first of these lines here already.
+        ends = (place + len(line) - first for place, line in reversed(rows))
+        begin = self.length - next((end for end in ends if before.endswith(block[:end])), 0)
+        log.warning("disk.lines_lost file=%s bytes=%d", self._path, first - begin)
+        self._write(begin, block)
+        self.length = begin + len(block)
+        self.moved = [(place - first + begin, line) for place, line in rows]
+
+    def _cut_torn(self, end: int) -> None:
+        """Cut the file behind its last whole line that ends at `end` or before. Another file keeps the cut bytes."""
+        begin = self._last_line_end(end)
+        kept = end if begin is None else begin
+        if kept < self.length:
+            log.warning("disk.line_torn file=%s bytes=%d", self._path, self.length - kept)
+            with open(f"{self._path}{TORN}", "ab") as torn:
+                for at in range(kept, self.length, _CHUNK_BYTES):
+                    torn.write(self._read(at, min(at + _CHUNK_BYTES, self.length)))
+                torn.write(b"\n")
+            os.ftruncate(self._open(), kept)
+            self.length = kept
+        if begin is None:
+            self._write(self.length, b"\n")
+            self.length += 1
+
+    def _last_line_end(self, end: int) -> int | None:
+        """Return the end of the last whole line up to `end`, or None if the bytes there are no lines at all."""
+        at = end
+        while at > max(0, end - LINE_BYTES_MAX):
+            begin = max(0, at - _CHUNK_BYTES)
+            found = self._read(begin, at).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            at = begin
+        return None if at else 0
+
+    def _begins_line(self, place: int) -> bool:
+        return place == 0 or self._read(place - 1, place) == b"\n"

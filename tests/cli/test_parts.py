@@ -156,3 +156,9 @@ def test_what_two_peers_finished_is_counted_as_repeated(tmp_path: Path) -> None:
         lines = "".join(f'{{"url": "http://127.0.0.2/{url}", "status": 200}}\n' for url in urls)
         (tmp_path / name / "pages.jsonl").write_text(lines)
     assert PageLogs(tmp_path / name for name in logs).repeats == 2
+
+
+def test_damaged_page_lines_are_left_out_of_the_count(tmp_path: Path) -> None:
+    good = b'{"url": "http://127.0.0.2/"}\n'
+    (tmp_path / "pages.jsonl").write_bytes(good + b'{"url": "htt\n\xff\n{"url": 3}\n\0\n' + good + b'{"url"')
+    assert PageLogs([tmp_path]).repeats == 1

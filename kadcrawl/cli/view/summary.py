@@ -252,11 +252,18 @@ class PageLogs:
                 with (directory / PAGE_LOG).open("rb") as log:
                     for line in log:
                         if line.endswith(b"\n"):  # Else its writer was killed in the middle of it.
-                            self._lines += 1
-                            logged = msgspec.json.decode(line, type=_Logged)
-                            self._seen.add(hash((logged.url, logged.visit)))
-                            if logged.failed is not None:
-                                self._examples[logged.failed] = logged.url
+                            self._note(line)
+
+    def _note(self, line: bytes) -> None:
+        """Note a line, unless it is damaged."""
+        try:
+            logged = msgspec.json.decode(line, type=_Logged)
+        except (msgspec.MsgspecError, UnicodeError):
+            return
+        self._lines += 1
+        self._seen.add(hash((logged.url, logged.visit)))
+        if logged.failed is not None:
+            self._examples[logged.failed] = logged.url
 
     @property
     def repeats(self) -> int:

@@ -171,8 +171,14 @@ class Outputs:
             bytes_max=limits.warc_bytes_max,
             random=random,
             now=now,
+            known=self._journaled_offsets,
         )
         self.flush()
+
+    def _journaled_offsets(self, file: str) -> list[int]:
+        """Return the offsets in a WARC file at which the last journaled page lines have their records."""
+        placed = (_decode_place(line) for line in self._store.journal.last_page_lines())
+        return [each.offset for each in placed if each.warc == f"{WARC_DIRECTORY}/{file}" and each.offset is not None]
 
     def flush(self) -> list[int]:
         """Hand the WARC to the operating system, journal its length, and return the file descriptor to be synced."""
@@ -300,6 +306,20 @@ class Outputs:
 
     def close(self) -> None:
         self._warc.close()
+
+
+class _PlacedLine(msgspec.Struct):
+    """The fields of a page line that say where its record is."""
+
+    warc: str | None = None
+    offset: int | None = None
+
+
+def _decode_place(line: bytes) -> _PlacedLine:
+    try:
+        return msgspec.json.decode(line, type=_PlacedLine)
+    except (msgspec.MsgspecError, UnicodeError):
+        return _PlacedLine()
 
 
 def _time(result: FetchResult) -> str:

@@ -3,7 +3,7 @@
 A `WarcWriter` owns the files ``NAME-00001.warc.gz``, ... of one directory. The peer writes after each fetch, and
 journals the `position` reached with each group commit. Invariant: a file is a sequence of whole gzip members, one per
 record, and the first member is a warcinfo record. Bytes beyond that, after a crash or on a full disk, are cut off: by
-`open` back to the journaled position, and by `flush` back to the last complete batch.
+`open` back to the journaled position or the last whole record (`warc_end`), by `flush` back to the last whole batch.
 
 A page that has not changed since an earlier record gets a revisit record without a body, which names the earlier record
 (6.7).
@@ -18,7 +18,7 @@ import hashlib
 import os
 import re
 from base64 import b32encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +31,7 @@ from uuid import UUID
 from isal import igzip_lib
 
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
+from kadcrawl.crawl.output.warc_end import close_torn
 
 PENDING_BYTES_MAX: Final = 1024 * 1024
 """Compressed bytes of records held back for the next `flush`. Above this number `write` flushes by itself."""
@@ -126,14 +127,18 @@ class WarcWriter:
         bytes_max: int,
         random: Random,
         now: Callable[[], float],
+        known: Callable[[str], Iterable[int]] = lambda file: (),
     ) -> "WarcWriter":
         """Return a writer that goes on at the journaled position.
 
         `committed` is the last journaled `position`. Bytes behind this position, in its file and in later files, are
-        removed: the journal knows nothing of them, and the pages will be fetched again. If the file is gone or shorter
-        than journaled, or with None, nothing is removed and a new file is begun: archives are never deleted on a guess.
-        So journal the position once right after opening. `info` are the fields of each file's warcinfo record, and
-        `bytes_max` is the size at which a file ends. `now` returns seconds since 1970. Raises OSError.
+        removed: the journal knows nothing of them, and the pages will be fetched again. If the file is gone, or with
+        None, nothing is removed and a new file is begun: archives are never deleted on a guess. If the file is shorter
+        than journaled, it is closed after its last whole record, and a new file is begun. So journal the position once
+        right after opening.
+
+        `info` are the fields of each file's warcinfo record, and `bytes_max` is the size at which a file ends. `now`
+        returns seconds since 1970. `known` returns offsets of records in a file. Raises OSError.
         """
         writer = cls(directory, name, info, bytes_max, random, now)
         directory.mkdir(parents=True, exist_ok=True)
@@ -143,6 +148,8 @@ class WarcWriter:
                 if number > writer._number:
                     (directory / writer._file_of(number)).unlink()
         else:
+            if committed is not None and writer._number_of(committed[0]) in numbers:
+                close_torn(directory / committed[0], committed[1], known(committed[0]))
             writer._begin(max(numbers, default=0) + 1)
             writer.flush()
         return writer

@@ -1,0 +1,112 @@
+"""The end of a WARC file that is shorter than journaled: it is cut after the last whole record.
+
+A file loses its end when a machine dies before the disk has it, or with the file system. The last whole record is found
+from the offsets that the journal's last page lines name, or else by the header of a record's gzip member, searched from
+the end. So only the end of the file is read.
+
+Tests: tests/crawl/output/test_warc_end.py
+"""
+
+import logging
+import os
+import zlib
+from collections.abc import Iterable
+from io import FileIO
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+SEARCHED_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes at the end of a file in which a record is looked for: a tenth of a second."""
+CANDIDATES_MAX = 10_000
+"""Places that may be the beginning of a record and are looked at. A hostile body can hold any number of them."""
+CHUNK_BYTES = 256 * 1024
+HEAD_BYTES = 1024
+"""Bytes of a member in which the first bytes of its record are."""
+MEMBER_BEGIN = b"\x1f\x8b\x08"
+"""The first bytes of each gzip member (RFC 1952, 2.3.1)."""
+RECORD_BEGIN = b"WARC/1.1\r\nWARC-Type: "
+"""The first bytes of each record that kadcrawl writes."""
+_GZIP = 31
+"""The `wbits` of zlib for one gzip member."""
+
+
+def close_torn(path: Path, length: int, known: Iterable[int]) -> None:
+    """Cut a file that is shorter than `length`, its journaled length, after its last whole record.
+
+    `known` are offsets of records. A longer file, and a file in which no record is found, stay as they are. Raises
+    OSError.
+    """
+    with FileIO(path, "r+") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size >= length:
+            return
+        offsets = list(known)
+        begin = max((at for at in offsets if at < size and is_record(file, at)), default=None)
+        if begin is None:
+            begin = _last_record(file, size)
+        end = None if begin is None else last_whole_end(file, begin, size)
+        if end is not None and end < size:
+            file.truncate(end)
+        kept = size if end is None else end
+        log.warning(
+            "disk.warc_torn file=%s bytes=%d pages=%d", path, length - kept, sum(offset >= kept for offset in offsets)
+        )
+
+
+def is_record(file: FileIO, offset: int) -> bool:
+    """Return whether a record of kadcrawl begins at an offset. The record may be torn."""
+    file.seek(offset)
+    try:
+        begin = zlib.decompressobj(_GZIP).decompress(file.read(HEAD_BYTES) or b"", len(RECORD_BEGIN))
+    except zlib.error:
+        return False
+    return begin == RECORD_BEGIN
+
+
+def last_whole_end(file: FileIO, begin: int, size: int) -> int:
+    """Return the end of the last of the whole members that follow each other from `begin` on."""
+    while begin < size:
+        end = member_end(file, begin)
+        if end is None:
+            break
+        begin = end
+    return begin
+
+
+def member_end(file: FileIO, begin: int) -> int | None:
+    """Return the end of the gzip member at `begin`, or None if it is torn or damaged."""
+    file.seek(begin)
+    member = zlib.decompressobj(_GZIP)
+    rest, at = b"", begin
+    try:
+        while not member.eof:
+            if not rest:
+                rest = file.read(CHUNK_BYTES) or b""
+                at += len(rest)
+                if not rest:
+                    return None
+            member.decompress(rest, CHUNK_BYTES)
+            rest = member.unconsumed_tail
+    except zlib.error:
+        return None
+    return at - len(member.unused_data)
+
+
+def _last_record(file: FileIO, size: int) -> int | None:
+    """Return the offset of the last record whose beginning is whole, or None."""
+    first = max(0, size - SEARCHED_BYTES_MAX)
+    end, candidates = size, 0
+    while end > first:
+        begin = max(first, end - CHUNK_BYTES)
+        file.seek(begin)
+        chunk = file.read(end - begin + len(MEMBER_BEGIN) - 1) or b""
+        at = len(chunk)
+        while (at := chunk.rfind(MEMBER_BEGIN, 0, at + len(MEMBER_BEGIN) - 1)) >= 0:
+            candidates += 1
+            if candidates > CANDIDATES_MAX:
+                return None
+            if is_record(file, begin + at):
+                return begin + at
+        end = begin
+    return None
