@@ -89,9 +89,9 @@ MEANINGS = {
     "proxy.waiting": "No proxy is alive, so the peer fetches nothing.",
     "proxy.going_on": "A proxy is alive again, and the peer goes on.",
     "disk.full": "The free disk space is below the reserve, so the peer starts no request.",
-    "disk.line_torn": "A log ended with an incomplete line at the start. The line is in the file `.torn` beside it now.",
+    "disk.line_torn": "A log ended with an incomplete line at the start. The line is in a file beside it now.",
     "disk.lines_lost": "A log was shorter than its journal says. The last lines are in it again, from the journal.",
-    "disk.warc_torn": "A WARC file was shorter than its journal says. It ends with its last whole record now, and a new "
+    "disk.warc_torn": "A WARC file was shorter than its journal says. It ends with its last whole record, and a new "
     "file is begun. `pages` counts the last pages whose records are lost.",
     "disk.has_room": "There is room on the disk again, and the peer goes on.",
     "sink.down": "A sink does not take results at present. The peer tries again, and nothing is lost.",
