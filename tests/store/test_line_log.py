@@ -1,13 +1,13 @@
 """The ends of pages.jsonl and records.jsonl after damage that a crash of the process alone cannot do."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kadcrawl.errors import StartError
-from kadcrawl.store import line_log
 from kadcrawl.store.line_log import KEPT_BYTES, LINE_BYTES_MAX, LineLog
 from kadcrawl.store.store import Store
 from tests.support.stores import accept, line, opened, written
@@ -104,11 +104,11 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(b'{"a": 1}\n' * 100_000 + b'{"a"')
     read: list[int] = []
 
-    def pread(fd: int, count: int, place: int, pread: Callable[[int, int, int], bytes] = line_log.os.pread) -> bytes:
+    def pread(fd: int, count: int, place: int, pread: Callable[[int, int, int], bytes] = os.pread) -> bytes:
         read.append(count)
         return pread(fd, count, place)
 
-    monkeypatch.setattr(line_log.os, "pread", pread)
+    monkeypatch.setattr("kadcrawl.store.line_log.os.pread", pread)
     LineLog(path, ()).close()
     assert sum(read) <= 2 * 64 * 1024
     assert path.stat().st_size == 900_000

@@ -123,6 +123,7 @@ async def test_the_lost_pages_are_counted_from_the_last_page_lines(
     for number, body in enumerate(BODIES):
         place = first.keep(replace(PAGE, body=body))
         assert place is not None
+        last = place.offset
         store.finish(accept(store, number), b'{"warc":"warc/%b","offset":%d}\n' % (place.file.encode(), place.offset))
     first.flush()
     await store.journal.commit()
@@ -130,7 +131,7 @@ async def test_the_lost_pages_are_counted_from_the_last_page_lines(
     store.close()
     path = tmp_path / "warc" / FIRST
     with path.open("r+b") as file:
-        file.truncate(place.offset - 5)
+        file.truncate(last - 5)
     store = opened(tmp_path)
     outputs().close()
     store.close()
