@@ -5,15 +5,16 @@ tanh, and one output. Inputs and output are scaled to [0, 1] by their least and 
 scikit-learn trains the network, and only `train_network` needs it (the extra ``kadcrawl[predict]``). The resulting
 `NeuralNetwork` is a few numbers, and predicts without scikit-learn.
 
-Departures: the paper names 6 and 13 hidden units, and this module takes the 13 of its output formula. The paper
-descends sample by sample along a gradient that belongs to the logistic function (formula 5). Here L-BFGS finds the same
-least squares.
+Departures: the powers are scaled by their logarithms, as twice the bandwidth is worth as much on a slow line as on a
+fast one, and the times of URLs are quotients of powers. The paper names 6 and 13 hidden units, and this module takes
+the 13 of its output formula. The paper descends sample by sample along a gradient that belongs to the logistic function
+(formula 5). Here L-BFGS finds the same least squares.
 """
 
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite, tanh
+from math import isfinite, log, tanh
 
 from kadcrawl.balance.batch_partition import TimeModel
 from kadcrawl.balance.machine_profile import MachineProfile
@@ -64,6 +65,8 @@ class NeuralNetwork:
     """The weights of the hidden units and, last, the bias."""
     least_s: float
     span_s: float
+    logarithmic: bool = False
+    """True if the powers enter by their logarithms. A file of an earlier release does not say so, and is False."""
 
     def seconds(self, profile: MachineProfile, urls: float) -> float:
         """Return the predicted seconds of a machine of this profile for `urls`, never below 0."""
@@ -74,7 +77,8 @@ class NeuralNetwork:
 
         The function may fall here and there (see `batch_partition.monotone`).
         """
-        inputs = [(x - least) / span for x, least, span in zip(profile.vector, self.least, self.span, strict=False)]
+        powers = logarithms(profile) if self.logarithmic else profile.vector
+        inputs = [(x - least) / span for x, least, span in zip(powers, self.least, self.span, strict=False)]
         units = [
             (sum(w * x for w, x in zip(weights, inputs, strict=False)) + weights[-1], weights[-2], out)
             for weights, out in zip(self.into_hidden, self.out_of_hidden, strict=False)
@@ -89,8 +93,12 @@ class NeuralNetwork:
         return predicted_s
 
 
-def train_network(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HIDDEN) -> NeuralNetwork:
+def train_network(
+    batches: Sequence[BatchTiming], *, seed: int, hidden: int = HIDDEN, logarithmic: bool = True
+) -> NeuralNetwork:
     """Fit a network to measured batches. The same batches and seed give the same network.
+
+    `logarithmic` is False for the powers themselves as inputs, as in the paper.
 
     Raises:
         ConfigError: scikit-learn is not installed, or fewer batches than `BATCHES_LEAST`.
@@ -103,7 +111,9 @@ def train_network(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HI
         from threadpoolctl import threadpool_limits
     except ImportError:
         raise ConfigError("training needs scikit-learn: pip install 'kadcrawl[predict]'") from None
-    rows = [(*batch.profile.vector, float(batch.urls)) for batch in batches]
+    rows = [
+        (*(logarithms(batch.profile) if logarithmic else batch.profile.vector), float(batch.urls)) for batch in batches
+    ]
     least, span = zip(*(_range(column) for column in zip(*rows, strict=True)), strict=True)
     least_s, span_s = _range([batch.seconds for batch in batches])
     inputs = [[(x - low) / wide for x, low, wide in zip(row, least, span, strict=True)] for row in rows]
@@ -129,7 +139,13 @@ def train_network(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HI
         out_of_hidden=(*(float(row[0]) for row in out), float(out_bias[0])),
         least_s=least_s,
         span_s=span_s,
+        logarithmic=logarithmic,
     )
+
+
+def logarithms(profile: MachineProfile) -> tuple[float, ...]:
+    """Return the logarithms of the powers, in the order of `MachineProfile.vector`."""
+    return tuple(map(log, profile.vector))
 
 
 def extrapolated(time: TimeModel, most: float = BATCH_MOST) -> TimeModel:

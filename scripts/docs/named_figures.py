@@ -136,6 +136,10 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
         for column, (heading, form) in BALANCE_COLUMNS.items()
     },
     "predicted-s": _finding("powers", "BP + exact, warm: makespan, s", ".1f"),
+    "predicted-cold-s": _finding("powers", "BP + exact, cold: makespan, s", ".1f"),
+    "predicted-printed-s": _finding("powers", "BP + exact, warm, powers as printed: makespan, s", ".1f"),
+    "predicted-printed-cold-s": _finding("powers", "BP + exact, cold, powers as printed: makespan, s", ".1f"),
+    "predicted-aim-s": _finding("powers", "BP + exact, warm: makespan, s", ".1f", "most"),
     "lending-s": _finding("powers", "shedding: makespan, s", ".1f"),
     "bound-s": _finding("powers", "shedding: makespan, s", ".0f", "bound"),
     "equal-s": _finding("powers", "equal shares: makespan, s", ".0f"),

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 from rich.table import Table
 
 from .experiment import Result
-from .registry import EXPERIMENTS, FULL, QUICK
+from .registry import EXPERIMENTS, FULL, LARGE, QUICK
 from .report import number, to_reach, write
 
 console = Console(highlight=False, soft_wrap=True)
@@ -25,12 +25,15 @@ console = Console(highlight=False, soft_wrap=True)
     help="Directory for the report. Files of the same names are overwritten.",
 )
 @click.option(
-    "--only", multiple=True, type=click.Choice(list(EXPERIMENTS)), help="Run only this experiment. May be repeated."
+    "--only",
+    multiple=True,
+    type=click.Choice([*EXPERIMENTS, *LARGE]),
+    help="Run only this experiment. May be repeated.",
 )
 @click.option(
     "--seed", default=1, show_default=True, help="The seed of all chance. The same seed writes the same bytes."
 )
-@click.option("--full", is_flag=True, help="Up to a thousand real peers (twenty minutes and 4.5 GB of memory more).")
+@click.option("--full", is_flag=True, help="Up to a thousand real peers (an hour and 4.5 GB of memory more).")
 @click.option("--quick", is_flag=True, help=f"Run only the experiments of some seconds: {', '.join(QUICK)}.")
 @click.option("--check", is_flag=True, help="Exit with 1 if an aim was missed.")
 def main(output: Path, only: tuple[str, ...], seed: int, full: bool, quick: bool, check: bool) -> None:
@@ -47,14 +50,14 @@ def main(output: Path, only: tuple[str, ...], seed: int, full: bool, quick: bool
     python -m sim.papers -o papers --full             and as large as the papers only hope for
     python -m sim.papers -o papers --quick --check    are the aims reached that are quickly measured?
     """
-    names = [name for name in EXPERIMENTS if name in only or (name in QUICK if quick else not only)]
+    known = {**EXPERIMENTS, **FULL, **LARGE} if full else {**EXPERIMENTS, **LARGE}
+    names = [name for name in known if name in only or _is_asked(name, bool(only), full=full, quick=quick)]
     results: dict[str, Result] = {}
     with _progress() as progress:
         bars = {name: progress.add_task(name, total=1.0) for name in names}
         for name in names:
             show = partial(_show, progress, bars[name])
-            experiment = FULL.get(name, EXPERIMENTS[name]) if full else EXPERIMENTS[name]
-            results[name] = experiment(seed, show)
+            results[name] = known[name](seed, show)
             show(1.0)
     files = write(results, output)
     missed = _tell(results)
@@ -63,6 +66,13 @@ def main(output: Path, only: tuple[str, ...], seed: int, full: bool, quick: bool
 
 
 main.help = (main.help or "").replace("python -m sim.papers", f"python -m {__package__}")
+
+
+def _is_asked(name: str, only: bool, *, full: bool, quick: bool) -> bool:
+    """Return whether an experiment that --only does not name runs too."""
+    if quick:
+        return name in QUICK
+    return not only and (full or name not in LARGE)
 
 
 def _show(progress: Progress, bar: TaskID, share: float) -> None:

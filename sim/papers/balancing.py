@@ -27,10 +27,11 @@ from .swarm import Swarm, simulated
 
 Balance = Literal["off", "level", "drain"]
 SIZES = (8, 64)
-SIZES_FULL = (8, 64, 256)
-"""256 peers take half an hour."""
 SITES_PER_PEER = 5
 PAGES_PER_PEER = 100
+SIZES_LARGE = (256,)
+PAGES_PER_PEER_LARGE = 30
+"""A shorter crawl, as 256 peers take some minutes for each policy."""
 SEEDS = 3
 ZIPF = 0.7
 """No site is so large that its connections are the bottleneck."""
@@ -151,21 +152,23 @@ buckets first, and nobody whose load is known. Output counts from the seeds to t
 have nothing yet, and the end, when most have nothing left."""
 
 
-def balancing(seed: int, progress: Progress, *, sizes: Sequence[int] = SIZES) -> Result:
+def balancing(
+    seed: int, progress: Progress, *, sizes: Sequence[int] = SIZES, pages_per_peer: int = PAGES_PER_PEER
+) -> Result:
     """Crawl by each policy with swarms of each size. `sizes` are the numbers of peers."""
     done = 0
     counts: dict[int, dict[str, Balanced]] = {}
     for peers in sizes:
         counts[peers] = {}
         for policy in POLICIES:
-            counts[peers][policy] = crawl(seed, peers, policy)
+            counts[peers][policy] = crawl(seed, peers, policy, pages_per_peer)
             done += peers
             progress(done / (sum(sizes) * len(POLICIES)))
     return Result(
         title="Load balance by several policies, on real peers",
         paper="P1 1.4",
         how=" ".join(HOW.split()).format(
-            pages=PAGES_PER_PEER,
+            pages=pages_per_peer,
             sites=SITES_PER_PEER,
             update=UPDATE_S,
             block=BLOCK,
@@ -176,7 +179,7 @@ def balancing(seed: int, progress: Progress, *, sizes: Sequence[int] = SIZES) ->
         ),
         seed=seed,
         findings=[one for peers, policies in counts.items() for one in _findings(peers, policies)],
-        tables=[_table(peers, policies) for peers, policies in counts.items()],
+        tables=[_table(peers, pages_per_peer * peers, policies) for peers, policies in counts.items()],
     )
 
 
@@ -201,9 +204,9 @@ def _findings(peers: int, counts: dict[str, Balanced]) -> list[Finding]:
     ]
 
 
-def _table(peers: int, counts: dict[str, Balanced]) -> Table:
+def _table(peers: int, pages: int, counts: dict[str, Balanced]) -> Table:
     return Table(
-        title=f"{peers} peers, {PAGES_PER_PEER * peers:,} pages",
+        title=f"{peers} peers, {pages:,} pages",
         heading=[
             "policy",
             "pages / s / peer",

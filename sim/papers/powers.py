@@ -1,23 +1,21 @@
 """P2, Table 1 and Fig 8: five unlike nodes and 500 URLs, by equal shares, by prediction, and by shedding."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from random import Random
 from statistics import fmean
 
 from kadcrawl.balance.batch_partition import (
     PARTICLES,
-    BatchPartition,
     TimeModel,
     equal_shares,
     exact_partition,
     makespan_s,
-    monotone,
     normalized,
     swarm_partition,
 )
 from kadcrawl.balance.machine_profile import MachineProfile
-from kadcrawl.balance.predict import HIDDEN, NeuralNetwork, train_network
+from kadcrawl.balance.predict import HIDDEN, NeuralNetwork
 
 from .divisions import divisions
 from .drain_run import Run, Shedding, crawl
@@ -33,14 +31,9 @@ from .five_nodes import (
     effect_s,
     fitted,
     start_of_both_s,
-    training_data,
 )
+from .predicted_shares import BATCHES, OWN, TOTAL, Meter, Method, ends_s, predicted, predicted_by_plain_powers, train
 
-TOTAL = sum(SHARES)
-BATCHES = 1000
-"""Measured at other nodes, to learn from."""
-OWN = {"cold": 0, "warm": 20}
-"""The number of batches measured at each of the five nodes."""
 SHEDDING = Shedding(block_urls=5, every_s=10.0, hand_over_s=1.0)
 BLOCKS = (20, 10, 5, 2, 1)
 SPREADS = (0.0, 0.5, 1.0)
@@ -60,46 +53,6 @@ class Effort:
     """Rounds of the particle swarm, which the paper does not state. The last is used to solve with the networks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A method to divide the URLs, and its result."""
-
-    name: str
-    urls: tuple[int, ...]
-    ends_s: tuple[float, ...]
-    theirs_s: float | None = None
-    asked: bool = True
-    """True if the method must come near the bound."""
-    worst_s: float | None = None
-    """The worst result of all networks."""
-
-    @property
-    def makespan_s(self) -> float:
-        return max(self.ends_s)
-
-
-@dataclass(slots=True)
-class Meter:
-    """Counts the evaluations of a solver."""
-
-    evaluations: int = 0
-    times: int = 0
-
-    def solve(
-        self, solver: Callable[[Sequence[TimeModel]], BatchPartition], times: Sequence[TimeModel]
-    ) -> tuple[int, ...]:
-        shares = solver(times)
-        urls = normalized(shares.urls, TOTAL)
-        self.evaluations += shares.evaluations
-        self.times += 1
-        return urls
-
-    @property
-    def each(self) -> int:
-        """Evaluations of a time, for one solution."""
-        return round(self.evaluations / self.times)
-
-
 PAPERS_EFFORT = Effort()
 
 
@@ -110,17 +63,18 @@ def powers(seed: int, progress: Progress, effort: Effort = PAPERS_EFFORT) -> Res
     bound = exact_partition(times, TOTAL).urls
     bound_s = makespan_s(times, bound)
     equals = equal_shares(len(NODES), TOTAL)
-    methods = [Method("equal shares", equals, _ends(times, equals), EQUAL_S, asked=False)]
+    methods = [Method("equal shares", equals, ends_s(times, equals), EQUAL_S, asked=False)]
     meters = {"swarm": Meter(), "exact": Meter()}
     networks: dict[str, list[NeuralNetwork]] = {}
     for number, (name, own) in enumerate(OWN.items()):
-        networks[name] = [_network(model, own, f"{seed} {name} {each}") for each in range(effort.trainings)]
+        networks[name] = [train(model, own, f"{seed} {name} {each}") for each in range(effort.trainings)]
         progress((2 * number + 1) / 5)
-        methods += _predicted(name, times, networks[name], seed, effort.rounds[-1], meters)
+        methods += predicted(name, times, networks[name], seed, effort.rounds[-1], meters)
+        methods.append(predicted_by_plain_powers(name, model, times, seed, effort.trainings))
         progress((2 * number + 2) / 5)
     shed = _crawled(model, equals, seed, SHEDDING)
     methods.append(Method("shedding", shed.crawled, shed.ends_s))
-    methods.append(Method("exact, times known", bound, _ends(times, bound)))
+    methods.append(Method("exact, times known", bound, ends_s(times, bound)))
     by_rounds = [_swarmed(times, bound, seed, rounds) for rounds in effort.rounds]
     progress(1.0)
     return Result(
@@ -170,46 +124,6 @@ def powers(seed: int, progress: Progress, effort: Effort = PAPERS_EFFORT) -> Res
         ],
         figures=_figures(methods, bound_s),
     )
-
-
-def _network(model: RunTime, own: int, seed: str) -> NeuralNetwork:
-    random = Random(seed)
-    return train_network(training_data(model, random, others=BATCHES, own=own), seed=random.getrandbits(32))
-
-
-def _ends(times: Sequence[TimeModel], urls: Sequence[int]) -> tuple[float, ...]:
-    return tuple(time(count) for time, count in zip(times, urls, strict=True))
-
-
-def _predicted(
-    name: str,
-    times: Sequence[TimeModel],
-    networks: Sequence[NeuralNetwork],
-    seed: int,
-    rounds: int,
-    meters: dict[str, Meter],
-) -> list[Method]:
-    """Return, for each solver, the predicted shares and their true times."""
-    predicted = [[monotone(network.time(node), TOTAL) for node in NODES] for network in networks]
-    solvers: dict[str, Callable[[Sequence[TimeModel]], BatchPartition]] = {
-        "swarm": lambda each: swarm_partition(each, TOTAL, Random(seed), rounds=rounds),
-        "exact": lambda each: exact_partition(each, TOTAL),
-    }
-    methods = []
-    for solver, solve in solvers.items():
-        found = [meters[solver].solve(solve, each) for each in predicted]
-        found.sort(key=lambda urls: makespan_s(times, urls))
-        middle = found[len(found) // 2]
-        methods.append(
-            Method(
-                f"BP + {solver}, {name}",
-                middle,
-                _ends(times, middle),
-                theirs_s=BALANCED_S if solver == "swarm" else None,
-                worst_s=makespan_s(times, found[-1]),
-            )
-        )
-    return methods
 
 
 def _swarmed(
@@ -339,10 +253,11 @@ def _how(model: RunTime) -> str:
         f"both figures hold: seconds = {start} + URLs * ({per_url}), fitted so that the shares end together, which "
         f"makes them the lower bound, too. The network ({HIDDEN} hidden units) learned from {BATCHES} batches at nodes "
         f"of other powers with {100 * NOISE:g} % of noise (cold), and from {OWN['warm']} more at each of the five "
-        f"(warm). The swarm has the paper's {PARTICLES} particles and constants, with which its spread does not shrink "
-        f"(an inertia of 0.8 would need accelerations below 1.44; the paper's are 2): it searches more than it "
-        f"settles, and comes nearer only with rounds. Shedding starts from equal shares and knows no powers: every "
-        f"{SHEDDING.every_s:g} s blocks of {SHEDDING.block_urls} URLs, {SHEDDING.hand_over_s:g} s on their way, by the "
-        f"pace measured so far. What clock and memory are worth by the printed shares is less than the error of one "
-        f"network: it has their signs right in the mean of several only."
+        f"(warm). Its inputs are the logarithms of the powers; *powers as printed* is the paper's network, whose "
+        f"inputs are the powers themselves. The swarm has the paper's {PARTICLES} particles and constants, with which "
+        f"its spread does not shrink (an inertia of 0.8 would need accelerations below 1.44; the paper's are 2): it "
+        f"searches more than it settles, and comes nearer only with rounds. Shedding starts from equal shares and "
+        f"knows no powers: every {SHEDDING.every_s:g} s blocks of {SHEDDING.block_urls} URLs, "
+        f"{SHEDDING.hand_over_s:g} s on their way, by the pace measured so far. What clock and memory are worth by the "
+        f"printed shares is less than the error of one network: it has their signs right in the mean of several only."
     )

@@ -3,7 +3,7 @@
 from functools import partial
 
 from .assignment import assignment
-from .balancing import SIZES_FULL as BALANCING_FULL, balancing
+from .balancing import PAGES_PER_PEER_LARGE, SIZES_LARGE, balancing
 from .experiment import Experiment
 from .expiring import SIZES_FULL as EXPIRING_FULL, expiring
 from .joining import joining
@@ -25,11 +25,14 @@ EXPERIMENTS: dict[str, Experiment] = {
     "expiring": expiring,
 }
 """The experiments by name, in the order of the report."""
+LARGE: dict[str, Experiment] = {
+    "balancing-256": partial(balancing, sizes=SIZES_LARGE, pages_per_peer=PAGES_PER_PEER_LARGE),
+}
+"""Experiments that run only with --full, or if they are asked for by name."""
 QUICK = ("levels", "expiring")
 """Experiments of some seconds, whose aims `.ci/run` checks."""
 FULL: dict[str, Experiment] = {
     "output": partial(output, sizes=SIZES_FULL),
-    "balancing": partial(balancing, sizes=BALANCING_FULL),
     "expiring": partial(expiring, sizes=EXPIRING_FULL),
 }
 """Larger versions of some experiments: up to a thousand real peers, a million URLs a day."""

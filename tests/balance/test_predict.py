@@ -21,6 +21,7 @@ from kadcrawl.balance.predict import (
     NeuralNetwork,
     ThroughputModel,
     extrapolated,
+    logarithms,
     train_network,
 )
 from kadcrawl.errors import ConfigError
@@ -54,7 +55,7 @@ def test_a_peer_nobody_measured_is_predicted(network: NeuralNetwork) -> None:
 
 
 def test_the_network_predicts_as_scikit_learns_does(network: NeuralNetwork) -> None:
-    rows = [(*batch.profile.vector, float(batch.urls)) for batch in batches()]
+    rows = [(*logarithms(batch.profile), float(batch.urls)) for batch in batches()]
     seconds = [batch.seconds for batch in batches()]
     scaled = [[(x - a) / b for x, a, b in zip(row, network.least, network.span, strict=True)] for row in rows]
     theirs = MLPRegressor(
@@ -71,7 +72,7 @@ def test_the_network_predicts_as_scikit_learns_does(network: NeuralNetwork) -> N
 
 
 def test_inputs_are_scaled_by_the_least_and_the_greatest_of_the_training(network: NeuralNetwork) -> None:
-    rows = [(*batch.profile.vector, float(batch.urls)) for batch in batches()]
+    rows = [(*logarithms(batch.profile), float(batch.urls)) for batch in batches()]
     for index, column in enumerate(zip(*rows, strict=True)):
         assert min(column) == network.least[index]
         # Where all were the same there is no span, and nothing is divided by 0.
@@ -81,6 +82,25 @@ def test_inputs_are_scaled_by_the_least_and_the_greatest_of_the_training(network
 def test_the_same_batches_and_seed_give_the_same_network(network: NeuralNetwork) -> None:
     assert network == train_network(batches(), seed=1)
     assert network != train_network(batches(), seed=2)
+
+
+def test_logarithms_of_the_powers_teach_more_than_the_powers() -> None:
+    others = batches(50, seed=2)
+
+    def off_s(logarithmic: bool) -> float:
+        networks = [train_network(batches(seed=seed), seed=seed, logarithmic=logarithmic) for seed in range(3, 6)]
+        return fmean(
+            abs(each.seconds(batch.profile, batch.urls) - batch.seconds) for each in networks for batch in others
+        )
+
+    assert off_s(logarithmic=True) < 0.7 * off_s(logarithmic=False)
+
+
+def test_a_network_of_an_earlier_release_predicts_by_the_powers_themselves() -> None:
+    network = train_network(batches(), seed=1, logarithmic=False)
+    assert network.least[3] == min(batch.profile.net_mbps for batch in batches())
+    assert network.seconds(NODE, 50) == pytest.approx(true_s(NODE, 50), rel=0.1)
+    assert network.seconds(NODE, 50) != replace(network, logarithmic=True).seconds(NODE, 50)
 
 
 def test_hidden_units_are_as_many_as_asked() -> None:

@@ -120,6 +120,18 @@ def test_a_network_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert NETWORK.seconds(NODE, 7) == load_network(path).seconds(NODE, 7)
 
 
+def test_a_network_of_an_earlier_release_is_read_as_one_of_the_powers_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "network.json"
+    for logarithmic in (True, False):
+        save_network(replace(NETWORK, logarithmic=logarithmic), path)
+        assert logarithmic is load_network(path).logarithmic
+    written = json.loads(path.read_bytes())
+    del written["logarithmic"]
+    path.write_text(json.dumps(written))
+    assert NETWORK == load_network(path)
+    assert not load_network(path).logarithmic
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -5,8 +5,9 @@ from functools import cache
 import pytest
 
 from sim.papers import balancing as experiment
-from sim.papers.balancing import DRAIN, OFF, POLICIES, SAMPLED, Balanced, balancing, crawl
+from sim.papers.balancing import DRAIN, OFF, PAGES_PER_PEER_LARGE, POLICIES, SAMPLED, Balanced, balancing, crawl
 from sim.papers.experiment import Result
+from sim.papers.registry import LARGE
 
 PEERS, PAGES = 8, 60
 
@@ -40,10 +41,23 @@ def test_the_same_seed_gives_the_same_counts() -> None:
 
 
 def test_each_size_has_its_findings_and_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiment, "crawl", lambda seed, peers, policy: small(policy))
+    monkeypatch.setattr(experiment, "crawl", lambda seed, peers, policy, pages: small(policy))
     told: list[float] = []
     result = balancing(1, told.append, sizes=(8, 64))
     assert isinstance(result, Result)
     assert 8 == len(result.findings)
     assert [[*POLICIES]] * 2 == [[row[0] for row in table.rows] for table in result.tables]
     assert 1.0 == told[-1]
+
+
+def test_a_shorter_crawl_is_named_by_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def noted(seed: int, peers: int, policy: str, pages: int) -> Balanced:
+        asked.append((peers, pages))
+        return small(policy)
+
+    monkeypatch.setattr(experiment, "crawl", noted)
+    (table,) = LARGE["balancing-256"](1, lambda share: None).tables
+    assert {(256, PAGES_PER_PEER_LARGE)} == set(asked)
+    assert f"256 peers, {256 * PAGES_PER_PEER_LARGE:,} pages" == table.title

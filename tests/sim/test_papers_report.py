@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from sim.papers.__main__ import main
 from sim.papers.drawing import INK, draw, inline, standing_alone
 from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
-from sim.papers.registry import EXPERIMENTS, QUICK
+from sim.papers.registry import EXPERIMENTS, FULL, LARGE, QUICK
 from sim.papers.report import json, markdown, number, to_reach, verdict, write
 
 LINE = Figure(
@@ -231,6 +231,22 @@ def test_a_quick_run_has_only_the_quick_experiments(tmp_path: Path, monkeypatch:
         monkeypatch.setitem(EXPERIMENTS, name, small_result)
     assert 0 == CliRunner().invoke(main, ["-o", str(tmp_path), "--quick"]).exit_code
     assert list(QUICK) == list(msgspec.json.decode((tmp_path / "results.json").read_bytes()))
+
+
+@pytest.mark.parametrize(("options", "has_large"), [(["--full"], True), ([], False), (["--quick"], False)])
+def test_large_experiments_run_only_with_full_or_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], has_large: bool
+) -> None:
+    for experiments in (EXPERIMENTS, FULL, LARGE):
+        for name in experiments:
+            monkeypatch.setitem(experiments, name, small_result)
+
+    def ran(*arguments: str) -> set[str]:
+        assert 0 == CliRunner().invoke(main, ["-o", str(tmp_path), *arguments]).exit_code
+        return set(msgspec.json.decode((tmp_path / "results.json").read_bytes()))
+
+    assert has_large is (set(LARGE) <= ran(*options))
+    assert set(LARGE) == ran(*(word for name in LARGE for word in ("--only", name)))
 
 
 def test_what_is_fitted_to_the_papers_numbers_is_marked_wherever_it_stands(
