@@ -18,6 +18,9 @@ from kadcrawl.overlay.settings import OverlaySettings
 
 LOOP_STALL_S = 0.1
 """A timer that fires later than this shows that the own event loop was held up."""
+EXTENSIONS_MAX = 8
+"""Times that a request waits on because the own loop was held up. In so many turns of the loop an answer is read, also
+if it comes from a peer on the same loop. A loop that is always late still finds that a peer is dead."""
 
 Address = tuple[str, int]
 
@@ -42,6 +45,8 @@ class PendingRequest:
     timer: asyncio.TimerHandle
     due_at: float
     """The second of the loop at which the request times out."""
+    extensions: int = 0
+    """Times that the request has waited on because the own loop was held up."""
 
 
 class PendingRequests:
@@ -92,17 +97,22 @@ class PendingRequests:
     def _resend(self, request_id: int) -> None:
         pending = self.by_id[request_id]
         self._send(pending.request, pending.address, pending.to, again=True)
-        pending.timer = self._loop.call_at(pending.due_at, self._time_out, request_id)
+        self._await_time_out(pending, request_id)
 
     def _time_out(self, request_id: int) -> None:
         pending = self.by_id[request_id]
-        if self._loop.time() - pending.due_at > LOOP_STALL_S:
-            # The own loop was held up, so the reply may wait in the socket. Read the socket once before blaming.
-            pending.due_at = float("inf")
-            pending.timer = self._loop.call_later(self._settings.resend_s, self._time_out, request_id)
+        is_late = self._loop.time() - pending.due_at > LOOP_STALL_S
+        if is_late and pending.extensions < EXTENSIONS_MAX:
+            # The own loop was held up, so the reply may wait in the socket, or the peer may share this loop.
+            pending.extensions += 1
+            pending.due_at = self._loop.time() + self._settings.resend_s
+            self._await_time_out(pending, request_id)
             return
         self._counters.timeouts += 1
         self._conclude(request_id, None)
+
+    def _await_time_out(self, pending: PendingRequest, request_id: int) -> None:
+        pending.timer = self._loop.call_at(pending.due_at, self._time_out, request_id)
 
     def _conclude(self, request_id: int, reply: Message | None) -> None:
         pending = self.end(request_id)

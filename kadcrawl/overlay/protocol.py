@@ -44,6 +44,7 @@ from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.pending_requests import Address, PendingRequests
 from kadcrawl.overlay.routing import HeardLoad, Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
+from kadcrawl.system.datagram_drain import DatagramDrain
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +108,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         self._random = random
         self._verify = verify
         self._loop = asyncio.get_running_loop()
+        self._drain: DatagramDrain | None = None
         self._ip_version: int | None = None
         self._slots = asyncio.Semaphore(settings.requests_max)
         self._pending = PendingRequests(settings, random, self.counters, self._send)
@@ -144,14 +146,23 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.DatagramTransport, transport)
         self._ip_version = 6 if ":" in transport.get_extra_info("sockname")[0] else 4
+        self._drain = DatagramDrain(transport, self._loop)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
+        if self._drain is not None:
+            self._drain.close()
         self._pending.abandon_all()
         if not self.closed.done():
             self.closed.set_result(None)
 
     def datagram_received(self, data: bytes, addr: tuple[Any, ...]) -> None:
+        self._receive(data, addr)
+        if self._drain is not None:
+            for other, source in self._drain.waiting():
+                self._receive(other, source)
+
+    def _receive(self, data: bytes, addr: tuple[Any, ...]) -> None:
         self.counters.received += 1
         sender, proven = None, True
         if self._sealing is not None:

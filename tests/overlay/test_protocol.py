@@ -1,14 +1,16 @@
 """The datagram shell under bytes of every kind."""
 
 import asyncio
+import socket
 import struct
+from random import Random
 from typing import Any
 
 import msgpack
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from kadcrawl.keys import id_bytes
+from kadcrawl.keys import NodeId, id_bytes
 from kadcrawl.link.wire.codec import MalformedError
 from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
@@ -25,6 +27,7 @@ from kadcrawl.link.wire.messages import (
     Ping,
     Pong,
 )
+from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.addresses import ip_version, sendable
 from kadcrawl.overlay.datagrams import KINDS, decode, encode, fitting
 from sim.loop import SimLoop
@@ -264,3 +267,61 @@ def test_a_message_larger_than_a_datagram_may_be_is_malformed() -> None:
     assert len(large) > DATAGRAM_BYTES_MAX
     with pytest.raises(MalformedError):
         decode(large)
+
+
+def test_peers_whose_loops_stall_together_lose_nobody(loop: SimLoop) -> None:
+    """Peers of one process, or of one overloaded machine, all miss the same pings."""
+    lost: list[Contact] = []
+
+    async def story() -> None:
+        anne = await our_peer(loop, 0, ANNE)
+        bert = await our_peer(loop, 1, BERT, bootstrap=0)
+        for peer in (anne, bert):
+            peer.on_lost.append(lost.append)
+        hosts = [loop.network.hosts[ip(number)] for number in range(2)]
+        for turn in range(41):
+            for host in hosts:
+                loop.freeze(host)
+            await asyncio.sleep(1.0)
+            for host in hosts[: 2 if turn % 8 == 0 else 1]:  # One has much more to do.
+                loop.thaw(host)
+            await asyncio.sleep(0.05)
+        assert ([bert.me], [anne.me]) == (anne.contacts(), bert.contacts())
+        await anne.close()
+        await bert.close()
+
+    loop.run_until_complete(story())
+    assert [] == lost
+
+
+def test_a_peer_whose_loop_always_stalls_still_finds_that_another_is_dead(loop: SimLoop) -> None:
+    async def story() -> None:
+        anne = await our_peer(loop, 0, ANNE)
+        await our_peer(loop, 1, BERT, bootstrap=0)
+        await asyncio.sleep(1.0)
+        assert 1 == len(anne.contacts())
+        loop.kill(loop.network.hosts[ip(1)])
+        for _ in range(60):
+            loop.freeze(loop.network.hosts[ip(0)])
+            await asyncio.sleep(0.9)
+            loop.thaw(loop.network.hosts[ip(0)])
+            await asyncio.sleep(0.05)
+        assert [] == anne.contacts()
+        await anne.close()
+
+    loop.run_until_complete(story())
+
+
+async def test_all_datagrams_that_wait_are_read_in_one_turn_of_the_loop() -> None:
+    """With one in each turn, a loop of long turns answers its siblings too late."""
+    anne = Overlay(NodeId(ANNE), Random(1), cell_bits=16)
+    await anne.listen("127.0.0.1", 0)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for _ in range(50):
+            sender.sendto(b"x", anne.me.address)
+    turns = 0
+    while anne.counters.received < 50:
+        await asyncio.sleep(0)
+        turns += 1
+        assert turns < 10
+    await anne.close()
