@@ -1,29 +1,39 @@
 """`ReplicationStream` queues the changes and notices that travel to one peer, in their order.
 
-`Replicator` (replicator.py) delivers them.
+`Replicator` (replicator.py) delivers them. A change that nobody waits for travels with the next calm batch. A batch is
+urgent if a page waits for its changes, if it holds clocks of sites or notices, or if it is full.
 
 Tests: tests/replication/test_replicator.py
 """
 
 import asyncio
+from dataclasses import dataclass
 from itertools import islice
+from math import inf
 
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import BATCH_MAX, CellSummary, Contact
-from kadcrawl.system.min_interval import MinInterval
 
 SILENT_S = 1.0
-"""Time without a delivery, beside the stream's interval, after which the stream counts as silent."""
+"""Time for which a delivery has been under way after which the stream counts as silent."""
 SILENT_MAX_S = 20.0
 """Longest time for which a silent stream holds up the crawl of its cells: a live peer may accept nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopySpacing:
+    """The least times between two deliveries to one peer, in seconds. A delivery after a pause leaves at once."""
+
+    urgent_s: float
+    calm_s: float
 
 
 class ReplicationStream:
     """The changes and notices on their way to one peer."""
 
-    def __init__(self, contact: Contact, min_interval: MinInterval) -> None:
+    def __init__(self, contact: Contact, spacing: CopySpacing) -> None:
         self.contact = contact
-        self.min_interval = min_interval
+        self._spacing = spacing
         self.keys: dict[Key, Cell] = {}
         self.sites: dict[str, None] = {}
         self.epochs: dict[Cell, set[int]] = {}
@@ -34,8 +44,12 @@ class ReplicationStream:
         """Changes ever queued."""
         self.delivered = 0
         """Changes journaled at the peer."""
-        self.moved_at = 0.0
-        """Second at which changes were last delivered, or at which the first was queued."""
+        self.hurried = asyncio.Event()
+        """Set when the next delivery may have become urgent."""
+        self._began_at = -inf
+        """Second at which the last delivery began."""
+        self._moved_at: float | None = None
+        """Second at which the delivery under way began or last moved on, or None between two deliveries."""
         self.waiting: list[tuple[int, asyncio.Future[bool]]] = []
         self.failures = 0
         """Failed deliveries in a row."""
@@ -46,25 +60,49 @@ class ReplicationStream:
     def empty(self) -> bool:
         return not (self.keys or self.sites or self.epochs or self.notices)
 
-    def put_epoch(self, cell: Cell, epoch: int, now: float) -> None:
+    @property
+    def is_urgent(self) -> bool:
+        """True if the next batch is not to wait for company."""
+        is_awaited = any(not future.done() for _, future in self.waiting)
+        return is_awaited or bool(self.sites or self.notices) or len(self.keys) >= BATCH_MAX
+
+    def put_epoch(self, cell: Cell, epoch: int) -> None:
         epochs = self.epochs.setdefault(cell, set())
         if epoch not in epochs:
-            if self.delivered == self.queued:
-                self.moved_at = now
             epochs.add(epoch)
             self.queued += 1
 
-    def put(self, key: Key, cell: Cell, now: float) -> None:
+    def put(self, key: Key, cell: Cell) -> None:
         if key not in self.keys:
-            if self.delivered == self.queued:
-                self.moved_at = now
             self.keys[key] = cell
             self.queued += 1
+            if len(self.keys) == BATCH_MAX:
+                self.hurried.set()
+
+    def put_site(self, site: str) -> None:
+        self.sites[site] = None
+        self.hurried.set()
+
+    def put_notice(self, cell: Cell, role: int, held: CellSummary | None) -> None:
+        self.notices[cell] = (role, held)
+        self.hurried.set()
+
+    def wait_s(self, now: float, *, is_urgent: bool) -> float:
+        """Return the seconds until the next delivery may begin."""
+        spacing_s = self._spacing.urgent_s if is_urgent or self.is_urgent else self._spacing.calm_s
+        return 0.0 if self.lost else self._began_at + spacing_s - now
+
+    def begin(self, now: float) -> None:
+        """Note that a delivery begins."""
+        self._began_at = self._moved_at = now
+
+    def end(self) -> None:
+        """Note that a delivery is over."""
+        self._moved_at = None
 
     def is_silent(self, now: float) -> bool:
-        """Return whether changes wait so long that the peer may be lost, and the overlay may not know it yet."""
-        waited_s = now - self.moved_at - self.min_interval.interval_s
-        return self.delivered < self.queued and SILENT_S <= waited_s < SILENT_MAX_S
+        """Return whether a delivery takes so long that the peer may be lost, and the overlay may not know it yet."""
+        return self._moved_at is not None and SILENT_S <= now - self._moved_at < SILENT_MAX_S
 
     def take(self) -> tuple[dict[Key, Cell], list[str]]:
         """Take the next changes from the queue."""
@@ -99,7 +137,7 @@ class ReplicationStream:
     def advance(self, count: int, now: float) -> None:
         """Note that `count` more changes are journaled at the peer, and wake the waiting calls."""
         self.delivered += count
-        self.moved_at = now
+        self._moved_at = now
         still = []
         for target, future in self.waiting:
             if self.delivered < target:
@@ -112,6 +150,7 @@ class ReplicationStream:
         """Set the result of `future` when all changes queued so far are delivered, or the peer is lost."""
         self.waiting = [waiting for waiting in self.waiting if not waiting[1].done()]  # Some callers were cancelled.
         self.waiting.append((self.queued, future))
+        self.hurried.set()
 
     def note_failure(self) -> int:
         """Count a failed delivery. Return the failures in a row."""
@@ -125,6 +164,7 @@ class ReplicationStream:
     def give_up(self) -> None:
         """Drop the queue of a lost peer."""
         self.lost = True
+        self.hurried.set()
         for _, future in self.waiting:
             if not future.done():
                 future.set_result(False)

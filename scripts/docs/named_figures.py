@@ -106,6 +106,7 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
         "messages", "offers of links, of the paper's requests, 8 peers that shed (drain)", ".3f"
     ),
     "offered-urls-lending": _finding("messages", "URLs in them, of the paper's, 8 peers that shed (drain)", ".3f"),
+    "copies-lending": _finding("messages", "the same with copies, requests, 8 peers that shed (drain)", ".2f"),
     "messages-lending": _finding(
         "messages", "messages of a crawl with shedding by level, of one without, 8 peers", ".2f"
     ),

@@ -42,7 +42,10 @@ BUSY = Limits(fetches_max=1)
 """Each peer is the bottleneck: it makes one request at a time."""
 REQUESTS = 1 / 10
 ENTRIES = 1 / 3
-"""The targets, as shares of the paper's protocol."""
+"""The targets of offers, as shares of the paper's protocol."""
+COPYING = (0.25, 0.4)
+COPYING_LENT = (0.4, 0.6)
+"""The targets of offers and copies together, in requests and URLs, without and with lending."""
 
 SHEDDING: dict[Literal["level", "drain"], str] = {"level": "with shedding by level", "drain": "with shedding by drain"}
 OVERLAY, LINKS, COPIES, BALANCE, OTHER = "overlay", "links", "copies", "balance", "moving and the end"
@@ -234,16 +237,9 @@ def messages(seed: int, progress: Progress) -> Result:
         seed=seed,
         findings=[
             *(one for peers in SIZES for one in _offers(counts[peers], papers[peers], f"{peers} peers")),
-            Finding(
-                what=f"the same with copies, requests, {PEERS} peers",
-                ours=(off.requests["Offer"] + off.requests["Replicate"]) / papers[PEERS].requests,
-            ),
-            Finding(
-                what=f"the same with copies, URLs, {PEERS} peers (bound: each copied twice to two)",
-                ours=(off.offered + off.copied) / papers[PEERS].requests,
-                bound=(off.offered + 4 * off.pages) / papers[PEERS].requests,
-            ),
+            *_copies(off, papers[PEERS], f"{PEERS} peers", COPYING),
             *_offers(drain, paper_of_drain, f"{PEERS} peers that shed (drain)"),
+            *_copies(drain, paper_of_drain, f"{PEERS} peers that shed (drain)", COPYING_LENT),
             *(
                 Finding(
                     what=f"messages of a crawl {name}, of one without, {PEERS} peers",
@@ -295,6 +291,23 @@ def _offers(count: Count, paper: Paper, who: str) -> list[Finding]:
             most=REQUESTS,
         ),
         Finding(what=f"URLs in them, of the paper's, {who}", ours=count.offered / paper.requests, most=ENTRIES),
+    ]
+
+
+def _copies(count: Count, paper: Paper, who: str, most: tuple[float, float]) -> list[Finding]:
+    """Return the cost of links and copies together, in requests and in URLs, with the targets."""
+    return [
+        Finding(
+            what=f"the same with copies, requests, {who}",
+            ours=(count.requests["Offer"] + count.requests["Replicate"]) / paper.requests,
+            most=most[0],
+        ),
+        Finding(
+            what=f"the same with copies, URLs, {who} (bound: each copied twice to two)",
+            ours=(count.offered + count.copied) / paper.requests,
+            bound=(count.offered + 4 * count.pages) / paper.requests,
+            most=most[1],
+        ),
     ]
 
 

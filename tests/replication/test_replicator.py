@@ -25,11 +25,10 @@ from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.peer_tasks import NotRunningError, PeerTasks
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
-from kadcrawl.replication.replication_stream import ReplicationStream
+from kadcrawl.replication.replication_stream import CopySpacing, ReplicationStream
 from kadcrawl.replication.replicator import Replicator, digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
-from kadcrawl.system.min_interval import MinInterval
 from sim.loop import world
 from tests.support.swarm.live_overlay import ME, A, B, LiveOverlay
 
@@ -112,6 +111,10 @@ class StreamsBench:
         dead: list[Contact] = []
         self.events.peer_unreachable += [dead.append, lambda contact: self.replicator.lost(contact.id)]
         return dead
+
+    def go_on(self) -> None:
+        """Have a URL to crawl, so that copies that nobody waits for are no hurry."""
+        self.store.accept(cell_key(999, Cell(9)), "b.example", "http://b.example/", 0, 0)
 
     def change(self, *numbers: int, cell: Cell = CELL) -> None:
         for number in numbers:
@@ -196,6 +199,63 @@ def test_what_changes_soon_after_travels_together_and_once(streams_bench: Stream
     assert [[cell_key(1, OTHER)], [cell_key(number, OTHER) for number in (2, 3, 4)]] == streams_bench.made
 
 
+def test_changes_that_nobody_waits_for_travel_together_while_the_crawl_goes_on(streams_bench: StreamsBench) -> None:
+    streams_bench.go_on()
+
+    async def scenario() -> None:
+        for number in range(8):
+            streams_bench.change(number, cell=OTHER)
+            await asyncio.sleep(0.22 * replicator.CALM_S)
+        await asyncio.sleep(replicator.CALM_S)
+        assert 0 == streams_bench.replicator.unacknowledged
+
+    run_replicator(streams_bench, scenario)
+    assert [[0], [1, 2, 3, 4], [5, 6, 7]] == [[key[-1] for key in keys] for keys in streams_bench.made]
+
+
+def _awaited(bench: StreamsBench) -> None:
+    async def waiting() -> None:
+        assert await bench.replicator.delivered(A)
+
+    bench.tasks.spawn(waiting(), "waiting")
+
+
+def _with_a_clock(bench: StreamsBench) -> None:
+    bench.replicator.site_changed(OTHER, "a.example")
+
+
+def _with_a_notice(bench: StreamsBench) -> None:
+    bench.replicator.keep(A, OTHER, FIRST_BACKUP)
+
+
+def _full(bench: StreamsBench) -> None:
+    bench.change(*range(3, BATCH_MAX + 3), cell=OTHER)
+
+
+def _at_the_end_of_the_crawl(bench: StreamsBench) -> None:
+    bench.store.learn_done(cell_key(999, Cell(9)))
+    bench.change(3)
+
+
+@pytest.mark.parametrize("hurry", [_awaited, _with_a_clock, _with_a_notice, _full, _at_the_end_of_the_crawl])
+def test_an_urgent_batch_takes_the_waiting_changes_along(
+    streams_bench: StreamsBench, hurry: Callable[[StreamsBench], object]
+) -> None:
+    streams_bench.go_on()
+
+    async def scenario() -> None:
+        streams_bench.change(1, cell=OTHER)
+        await asyncio.sleep(0.1)
+        streams_bench.change(2, cell=OTHER)
+        await asyncio.sleep(0.1)
+        assert [cell_key(1, OTHER)] == streams_bench.client.keys()
+        hurry(streams_bench)
+        await asyncio.sleep(2 * SPACING_S)
+        assert any(cell_key(2, OTHER) in message.batch.done for message in streams_bench.client.batches())
+
+    run_replicator(streams_bench, scenario)
+
+
 def test_nothing_is_acknowledged_before_it_is_journaled_there(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
         streams_bench.change(1)
@@ -262,7 +322,7 @@ def test_one_silent_peer_delays_no_other(streams_bench: StreamsBench) -> None:
 
 def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(streams_bench: StreamsBench) -> None:
     copies = streams_bench.replicator
-    silent_s, silent_max_s = replication_stream.SILENT_S + SPACING_S, replication_stream.SILENT_MAX_S
+    silent_s, silent_max_s = replication_stream.SILENT_S, replication_stream.SILENT_MAX_S
 
     async def scenario() -> None:
         assert not copies.no_backup_reachable(CELL)
@@ -275,7 +335,7 @@ def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(streams_b
         assert copies.no_backup_reachable(OTHER)  # What goes the same way would not arrive either.
         streams_bench.change(2)
         assert copies.no_backup_reachable(CELL)
-        await asyncio.sleep(silent_max_s - silent_s + SPACING_S)
+        await asyncio.sleep(silent_max_s - silent_s)
         assert not copies.no_backup_reachable(CELL)
         copies.lost(A.id)
         copies.lost(B.id)
@@ -301,7 +361,7 @@ def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(streams_bench: 
     async def scenario() -> None:
         streams_bench.client.down.add(A)
         streams_bench.change(1, cell=OTHER)
-        await asyncio.sleep(replication_stream.SILENT_S + SPACING_S + 0.01)
+        await asyncio.sleep(replication_stream.SILENT_S + 0.01)
         assert streams_bench.replicator.no_backup_reachable(OTHER)
         streams_bench.client.down.clear()
         assert await streams_bench.replicator.delivered(A)
@@ -422,7 +482,8 @@ def test_notices_travel_only_after_all_changes(streams_bench: StreamsBench) -> N
 
     run_replicator(streams_bench, scenario)
     to_a = [type(message) for peer, message in streams_bench.client.told if peer == A]
-    assert [Replicate, Replicate, Replicate, AssignReplica] == to_a
+    assert [Replicate, Replicate, AssignReplica] == to_a
+    assert [cell_key(number) for number in range(BATCH_MAX + 2)] == streams_bench.client.keys()
 
 
 def test_a_keep_says_what_we_hold_when_it_travels(streams_bench: StreamsBench) -> None:
@@ -514,7 +575,7 @@ def test_a_notice_is_repeated_until_a_peer_unknown_to_the_overlay_counts_as_dead
 
 
 def test_a_notice_that_returns_does_not_replace_a_later_notice() -> None:
-    stream = ReplicationStream(A, MinInterval(0.0))
+    stream = ReplicationStream(A, CopySpacing(0.0, 0.0))
     stream.notices[CELL] = (FIRST_BACKUP, None)
     role, taken = stream.take_notices()
     stream.notices[CELL] = (SECOND_BACKUP, None)
