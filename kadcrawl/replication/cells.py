@@ -217,12 +217,14 @@ class Cells:
         wanted = {location.cell for _, location in links}
         opened = await self.sync.opened(wanted, OPEN_WAIT_S)
         now = self._clock.now()
+        accepted: dict[Cell, list[Key]] = {cell: [] for cell in opened}
         for link, location in links:
             if location.cell in opened:
                 accept_link(link, location, now)
+                accepted[location.cell].append(location.key)
         try:
             async with asyncio.timeout(WHOLE_WAIT_S):
-                _, safe = await asyncio.gather(self._store.journal.durable(), self.sync.whole(opened))
+                _, safe = await asyncio.gather(self._store.journal.durable(), self.sync.whole(accepted))
         except TimeoutError:
             safe = False  # A backup does not keep up; the sender tries again.
         return [index for index, (_, location) in enumerate(links) if not safe or location.cell not in opened]

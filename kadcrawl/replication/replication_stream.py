@@ -7,6 +7,7 @@ Tests: tests/replication/test_replicator.py
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -35,6 +36,8 @@ class ReplicationStream:
         self.contact = contact
         self._spacing = spacing
         self.keys: dict[Key, Cell] = {}
+        self.in_flight: frozenset[Key] = frozenset()
+        """The keys of the delivery under way."""
         self.sites: dict[str, None] = {}
         self.epochs: dict[Cell, set[int]] = {}
         """Cell -> epochs whose filters differ at the peer, if the job keeps epoch filters. They go first."""
@@ -65,6 +68,12 @@ class ReplicationStream:
         """True if the next batch is not to wait for company."""
         is_awaited = any(not future.done() for _, future in self.waiting)
         return is_awaited or bool(self.sites or self.notices) or len(self.keys) >= BATCH_MAX
+
+    def lacks(self, keys: Iterable[Key]) -> bool:
+        """Return whether the peer may lack changes of these keys, or epoch filters."""
+        if self.queued - self.delivered > len(self.keys) + len(self.in_flight):
+            return True
+        return any(key in self.keys or key in self.in_flight for key in keys)
 
     def put_epoch(self, cell: Cell, epoch: int) -> None:
         epochs = self.epochs.setdefault(cell, set())
@@ -98,7 +107,7 @@ class ReplicationStream:
 
     def end(self) -> None:
         """Note that a delivery is over."""
-        self._moved_at = None
+        self._moved_at, self.in_flight = None, frozenset()
 
     def is_silent(self, now: float) -> bool:
         """Return whether a delivery takes so long that the peer may be lost, and the overlay may not know it yet."""
@@ -110,6 +119,7 @@ class ReplicationStream:
         sites = list(islice(self.sites, BATCH_MAX))
         for key in keys:
             del self.keys[key]
+        self.in_flight = frozenset(keys)
         for site in sites:
             del self.sites[site]
         return keys, sites

@@ -1,7 +1,7 @@
 """`Replicator` copies every change to the backups, by one ordered stream to each peer.
 
 A change joins the streams of its cell's backups and travels with the next batch, in its state by then. Batches that no
-page waits for are `CALM_S` apart, as long as the crawl goes on. `delivered` returns when all changes so far are
+page waits for are `CALM_S` apart, as long as the crawl goes on. `delivered` returns when the changes of some keys are
 journaled at a peer. After the changes travel the notices to keep or drop a cell; their answers show whether the copies
 are as expected. A stream is retried until its peer is lost (`lost`). The cells of a lost peer lack a copy then, and
 their next sync finds another backup. The streams are in replication_stream.py.
@@ -9,7 +9,7 @@ their next sync finds another backup. The streams are in replication_stream.py.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -145,10 +145,13 @@ class Replicator:
         """Tell a peer to drop its copy of a cell, if the copy has not changed."""
         self._stream(contact).put_notice(Cell(held.cell), OWNER, held)
 
-    async def delivered(self, contact: Contact) -> bool:
-        """Return True when all queued changes are journaled at the peer, or False if the peer is lost first."""
+    async def delivered(self, contact: Contact, keys: Collection[Key] | None = None) -> bool:
+        """Return True when all changes of these keys are journaled at the peer, or False if the peer is lost first.
+
+        None stands for all keys.
+        """
         stream = self._streams.get(contact.id)
-        if stream is None or stream.delivered == stream.queued:
+        if stream is None or stream.delivered == stream.queued or (keys is not None and not stream.lacks(keys)):
             return True
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         stream.wait(future)

@@ -281,6 +281,29 @@ def test_who_waits_waits_for_no_later_change(streams_bench: StreamsBench) -> Non
     run_replicator(streams_bench, scenario)
 
 
+def test_who_waits_for_a_record_waits_for_no_other(streams_bench: StreamsBench) -> None:
+    """Most links that are offered are known, and their records are at the backups: they hurry no batch."""
+    streams_bench.go_on()
+
+    async def scenario() -> None:
+        streams_bench.change(1)
+        assert await streams_bench.replicator.delivered(A)
+        streams_bench.change(2)
+        async with asyncio.timeout(0):
+            assert await streams_bench.replicator.delivered(A, [cell_key(1)])
+        assert [cell_key(1)] == streams_bench.client.keys()
+        # Until it is journaled there, a record is waited for: in the queue, and on its way.
+        waiting = [asyncio.create_task(streams_bench.replicator.delivered(A, [cell_key(2)]))]
+        await asyncio.sleep(SPACING_S - streams_bench.client.takes_s / 2)
+        waiting.append(asyncio.create_task(streams_bench.replicator.delivered(A, [cell_key(2)])))
+        await asyncio.sleep(0)
+        assert [False, False] == [one.done() for one in waiting]
+        assert [True, True] == await asyncio.gather(*waiting)
+        assert [cell_key(1), cell_key(2)] == streams_bench.client.keys()
+
+    run_replicator(streams_bench, scenario)
+
+
 def test_a_change_while_the_record_is_under_way_travels_again(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
         streams_bench.change(1)

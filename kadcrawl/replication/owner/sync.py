@@ -7,12 +7,12 @@ replication, that of a peer that holds records of a cell it does not own, is in 
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 from math import inf
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
-from kadcrawl.keys import Cell, anchor, check_cell
+from kadcrawl.keys import Cell, Key, anchor, check_cell
 from kadcrawl.link.wire.messages import MY_CELLS_MAX, CellsAccepted, CellsHeld, Contact, FindMyCells, MyCells
 from kadcrawl.replication.owner.catch_up import CatchUp
 from kadcrawl.replication.owner.cell_opener import CellOpener
@@ -110,16 +110,16 @@ class CellSync:
             self._parts.spawn(self._sync(progress), f"sync {cell}")
             self._syncing[cell] = progress
 
-    async def whole(self, cells: Iterable[Cell]) -> bool:
-        """Return True when all backups have all changes of these cells, or False if a cell is not open here."""
-        for cell in cells:
+    async def whole(self, keys: Mapping[Cell, Collection[Key]]) -> bool:
+        """Return True when all backups have these keys of the cells, or False if a cell is not open here."""
+        for cell, some in keys.items():
             while True:
                 owned = self._holdings.owned.get(cell)
                 if owned is None or not owned.open:
                     return False
                 backups = owned.backups
                 if owned.whole:
-                    delivered = [await self._replicator.delivered(contact) for contact in backups]
+                    delivered = [await self._replicator.delivered(contact, some) for contact in backups]
                     if all(delivered) and owned.whole and owned.backups == backups:
                         break
                 if cell not in self._syncing and not owned.whole:
