@@ -10,7 +10,7 @@ import contextlib
 import logging
 import socket
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from email.utils import formatdate
 from functools import lru_cache
@@ -133,7 +133,7 @@ class Machines:
         *,
         job: Job,
         limits: Limits,
-        work_area: int | None = None,
+        work_area: int | Mapping[int, int] | None = None,
         overlay: OverlaySettings | None = None,
         seed: int = 0,
         directory: Path,
@@ -142,6 +142,7 @@ class Machines:
     ) -> None:
         """The first machine streams the seeds `streamed` beside those of the job, before anything is fetched.
 
+        `work_area` is that of each peer, or of single machines by number.
         `directory` is where the disks are made: best in memory, e.g. below /dev/shm."""
         self.loop = loop
         self.machines: dict[int, Machine] = {}
@@ -394,11 +395,14 @@ class Machines:
             host=machine.host.ip,
             allow_networks=WEB_NETWORKS,
             exit_when_done=self._exit_when_done,
-            work_area=None if machine.is_leaf else self._work_area,
+            work_area=None if machine.is_leaf else self._work_area_of(machine.number),
             limits=self._limits,
             network=self._network,
             secrets=SECRETS,
         )
+
+    def _work_area_of(self, number: int) -> int | None:
+        return self._work_area.get(number) if isinstance(self._work_area, Mapping) else self._work_area
 
     def _environment(self, machine: Machine) -> Environment:
         return Environment(

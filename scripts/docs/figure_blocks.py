@@ -279,6 +279,13 @@ def papers(kept: KeptFigures) -> str:
     return f"{table(head, rows, text_columns=2)}\n\n{kept.measured('papers')}"
 
 
+def balancing_256(kept: KeptFigures) -> str:
+    """Return the comparison of the policies of load balance with 256 peers."""
+    (compared,) = kept["balancing-256"]["balancing-256"]["tables"]
+    cells = [[str(cell) if isinstance(cell, str) else number(cell) for cell in row] for row in compared["rows"]]
+    return f"{compared['title']}:\n\n{table(compared['heading'], cells)}\n\n{kept.measured('balancing-256')}"
+
+
 def campaign_table(report: Mapping[str, Any]) -> str:
     """Return the counts of a campaign as a table."""
     repair = report["repair_seconds"]
@@ -397,6 +404,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "seeds": seeds,
     "five-peers": five_peers,
     "papers": papers,
+    "balancing-256": balancing_256,
     "many-peers": many_peers,
     "node-usage": node_usage,
     "swarm-memory": swarm_memory,

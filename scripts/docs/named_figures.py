@@ -126,6 +126,10 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
         "levels", "W by the bounds for 6 T of 200 s: more pages with shedding, 24 h (%)", "+.1f"
     ),
     **{
+        f"table2-{name}": _finding("table2", f"{policy}: more pages with lending, 1 h (%)", "+.1f")
+        for name, policy in {"printed": "level as printed", "level": "level", "drain": "drain"}.items()
+    },
+    **{
         f"drain-{name}-{peers}": _finding("balancing", what.format(peers=peers), ".2f")
         for peers in (8, 64)
         for name, what in DRAIN_FIGURES.items()

@@ -57,6 +57,13 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
     "many-peers": Measurement("Many peers on one machine", _module("scripts.bench_many_peers"), 2),
     "five-peers": Measurement("Five unequal peers", _module("scripts.five_peers"), 5, may_miss=True),
     "papers": Measurement("The papers' experiments", ("sim.papers", "-o", FILE), 5, writes_directory=True),
+    "balancing-256": Measurement(
+        "Policies of load balance with 256 peers",
+        ("sim.papers", "-o", FILE, "--only", "balancing-256"),
+        25,
+        writes_directory=True,
+        may_miss=True,
+    ),
     "campaign": Measurement(
         "Simulated swarms under faults",
         _module("sim", "run", "--seeds", "250", "--patience", "900"),

@@ -1,6 +1,7 @@
-"""Load balance by heavy blocks: the paper's eight peers, over a day (P1 2.2, Table 2, Fig 6 and 7).
+"""Load balance by heavy blocks: a counting model of the paper's eight peers, over a day (P1 2.2, Table 2, Fig 6, 7).
 
-The decisions are kadcrawl's own (`kadcrawl.balance`); the swarm around them only counts (`level_model`).
+The decisions are kadcrawl's own (`kadcrawl.balance`); the swarm around them only counts (`level_model`). The same
+eight peers are real peers in `table2_peers`.
 """
 
 from collections.abc import Sequence
@@ -94,8 +95,8 @@ def levels(seed: int, progress: Progress) -> Result:
     gains = [gain(each, without) for each in printed]
     ours = runs["ours", INTERVAL_S]
     return Result(
-        title="Load balance by heavy blocks",
-        paper="P1 1.4 and 2.2, Table 2, Fig 6 and 7",
+        title="Load balance by heavy blocks: the counting model",
+        paper="P1 1.4 and 2.2, Table 2, Fig 6 and 7 (counting model)",
         how=" ".join(HOW.split()).format(
             interval=INTERVAL_S,
             needed=interval_needed(PEERS[4]),

@@ -12,9 +12,13 @@ from .levels import levels
 from .messages import messages
 from .output import SIZES_FULL, output
 from .powers import powers
+from .revisits import revisits
+from .revisits_run import DAY_S
+from .table2_peers import HOURS_FULL as TABLE2_FULL, table2
 
 EXPERIMENTS: dict[str, Experiment] = {
     "output": output,
+    "table2": table2,
     "levels": levels,
     "balancing": balancing,
     "messages": messages,
@@ -22,6 +26,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "assignment": assignment,
     "leaves": leaves,
     "joining": joining,
+    "revisits": revisits,
     "expiring": expiring,
 }
 """The experiments by name, in the order of the report."""
@@ -33,6 +38,8 @@ QUICK = ("levels", "expiring")
 """Experiments of some seconds, whose aims `.ci/run` checks."""
 FULL: dict[str, Experiment] = {
     "output": partial(output, sizes=SIZES_FULL),
+    "table2": partial(table2, hours=TABLE2_FULL),
+    "revisits": partial(revisits, day_s=DAY_S),
     "expiring": partial(expiring, sizes=EXPIRING_FULL),
 }
 """Larger versions of some experiments: up to a thousand real peers, a million URLs a day."""

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -116,9 +116,19 @@ def entered(machine: Machine) -> bool:
 
 @contextmanager
 def simulated(
-    seed: int, web: AddressedWeb, *, job: Job, limits: Limits | None = None, work_area: int | None = None
+    seed: int,
+    web: AddressedWeb,
+    *,
+    job: Job,
+    limits: Limits | None = None,
+    work_area: int | Mapping[int, int] | None = None,
+    server: WebServer | None = None,
 ) -> Iterator[Swarm]:
-    """Yield a swarm that has not begun. It is switched off at the end."""
+    """Yield a swarm that has not begun. It is switched off at the end.
+
+    `work_area` is that of each peer, or of single machines by number. `server` serves the web in place of a
+    `WebServer`.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="kadcrawl-papers-", dir=memory_directory()) as directory,
         world(seed) as loop,
@@ -133,6 +143,6 @@ def simulated(
             directory=Path(directory),
         )
         with machines:
-            yield Swarm(loop, machines, WebServer(web))
+            yield Swarm(loop, machines, server or WebServer(web))
         loop.set_exception_handler(lambda *_: None)  # What they leave open is no fault of theirs.
         loop.network.hosts.clear()

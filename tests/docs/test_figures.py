@@ -60,6 +60,19 @@ def test_a_campaign_without_urls_has_a_table() -> None:
     assert "| URLs lost | 0 |" in campaign_table(report)
 
 
+def test_the_comparison_of_256_peers_is_a_table_of_its_file(tmp_path: Path) -> None:
+    text = "<!-- figures: balancing-256 -->\n<!-- end figures -->\n"
+    compared = {
+        "title": "256 peers, 7,680 pages",
+        "heading": ["policy", "pages / s / peer"],
+        "rows": [["drain", 1.0526]],
+    }
+    page = with_figures(text, kept(tmp_path, "balancing-256", {"balancing-256": {"tables": [compared]}}), "page.md")
+    assert "256 peers, 7,680 pages:" in page
+    assert "| drain | 1.05 |" in page
+    assert "python -m scripts.figures balancing-256" in with_figures(text, Kept(tmp_path / "none"), "page.md")
+
+
 def test_all_figures_that_are_made_stand_on_a_page() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in pages_with_figures(ROOT))
     assert [] == [name for name in RENDERED if f"<!-- figures: {name} -->" not in text]
