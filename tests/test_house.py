@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 CONVERSATIONS = {
     "cli": "ask exits run",
     "cli.commands": "control crawl doctor export join rekey run_peer start",
+    "cli.data_check": "catalog data_repair journal_check",
     "cli.doctor": "checkup directory_probes helper_probes network_probes",
     "cli.local": "child_main child_process local_feed resting retry_at_rest salvage supervisor",
     "cli.seeds": "feeding seed_feeder",

@@ -9,6 +9,7 @@ Tests: tests/cli/test_command.py
 import cloup
 
 from kadcrawl.cli.commands.check import check
+from kadcrawl.cli.commands.check_data import check_data
 from kadcrawl.cli.commands.completion import completion
 from kadcrawl.cli.commands.control import add, leave, pause, resume, status, stop
 from kadcrawl.cli.commands.crawl import crawl
@@ -56,7 +57,7 @@ def main() -> None:
 
 main.section("Crawl", crawl, start, join)
 main.section("Look and steer", status, summary, add, retry, pause, resume, leave, stop)
-main.section("Before and after a crawl", check, doctor, export, train)
+main.section("Before and after a crawl", check, doctor, export, check_data, train)
 main.section("Keys", keygen, rekey)
 main.section("Shell", completion)
 name_variables(main)

@@ -8,7 +8,7 @@ per finished URL.
 Tests: tests/crawl/test_crawler.py
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -171,14 +171,9 @@ class Outputs:
             bytes_max=limits.warc_bytes_max,
             random=random,
             now=now,
-            known=self._journaled_offsets,
+            known=lambda file: offsets_in(file, store.journal.last_page_lines()),
         )
         self.flush()
-
-    def _journaled_offsets(self, file: str) -> list[int]:
-        """Return the offsets in a WARC file at which the last journaled page lines have their records."""
-        placed = (_decode_place(line) for line in self._store.journal.last_page_lines())
-        return [each.offset for each in placed if each.warc == f"{WARC_DIRECTORY}/{file}" and each.offset is not None]
 
     def flush(self) -> list[int]:
         """Hand the WARC to the operating system, journal its length, and return the file descriptor to be synced."""
@@ -313,6 +308,12 @@ class _PlacedLine(msgspec.Struct):
 
     warc: str | None = None
     offset: int | None = None
+
+
+def offsets_in(file: str, lines: Iterable[bytes]) -> list[int]:
+    """Return the offsets in a WARC file at which these page lines have their records."""
+    placed = map(_decode_place, lines)
+    return [each.offset for each in placed if each.warc == f"{WARC_DIRECTORY}/{file}" and each.offset is not None]
 
 
 def _decode_place(line: bytes) -> _PlacedLine:

@@ -93,6 +93,23 @@ def member_end(file: FileIO, begin: int) -> int | None:
     return at - len(member.unused_data)
 
 
+def next_record(file: FileIO, begin: int, end: int) -> int:
+    """Return the offset of the first record from `begin` on, or `end` if no record begins before it."""
+    candidates = 0
+    while begin < end:
+        file.seek(begin)
+        chunk = file.read(min(CHUNK_BYTES, end - begin)) or b""
+        at = -1
+        while (at := chunk.find(MEMBER_BEGIN, at + 1)) >= 0 and candidates < CANDIDATES_MAX:
+            candidates += 1
+            if is_record(file, begin + at):
+                return begin + at
+        if len(chunk) < CHUNK_BYTES:
+            break
+        begin += len(chunk) - len(MEMBER_BEGIN) + 1
+    return end
+
+
 def _last_record(file: FileIO, size: int) -> int | None:
     """Return the offset of the last record whose beginning is whole, or None."""
     first = max(0, size - SEARCHED_BYTES_MAX)

@@ -1,0 +1,150 @@
+"""The check of the data of a crawl: all files of all its peers, and each kind against the others.
+
+Tests: tests/cli/data_check/test_data_check.py
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kadcrawl.cli.data_check.catalog import Catalog
+from kadcrawl.cli.data_check.data_finding import REFETCH, DataFinding, Report, damage, oddity, plural
+from kadcrawl.cli.data_check.journal_check import JournalFacts, check_journal
+from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, check_pages, check_records
+from kadcrawl.cli.data_check.state_file_check import check_state_files
+from kadcrawl.cli.data_check.warc_check import check_warc, compare_archive, files_here
+from kadcrawl.cli.targets import directories
+from kadcrawl.system.file_names import JOURNAL
+
+
+@dataclass(slots=True)
+class DataReport:
+    """The result of a check of one directory."""
+
+    directory: Path
+    peers: list[Path]
+    journals: list[JournalFacts] = field(default_factory=list)
+    """The facts of the journals, in the order of the peers."""
+    lines: list[int] = field(default_factory=list)
+    """Numbers of page lines, in the order of the peers."""
+    findings: list[DataFinding] = field(default_factory=list)
+    incomplete_urls: set[str] = field(default_factory=set)
+    """URLs that lack a line or a record and can be fetched again, if the caller asked for them."""
+
+    @property
+    def page_lines(self) -> int:
+        """Number of page lines of all peers."""
+        return sum(self.lines)
+
+    @property
+    def is_exact(self) -> bool:
+        """True if the job keeps the key of each finished URL."""
+        return any(facts.job is not None and facts.job.history == "exact" for facts in self.journals)
+
+    @property
+    def cell_bits(self) -> int:
+        """Number of bits of a cell, 0 if the job is unknown."""
+        return next((facts.job.cell_bits for facts in self.journals if facts.job is not None), 0)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all peers of the swarm are here, as far as they knew each other."""
+        here = {facts.node_id for facts in self.journals}
+        return all(facts.is_readable and {contact.id for contact in facts.contacts} <= here for facts in self.journals)
+
+    def has_good_journal(self, peer: Path) -> bool:
+        """Return whether the journal of a peer can be read and written."""
+        return peer in self.peers and self.journals[self.peers.index(peer)].is_readable
+
+
+def peers_with_data(directory: Path) -> list[Path]:
+    """Return the directories of peers at this directory or below it: those with a journal or with results."""
+    names = (JOURNAL, PAGES, RECORDS, "warc")
+    return [peer for peer in directories(directory) if any((peer / name).exists() for name in names)]
+
+
+def check_data(directory: Path, report: Report, *, with_urls: bool = False) -> DataReport:
+    """Check the data of the peers in a directory. No process may use it. Changes no file, and raises OSError.
+
+    `with_urls` collects the URLs that can be fetched again.
+    """
+    result = DataReport(directory, peers_with_data(directory))
+    with closing(Catalog()) as catalog:
+        for number, peer in enumerate(result.peers):
+            _check_peer(peer, number, catalog, result, report)
+        report(directory, None)
+        catalog.index()
+        for number, peer in enumerate(result.peers):
+            result.findings += _compare_peer(peer, number, catalog)
+        result.findings += _compare_all(result, catalog)
+        if with_urls and result.is_exact:
+            here = [
+                (number, name) for number, peer in enumerate(result.peers) for name in files_here(peer, number, catalog)
+            ]
+            result.incomplete_urls = catalog.incomplete_urls(here, are_lines_here=result.is_whole)
+    return result
+
+
+def _check_peer(peer: Path, number: int, catalog: Catalog, result: DataReport, report: Report) -> None:
+    """Check the files of one peer one by one, and enter them into the catalog."""
+    facts = JournalFacts()
+    result.findings += check_state_files(peer)
+    if (peer / JOURNAL).exists():
+        facts, findings = check_journal(peer, catalog, report)
+        result.findings += findings
+    else:
+        said = "there are results without their journal"
+        result.findings.append(oddity("journal", peer / JOURNAL, 1, said, "a peer that starts here begins anew"))
+    figures, findings = check_pages(peer, number, facts.partitioner, catalog, report)
+    result.findings += findings
+    result.journals.append(facts)
+    result.lines.append(figures.lines)
+    result.findings += check_records(peer, number, catalog, report)
+    result.findings += check_warc(peer, number, facts.warc, facts.partitioner, catalog, report)
+
+
+def _compare_peer(peer: Path, number: int, catalog: Catalog) -> Iterator[DataFinding]:
+    yield from compare_archive(peer, number, catalog)
+    if repeated := catalog.repeated_lines(number):
+        said = f"{plural(repeated, 'line is', 'lines are')} there twice, byte by byte"
+        yield damage("repeated_line", peer / PAGES, repeated, said, "leave out equal lines as you read")
+    if lacking := catalog.without_records(number):
+        said = f"{plural(lacking, 'page lacks', 'pages lack')} records that {PAGES} counts"
+        yield damage("lost_record_line", peer / RECORDS, lacking, said, REFETCH)
+    if orphans := catalog.records_of_no_page(number):
+        said = f"{plural(orphans, 'line is', 'lines are')} of pages without a line in {PAGES}"
+        yield oddity("record_of_no_page", peer / RECORDS, orphans, said)
+
+
+def _compare_all(result: DataReport, catalog: Catalog) -> Iterator[DataFinding]:
+    """Yield the findings about the journals and page lines of all peers together."""
+    directory = result.directory
+    if twice := catalog.finished_twice():
+        said = f"{plural(twice, 'visit was', 'visits were')} finished by two peers, as after a crash"
+        yield oddity("twice", directory, twice, said, "leave out lines with the same key and visit")
+    yield from _missing_lines(result.peers, result.journals, result.lines, result.is_exact and result.is_whole)
+    if not result.is_exact:
+        return
+    if lost := catalog.without_line():
+        said = f"{plural(lost, 'URL is', 'URLs are')} finished in a journal and without a page line here"
+        if result.is_whole:
+            yield damage("url_without_line", directory, lost, said, REFETCH)
+        else:
+            yield oddity("url_without_line", directory, lost, said, "peers elsewhere have the lines")
+    if unknown := catalog.unknown_pages():
+        said = f"{plural(unknown, 'page line is', 'page lines are')} of URLs that no journal here knows"
+        yield oddity("unknown_url", directory, unknown, said, "peers elsewhere know them")
+
+
+def _missing_lines(
+    peers: Sequence[Path], journals: Sequence[JournalFacts], lines: Sequence[int], are_urls_compared: bool
+) -> Iterator[DataFinding]:
+    """Yield a finding for each peer that has finished more URLs than it has lines."""
+    for peer, facts, there in zip(peers, journals, lines, strict=True):
+        if facts.lines is not None and there < facts.lines:
+            lost = facts.lines - there
+            said = f"{plural(lost, 'line is', 'lines are')} missing: the journal counts {facts.lines:,}"
+            # If all URLs are compared by name, a URL whose line is lost may have another line.
+            kind = oddity if are_urls_compared else damage
+            yield kind("missing_line", peer / PAGES, lost, said, "copy the file from a backup")

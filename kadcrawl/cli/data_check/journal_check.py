@@ -1,0 +1,185 @@
+"""The check of a journal: SQLite's own check, and the invariants of the tables (store/schema.py).
+
+Tests: tests/cli/data_check/test_data_check.py
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from kadcrawl.cli.data_check.catalog import Catalog
+from kadcrawl.cli.data_check.data_finding import REPAIR, DataFinding, Report, damage, plural
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.scope.partitioner import Partitioner
+from kadcrawl.keys import ID_BYTES, Cell, Key, cell_of
+from kadcrawl.link.wire.messages import Contact
+from kadcrawl.settings.job import Job
+from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
+from kadcrawl.store.journal import UNREADABLE, said
+from kadcrawl.store.schema import SCHEMA_VERSION, STATE_MAX, is_pending
+from kadcrawl.system.file_names import JOURNAL
+
+BATCH = 10_000
+"""Rows that are entered into the catalog at a time."""
+STEPS = 1_000_000
+"""Steps of SQLite between two reports: some hundredths of a second."""
+FAULTS_MAX = 10
+"""Faults of a database after which SQLite stops its search."""
+ANEW = (
+    "move the directory of the peer away and go on without it, as other peers have copies of its records; its results "
+    "stay good"
+)
+"""Advice for a journal that cannot be mended."""
+
+
+@dataclass(slots=True)
+class JournalFacts:
+    """The facts of a journal that other checks need."""
+
+    is_readable: bool = False
+    job: Job | None = None
+    node_id: bytes = b""
+    contacts: list[Contact] = field(default_factory=list)
+    warc: tuple[str, int] | None = None
+    """The WARC file that was written last, with its length."""
+    lines: int | None = None
+    """Number of finished URLs that the peer counted, each with a page line."""
+
+    @property
+    def partitioner(self) -> Partitioner | None:
+        """The partitioner of the job, or None if the job is unknown."""
+        return None if self.job is None else Partitioner(self.job.partition, self.job.cell_bits)
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """Open a journal that no process uses, to be read only. Damaged texts are read as far as possible."""
+    # A journal that was closed well can be read without the files that SQLite needs for a log of changes.
+    is_closed = not path.with_name(f"{path.name}-wal").exists()
+    journal = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_closed else ''}", uri=True)
+    journal.text_factory = lambda text: text.decode(errors="replace")
+    return journal
+
+
+def check_journal(directory: Path, catalog: Catalog, report: Report) -> tuple[JournalFacts, list[DataFinding]]:
+    """Enter the keys of a journal into the catalog. Return the facts that other checks need, and the findings."""
+    path = directory / JOURNAL
+    facts = JournalFacts()
+    findings: list[DataFinding] = []
+    try:
+        with closing(opened(path)) as journal:
+            journal.set_progress_handler(lambda: report(path, None), STEPS)
+            findings += _check_file(path, journal)
+            if not findings:
+                _read_facts(journal, facts)
+                findings += _check_rows(path, journal, facts, catalog, report)
+                facts.is_readable = True
+    except msgspec.MsgspecError as error:
+        findings.append(damage("journal", path, 1, f"a value is damaged: {error}", ANEW))
+    except UNREADABLE as error:
+        findings.append(damage("journal", path, 1, f"it cannot be read: {said(error)}", ANEW))
+    return facts, findings
+
+
+def _check_file(path: Path, journal: sqlite3.Connection) -> list[DataFinding]:
+    (version,) = journal.execute("PRAGMA user_version").fetchone()
+    if version == 0 and not journal.execute("SELECT 1 FROM sqlite_master").fetchall():
+        return [damage("journal", path, 1, "it is empty", ANEW)]
+    if version != SCHEMA_VERSION:
+        other = f"it is of another version of kadcrawl (journal {version}, not {SCHEMA_VERSION})"
+        return [damage("journal_version", path, 1, other, "check it with that version")]
+    faults = [str(text) for (text,) in journal.execute(f"PRAGMA integrity_check({FAULTS_MAX})")]
+    if faults == ["ok"]:
+        return []
+    return [damage("journal", path, len(faults), f"SQLite finds damage: {faults[0]}", ANEW)]
+
+
+def _read_facts(journal: sqlite3.Connection, facts: JournalFacts) -> None:
+    """Read the facts. Raises MsgspecError for a damaged value."""
+    meta: dict[str, bytes] = dict(journal.execute("SELECT name, value FROM meta WHERE typeof(value)='blob'"))
+    decode = msgspec.json.decode
+    facts.job = decode(meta["job"], type=Job) if "job" in meta else None
+    facts.warc = decode(meta["warc"], type=tuple[str, int]) if "warc" in meta else None
+    facts.lines = decode(meta["totals"], type=Counters).done if "totals" in meta else None
+    facts.node_id = meta.get("node_id", b"")
+    if "contacts" in meta:
+        facts.contacts = msgspec.msgpack.decode(meta["contacts"], type=list[Contact])
+
+
+def _check_rows(
+    path: Path, journal: sqlite3.Connection, facts: JournalFacts, catalog: Catalog, report: Report
+) -> Iterator[DataFinding]:
+    """Enter the keys into the catalog, and yield the findings about the tables."""
+    cells: dict[Cell, CellDigest] = {}
+    impossible = 0
+    bits = facts.job.cell_bits if facts.job is not None else None
+    (total,) = journal.execute("SELECT count(*) FROM history").fetchone()
+    rows: list[tuple[bytes, bool]] = []
+    count = 0
+    for key, state in journal.execute("SELECT key, state FROM history ORDER BY key"):
+        count += 1
+        if not isinstance(key, bytes) or len(key) != ID_BYTES or not _is_state(state):
+            impossible += 1
+            continue
+        rows.append((key, not is_pending(state)))
+        if bits is not None:
+            cell = cell_of(Key(key), bits)
+            cells[cell] = cells.get(cell, EMPTY).changed(Key(key), None, state)
+        if len(rows) >= BATCH:
+            catalog.add_known(rows)
+            rows.clear()
+            report(path, count / total)
+    catalog.add_known(rows)
+    catalog.add_urls(journal.execute("SELECT url, key FROM visit"))
+    if impossible:
+        yield damage(
+            "journal_row", path, impossible, f"{plural(impossible, 'row')} of the history are impossible", ANEW
+        )
+    if facts.job is not None:
+        yield from _compare_cells(path, journal, cells, facts.job.history == "exact")
+    yield from _check_frontier(path, journal, facts.partitioner)
+
+
+def _is_state(state: object) -> bool:
+    return isinstance(state, int) and 1 <= state <= STATE_MAX
+
+
+def _compare_cells(
+    path: Path, journal: sqlite3.Connection, cells: dict[Cell, CellDigest], is_exact: bool
+) -> Iterator[DataFinding]:
+    """Yield a finding if the counts of cells differ from the rows. Fingerprints of done keys are not counted again."""
+    wrong = 0
+    counted = {}
+    for cell, keys, pending, digest in journal.execute("SELECT cell, keys, pending, digest FROM cell"):
+        is_digest = isinstance(digest, bytes) and len(digest) == DIGEST_BYTES
+        counted[cell] = CellDigest(keys, pending, int.from_bytes(digest, "big") if is_digest else -1)
+    for cell in cells.keys() | counted.keys():
+        rows, row = cells.get(cell, EMPTY), counted.get(cell, EMPTY)
+        wrong += row != rows if is_exact else row.pending != rows.pending
+    if wrong:
+        yield damage("cell_count", path, wrong, f"{plural(wrong, 'cell')} are counted wrongly", f"{REPAIR}")
+
+
+def _check_frontier(path: Path, journal: sqlite3.Connection, partitioner: Partitioner | None) -> Iterator[DataFinding]:
+    """Yield the findings about pending URLs: each has a row in the history and a row in the frontier."""
+    (without_history,) = journal.execute(
+        "SELECT count(*) FROM frontier LEFT JOIN history USING (key) WHERE coalesce(state, 2) % 2 = 0"
+    ).fetchone()
+    (without_url,) = journal.execute(
+        "SELECT count(*) FROM history LEFT JOIN frontier USING (key) WHERE state % 2 = 1 AND url IS NULL"
+    ).fetchone()
+    if without_history or without_url:
+        said_ = f"{plural(without_history + without_url, 'pending URL')} are in one of two tables only"
+        yield damage("journal_row", path, without_history + without_url, said_, ANEW)
+    if partitioner is not None:
+        others = sum(
+            (location := partitioner.locate_offered(str(url))) is None or location.key != key
+            for key, url in journal.execute("SELECT key, url FROM frontier")
+        )
+        if others:
+            yield damage(
+                "journal_row", path, others, f"{plural(others, 'pending URL')} have the key of another URL", ANEW
+            )

@@ -1,0 +1,217 @@
+"""The check of WARC files: each record is whole, has the length and the digests that it says, and can be found.
+
+Tests: tests/cli/data_check/test_data_check.py
+"""
+
+import hashlib
+import re
+import zlib
+from base64 import b32encode
+from collections.abc import Iterator
+from io import FileIO
+from pathlib import Path
+from typing import NamedTuple
+
+from kadcrawl.cli.data_check.catalog import ArchivedFact, Catalog, hashed
+from kadcrawl.cli.data_check.data_finding import REFETCH, REPAIR, DataFinding, Report, damage, oddity, plural
+from kadcrawl.crawl.output.outputs import WARC_DIRECTORY
+from kadcrawl.crawl.output.warc_end import CHUNK_BYTES, next_record
+from kadcrawl.crawl.scope.partitioner import Partitioner
+
+HEAD_BYTES_MAX = 1024 * 1024
+"""Bytes of the head of a record. Its URL is the longest part."""
+SUFFIX = ".warc.gz"
+WARC_NAME = re.compile(re.escape(WARC_DIRECTORY) + r"/[A-Za-z0-9_.-]{1,255}")
+"""Names that kadcrawl gives to its WARC files."""
+PAGES = "pages.jsonl"
+PAGE_TYPES = (b"response", b"revisit")
+"""Types of records to which page lines point."""
+
+
+class ArchivedRecord(NamedTuple):
+    """A whole record of a WARC file."""
+
+    begin: int
+    end: int
+    kind: bytes
+    url: bytes
+    payload_digest: bytes
+    is_sound: bool
+    """True if its length and its digests are as it says."""
+
+
+def check_warc(
+    directory: Path,
+    peer: int,
+    journaled: tuple[str, int] | None,
+    partitioner: Partitioner | None,
+    catalog: Catalog,
+    report: Report,
+) -> list[DataFinding]:
+    """Enter the records of a peer into the catalog, and return the findings.
+
+    `journaled` is the file that the peer wrote last, with its length.
+    """
+    findings = []
+    paths = sorted((directory / WARC_DIRECTORY).glob(f"*{SUFFIX}"))
+    for path in paths:
+        size = path.stat().st_size
+        end = size
+        if journaled is not None and path.name == journaled[0]:
+            if size < journaled[1]:
+                said = f"the file is shorter than its journal says by {plural(journaled[1] - size, 'byte')}"
+                findings.append(damage("short_warc", path, 1, said, f"the next start closes the file; {REPAIR} now"))
+            elif size > journaled[1]:
+                end = journaled[1]
+                said = f"{plural(size - end, 'byte')} behind the journaled end are the rest of a crash"
+                findings.append(oddity("warc_rest", path, 1, said, "the next start of the peer cuts them off"))
+        findings += _check_file(path, peer, end, partitioner, catalog, report)
+    if journaled is not None and journaled[0] not in {path.name for path in paths}:
+        missing = directory / WARC_DIRECTORY / journaled[0]
+        findings.append(oddity("moved_warc", missing, 1, "the file that was written last is not here"))
+    return findings
+
+
+def compare_archive(directory: Path, peer: int, catalog: Catalog) -> list[DataFinding]:
+    """Return the findings about the page lines of a peer and its WARC files. Call once all facts are in."""
+    findings = []
+    named, here = catalog.files_named(peer), files_here(directory, peer, catalog)
+    for name in sorted(named.keys() - here):
+        said = f"{plural(named[name], 'page line')} name this file, which is not here"
+        advice = "nothing is wrong if it was moved away, for example by a sink warc-move"
+        findings.append(oddity("moved_warc", directory / name, named[name], said, advice))
+    for name in sorted(here):
+        if lost := catalog.without_archive(peer, name):
+            said = f"{plural(lost, 'page line points', 'page lines point')} to no record in it"
+            findings.append(damage("lost_record", directory / name, lost, said, REFETCH))
+    if others := catalog.other_archived(peer):
+        said = f"{plural(others, 'page line')} point to a record of another URL or digest"
+        findings.append(damage("other_record", directory / PAGES, others, said, "the record says which page it is"))
+    return findings
+
+
+def files_here(directory: Path, peer: int, catalog: Catalog) -> set[str]:
+    """Return the WARC files that the page lines of a peer name, as far as they are in its directory."""
+    return {name for name in catalog.files_named(peer) if WARC_NAME.fullmatch(name) and (directory / name).is_file()}
+
+
+def _check_file(
+    path: Path, peer: int, end: int, partitioner: Partitioner | None, catalog: Catalog, report: Report
+) -> list[DataFinding]:
+    """Enter the records of one file, up to the offset `end`, into the catalog."""
+    findings = []
+    unsound = skipped = gaps = at = 0
+    facts: list[ArchivedFact] = []
+    with FileIO(path) as file:
+        while at < end:
+            record = read_record(file, at)
+            if record is None or record.end > end:
+                following = next_record(file, at + 1, end)
+                gaps += 1
+                skipped += following - at
+                at = following
+                continue
+            unsound += not record.is_sound
+            if record.kind in PAGE_TYPES:
+                url = record.url.decode(errors="replace")
+                location = None if partitioner is None else partitioner.locate_offered(url)
+                key = b"" if location is None else location.key
+                facts.append(ArchivedFact(record.begin, key, url, hashed(record.payload_digest)))
+            at = record.end
+            if len(facts) >= 1_000:
+                catalog.add_archived(peer, f"{WARC_DIRECTORY}/{path.name}", facts)
+                facts.clear()
+            report(path, at / end)
+    catalog.add_archived(peer, f"{WARC_DIRECTORY}/{path.name}", facts)
+    if gaps:
+        said = f"{plural(skipped, 'byte')} are no record, at {plural(gaps, 'place')}"
+        advice = "readers stop there: copy the file from a backup"
+        findings.append(damage("damaged_record", path, gaps, said, advice))
+    if unsound:
+        said = f"{plural(unsound, 'record differs', 'records differ')} from their own lengths or digests"
+        findings.append(damage("unsound_record", path, unsound, said, "copy the file from a backup"))
+    return findings
+
+
+def read_record(file: FileIO, begin: int) -> ArchivedRecord | None:
+    """Return the record in the gzip member at an offset, or None if there is none, or if it is torn."""
+    member = _Member(file, begin)
+    try:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            part = next(member.parts, b"")
+            head += part
+            if not part or len(head) > HEAD_BYTES_MAX:
+                return None
+        head, _, block = head.partition(b"\r\n\r\n")
+        first, *fields = head.split(b"\r\n")
+        named = dict(field.split(b": ", 1) for field in fields if b": " in field)
+        if not first.startswith(b"WARC/1."):
+            return None
+        is_sound = _is_sound(block, member.parts, named)
+        for _ in member.parts:
+            pass
+    except zlib.error:
+        return None
+    if member.end is None:
+        return None
+    kind, url = named.get(b"WARC-Type", b""), named.get(b"WARC-Target-URI", b"")
+    return ArchivedRecord(begin, member.end, kind, url, named.get(b"WARC-Payload-Digest", b""), is_sound)
+
+
+def _is_sound(block: bytes, parts: Iterator[bytes], named: dict[bytes, bytes]) -> bool:
+    """Return whether the rest of a record has the length and the digests that its head says."""
+    length = named.get(b"Content-Length", b"")
+    whole, payload = hashlib.sha1(usedforsecurity=False), hashlib.sha1(usedforsecurity=False)
+    left = int(length) if length.isdigit() and len(length) < 19 else -1
+    if left < 0:
+        return False
+    http_head: bytes | None = b"" if named.get(b"WARC-Type") == b"response" else None
+    tail = b""
+    part: bytes | None = block
+    while part is not None:
+        mine, rest = part[:left], part[left:]
+        left -= len(mine)
+        tail = (tail + rest)[:5]
+        whole.update(mine)
+        if http_head is None:
+            payload.update(mine)
+        else:
+            http_head += mine
+            if b"\r\n\r\n" in http_head:
+                payload.update(http_head.partition(b"\r\n\r\n")[2])
+                http_head = None
+            elif len(http_head) > HEAD_BYTES_MAX:
+                return False
+        part = next(parts, None)
+    if left or tail != b"\r\n\r\n":
+        return False
+    digests = [(b"WARC-Block-Digest", whole)]
+    if named.get(b"WARC-Type") == b"response":
+        digests.append((b"WARC-Payload-Digest", payload))
+    return all(named.get(name) in (None, b"sha1:" + b32encode(digest.digest())) for name, digest in digests)
+
+
+class _Member:
+    """One gzip member of a file."""
+
+    def __init__(self, file: FileIO, begin: int) -> None:
+        self.end: int | None = None
+        """Offset behind the member, once all parts are read, or None for a torn member."""
+        self.parts = self._parts(file, begin)
+        """The content, in parts. Raises zlib.error."""
+
+    def _parts(self, file: FileIO, begin: int) -> Iterator[bytes]:
+        file.seek(begin)
+        member = zlib.decompressobj(31)
+        rest, at = b"", begin
+        while not member.eof:
+            if not rest:
+                rest = file.read(CHUNK_BYTES) or b""
+                at += len(rest)
+                if not rest:
+                    return
+            if part := member.decompress(rest, CHUNK_BYTES):
+                yield part
+            rest = member.unconsumed_tail
+        self.end = at - len(member.unused_data)

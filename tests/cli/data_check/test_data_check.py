@@ -1,0 +1,209 @@
+"""The check of data finds each kind of damage, and nothing else."""
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fuzz.data_directories import DataPeer, make
+from kadcrawl.cli.data_check.data_check import DataReport, check_data
+from kadcrawl.crawl.output import warc_end
+
+
+def checked(directory: Path) -> DataReport:
+    return check_data(directory, lambda path, part: None)
+
+
+def kinds(report: DataReport) -> list[str]:
+    """Return kind, file name and count of the findings, with a mark for a problem."""
+    return [
+        f"{'!' if each.outcome == 'problem' else ''}{each.kind} {Path(each.path).name} {each.count}"
+        for each in report.findings
+    ]
+
+
+def warc_of(peer: Path) -> Path:
+    (path,) = (peer / "warc").iterdir()
+    return path
+
+
+def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(change(path.read_bytes()))
+
+
+def lines_changed(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
+    return lambda peer: edit(peer / "pages.jsonl", lambda old: b"".join(change(old.splitlines(keepends=True))))
+
+
+def page_changed(**fields: object) -> Callable[[Path], None]:
+    """Change fields of the second page line of a peer."""
+
+    def change(lines: list[bytes]) -> list[bytes]:
+        lines[1] = json.dumps(json.loads(lines[1]) | fields).encode() + b"\n"
+        return lines
+
+    return lines_changed(change)
+
+
+def sql(*statements: str) -> Callable[[Path], None]:
+    def run(peer: Path) -> None:
+        with closing(sqlite3.connect(peer / "peer.sqlite")) as journal, journal:
+            for statement in statements:
+                journal.execute(statement)
+
+    return run
+
+
+def members(path: Path) -> list[int]:
+    """Return the offsets of the records of a WARC file, and its end."""
+    ends = [0]
+    with path.open("rb", buffering=0) as file:
+        while (end := warc_end.member_end(file, ends[-1])) is not None:
+            ends.append(end)
+    return ends
+
+
+def flipped_in_record(peer: Path) -> None:
+    """Flip a byte in the third record, a response."""
+    path = warc_of(peer)
+    begin, end = members(path)[3:5]
+    at = (begin + end) // 2
+    edit(path, lambda old: old[:at] + bytes((old[at] ^ 1,)) + old[at + 1 :])
+
+
+def other_content(peer: Path) -> None:
+    """Exchange the last response for a whole record of the same length with another body, but the same digests."""
+    path = warc_of(peer)
+    begin, end, _ = members(path)[-3:]
+    whole = gzip.decompress(path.read_bytes()[begin:end])
+    body = whole.index(b"<p>")
+    packed = bytearray(gzip.compress(whole[:body] + bytes(len(whole) - body - 4) + b"\r\n\r\n", mtime=0))
+    packed[3] |= 8  # A file name in the header of the member takes any number of bytes.
+    packed[10:10] = b"x" * (end - begin - len(packed) - 1) + b"\0"
+    edit(path, lambda old: old[:begin] + bytes(packed) + old[end:])
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_nothing_is_wrong_with_a_crawl_in_order(tmp_path: Path, is_finished: bool) -> None:
+    make(tmp_path, is_finished=is_finished)
+    report = checked(tmp_path)
+    assert [] == report.findings
+    assert (2, 12 if is_finished else 9) == (len(report.peers), report.page_lines)
+    assert [] == [each for each in checked(tmp_path / "peer-1").findings if each.outcome == "problem"]
+
+
+DAMAGED_LINE = "!damaged_line pages.jsonl 1"
+NO_RECORD = "record_of_no_page records.jsonl 1"
+URL_LOST = "!url_without_line data 1"
+LOST_LINE = ["missing_line pages.jsonl 1", URL_LOST]
+WARC = "kadcrawl-crawl-01010101-00001.warc.gz"
+DAMAGES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+    "torn line": (
+        lines_changed(lambda lines: [*lines[:-1], lines[-1][:-9]]),
+        ["!torn_line pages.jsonl 1", "record_of_no_page records.jsonl 1", *LOST_LINE],
+    ),
+    "no JSON": (lines_changed(lambda lines: [lines[0], b"{\n", *lines[1:]]), ["!damaged_line pages.jsonl 1"]),
+    "zeros": (lines_changed(lambda lines: [lines[0], bytes(9), *lines[1:]]), [DAMAGED_LINE, NO_RECORD, URL_LOST]),
+    "another URL": (page_changed(url="http://a.example/other"), [DAMAGED_LINE, NO_RECORD, URL_LOST]),
+    "no URL": (page_changed(url="nonsense"), [DAMAGED_LINE, NO_RECORD, URL_LOST]),
+    "a short key": (page_changed(key="00"), [DAMAGED_LINE, NO_RECORD, URL_LOST]),
+    "a large number": (page_changed(visit=2**70), [DAMAGED_LINE, NO_RECORD, URL_LOST]),
+    "a negative number": (page_changed(offset=-1), [DAMAGED_LINE, NO_RECORD, URL_LOST]),
+    "another type": (page_changed(status="200"), [DAMAGED_LINE, NO_RECORD, URL_LOST]),
+    "a wrong offset": (page_changed(offset=7), [f"!lost_record {WARC} 1"]),
+    "a wrong digest": (page_changed(digest="sha1:x"), ["!other_record pages.jsonl 1"]),
+    "a missing record line": (page_changed(records=3), ["!lost_record_line records.jsonl 1"]),
+    "a moved WARC file": (page_changed(warc="warc/moved.warc.gz"), ["moved_warc moved.warc.gz 1"]),
+    "a path out of the directory": (page_changed(warc="../peer-2/address"), ["moved_warc address 1"]),
+    "a line twice": (lines_changed(lambda lines: [*lines, lines[0]]), ["!repeated_line pages.jsonl 1"]),
+    "no line": (lines_changed(lambda lines: lines[1:]), [NO_RECORD, *LOST_LINE]),
+    "no record lines": (
+        lambda peer: edit(peer / "records.jsonl", lambda old: old[: old.index(b"\n") + 1]),
+        ["!lost_record_line records.jsonl 4"],
+    ),
+    "no record line": (
+        lambda peer: edit(peer / "records.jsonl", lambda old: old + b"{}\n"),
+        ["!damaged_line records.jsonl 1"],
+    ),
+    "a torn WARC": (
+        lambda peer: edit(warc_of(peer), lambda old: old[:-3]),
+        [f"!short_warc {WARC} 1", f"!damaged_record {WARC} 1"],
+    ),
+    "bytes behind the WARC": (lambda peer: edit(warc_of(peer), lambda old: old + b"rest"), [f"warc_rest {WARC} 1"]),
+    "a bit in a record": (flipped_in_record, [f"!damaged_record {WARC} 1", f"!lost_record {WARC} 1"]),
+    "another content": (other_content, [f"!unsound_record {WARC} 1"]),
+    "no WARC": (lambda peer: warc_of(peer).unlink(), [f"moved_warc {WARC} 1", f"moved_warc {WARC} 6"]),
+    "wrong counts": (sql("UPDATE cell SET pending=0, keys=keys+1"), ["!cell_count peer.sqlite 2"]),
+    "an impossible state": (
+        sql("UPDATE history SET state=0 WHERE key=(SELECT min(key) FROM history)"),
+        ["!journal_row peer.sqlite 1", "!cell_count peer.sqlite 1"],
+    ),
+    "a pending URL without its text": (
+        sql("UPDATE history SET state=1 WHERE key=(SELECT min(key) FROM history)"),
+        ["!cell_count peer.sqlite 1", "!journal_row peer.sqlite 1"],
+    ),
+    "a text without its state": (
+        sql("INSERT INTO frontier VALUES (99, x'00', '', '', 0, 0, 0, 0, x'')"),
+        ["!journal_row peer.sqlite 1", "!journal_row peer.sqlite 1"],
+    ),
+    "no job": (sql("UPDATE meta SET value=x'00' WHERE name='job'"), ["!journal peer.sqlite 1"]),
+    "another version": (sql("PRAGMA user_version=2"), ["!journal_version peer.sqlite 1"]),
+    "an empty journal": (lambda peer: edit(peer / "peer.sqlite", lambda old: b""), ["!journal peer.sqlite 1"]),
+    "half a journal": (
+        lambda peer: edit(peer / "peer.sqlite", lambda old: old[: len(old) // 2]),
+        ["!journal peer.sqlite 1"],
+    ),
+    "no journal": (lambda peer: (peer / "peer.sqlite").unlink(), ["journal peer.sqlite 1"]),
+    "no address": (lambda peer: (peer / "address").write_bytes(b"\xff"), ["address address 1"]),
+    "no swarm key": (lambda peer: secret(peer / "swarm.key"), ["!key swarm.key 1"]),
+    "no peer key": (lambda peer: secret(peer / "peer.key"), ["!key peer.key 1"]),
+    "no batches": (lambda peer: (peer / "batches.jsonl").write_bytes(b"\xff\n"), ["batches batches.jsonl 1"]),
+}
+
+
+def secret(path: Path) -> None:
+    path.write_bytes(b"\xff")
+    path.chmod(0o600)
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_each_damage_is_found(tmp_path: Path, name: str) -> None:
+    damage, expected = DAMAGES[name]
+    make(tmp_path / "data", is_finished=True)
+    damage(tmp_path / "data" / "peer-1")
+    assert expected == kinds(checked(tmp_path / "data"))
+
+
+def test_a_visit_that_two_peers_finished_is_a_note(tmp_path: Path) -> None:
+    make(tmp_path, is_finished=True)
+    line = (tmp_path / "peer-2" / "pages.jsonl").read_bytes().splitlines(keepends=True)[0]
+    changed = json.dumps(json.loads(line) | {"ms": 7, "records": 0, "warc": None, "offset": None}).encode() + b"\n"
+    edit(tmp_path / "peer-1" / "pages.jsonl", lambda old: old + changed)
+    assert [f"twice {tmp_path.name} 1"] == kinds(checked(tmp_path))
+
+
+def test_lines_of_peers_elsewhere_are_not_missed(tmp_path: Path) -> None:
+    make(tmp_path, is_finished=True)
+    assert ["url_without_line peer-2 6"] == kinds(checked(tmp_path / "peer-2"))
+    edit(tmp_path / "peer-2" / "pages.jsonl", lambda old: old[old.index(b"\n") + 1 :])
+    assert "!missing_line pages.jsonl 1" in kinds(checked(tmp_path / "peer-2"))
+
+
+def test_a_page_to_be_fetched_again_lacks_nothing(tmp_path: Path) -> None:
+    make(tmp_path, is_finished=True)
+    with closing(DataPeer(tmp_path / "peer-1", 0)) as peer:
+        visit = next(peer.store.visits.failed())
+        assert peer.store.retry(visit.key, 1) is not None
+        peer.commit()
+    assert [] == checked(tmp_path).findings
+
+
+def test_the_reading_is_reported_in_parts(tmp_path: Path) -> None:
+    make(tmp_path, is_finished=True)
+    told: list[tuple[str, float | None]] = []
+    check_data(tmp_path, lambda path, part: told.append((path.name, part)))
+    assert any(name.endswith(".warc.gz") and part is not None and 0 < part <= 1 for name, part in told)
