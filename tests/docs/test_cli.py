@@ -19,7 +19,7 @@ def text() -> str:
 
 @cache
 def sections() -> dict[str, str]:
-    return dict(re.findall(r"^## kadcrawl (\w+)\n(.*?)(?=^## |\Z)", text(), re.DOTALL | re.MULTILINE))
+    return dict(re.findall(r"^## kadcrawl ([\w-]+)\n(.*?)(?=^## |\Z)", text(), re.DOTALL | re.MULTILINE))
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))
