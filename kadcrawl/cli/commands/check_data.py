@@ -41,8 +41,8 @@ def check_data(directories: tuple[Path, ...], repair: bool, as_json: bool) -> in
     """Check all files in DIR... (of a crawl, or of a peer), each kind against the others.
 
     The journal must be whole, and its counts must be those of its rows. Each line of pages.jsonl and records.jsonl must
-    be readable, each finished URL must have its line, and each line its record in a WARC file, with the digest that the
-    line says. No peer of DIR may run meanwhile. Without --repair nothing is changed.
+    be readable. Each finished URL must have its page line, and each page line its record in a WARC file, with the same
+    digest. No peer of DIR may run meanwhile. Without --repair nothing is changed.
 
     A note is no problem: files may have been moved away, and peers on other machines may have the lines of a URL.
 
