@@ -16,11 +16,12 @@ from kadcrawl.settings.job import COPIES_MAX, COPIES_MIN, History
 
 from . import sometimes
 from .big import PAGES_PER_SITE, SwarmSnapshot, crawl, plan_of
-from .campaign import Catch, Hunt, Task, Totals, attempt, hunts, tasks, trials
+from .campaign import Catch, Hunt, Task, Totals, attempt, hunts, modes_of, tasks, trials
 from .draw import draw
 from .mutants import MUTANTS, QUICK
 from .plan import Plan
 from .shrink import shrink
+from .target_worlds import MODES, Mode
 from .trial import USUAL, Size, TrialOutcome, run
 
 HUNT_SEEDS = 500
@@ -215,6 +216,11 @@ def shrink_plan(
 @click.option("--seeds", type=click.IntRange(1), help=f"Seeds to try for each mutant.  [default: {HUNT_SEEDS}]")
 @click.option("--first-seed", default=1, show_default=True, help="The first of them.")
 @click.option("--list", "listed", is_flag=True, help="List the mutants.")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    help="A setting of the jobs in which mutants of loans are hunted.  [default: each; with --quick one]",
+)
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Parallel processes.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the finds here.")
 @sized
@@ -224,6 +230,7 @@ def mutants(
     seeds: int | None,
     first_seed: int,
     listed: bool,
+    mode: Mode | None,
     jobs: int,
     json_file: Path | None,
     peers: int,
@@ -243,22 +250,23 @@ def mutants(
             console.print(f"[bold]{name}[/]: {MUTANTS[name].breaks}")
         return
     count = seeds or (HUNT_SEEDS_QUICK if quick else HUNT_SEEDS)
-    todo = [Hunt(name, range(first_seed, first_seed + count), peers, size, delay) for name in chosen]
+    wanted = range(first_seed, first_seed + count)
+    todo = [Hunt(name, wanted, peers, size, delay, one) for name in chosen for one in modes_of(name, mode, quick=quick)]
     catches: list[Catch] = []
     found = 0
-    table = Table("mutant", "seeds it took", "seed", "found by", title=f"within {count} seeds of {peers} peers")
+    table = Table("mutant", "mode", "seeds it took", "seed", "found by", title=f"within {count} seeds of {peers} peers")
     with _progress() as progress:
         bar = progress.add_task("mutants", total=len(todo), found="")
         for catch in hunts(todo, min(jobs, len(todo))):
             catches.append(catch)
             found += catch.seed is not None
             took = str(catch.tried) if catch.seed is not None else "[red]not found[/]"
-            table.add_row(catch.mutant, took, str(catch.seed or ""), ", ".join(catch.judges))
+            table.add_row(catch.mutant, catch.mode, took, str(catch.seed or ""), ", ".join(catch.judges))
             progress.update(bar, advance=1, found=f"{found} found")
     console.print(table)
     console.print(f"{found} of {len(todo)} mutants found")
     if json_file is not None:
-        in_order = sorted(catches, key=lambda catch: chosen.index(catch.mutant))
+        in_order = sorted(catches, key=lambda catch: (chosen.index(catch.mutant), MODES.index(catch.mode)))
         _write_json(json_file, {"seeds": count, "peers": peers, "mutants": in_order})
     sys.exit(0 if found == len(todo) else 1)
 

@@ -19,7 +19,9 @@ from kadcrawl.settings.job import History
 
 from . import judges, sometimes
 from .draw import draw
+from .mutants import MUTANTS
 from .plan import Plan
+from .target_worlds import Mode, target_world
 from .trial import USUAL, Size, TrialOutcome, run
 
 TRIAL_WALL_S = 120
@@ -49,12 +51,15 @@ class Hunt(NamedTuple):
     size: Size = USUAL
     delay_s: float | None = None
     """The job's delay in seconds. None: each seed draws its own."""
+    mode: Mode = "exact"
+    """The setting of the jobs (`sim/target_worlds.py`)."""
 
 
 class Catch(NamedTuple):
     """The result of a hunt."""
 
     mutant: str
+    mode: Mode
     seed: int | None
     """The first seed that exposes the mutant. None: no seed did."""
     tried: int
@@ -99,17 +104,28 @@ def attempt(task: Task) -> TrialOutcome:
         return _broken(task.plan, error)
 
 
+def modes_of(mutant: str, mode: Mode | None, *, quick: bool = False) -> tuple[Mode, ...]:
+    """Return the modes in which a mutant is hunted: those of its worlds, or only `mode` if that is among them.
+
+    A `quick` hunt is in one mode.
+    """
+    modes = MUTANTS[mutant].modes
+    if mode is not None and len(modes) > 1:
+        return tuple(one for one in modes if one == mode)
+    return modes[:1] if quick else modes
+
+
 def hunt(one: Hunt) -> Catch:
     """Try seeds until a judge finds a violation that the same world without the mutant does not have."""
     for tried, seed in enumerate(one.seeds, 1):
-        plan = draw(seed, one.peers).delayed(one.delay_s)
+        plan = target_world(MUTANTS[one.mutant].topic, one.mode, seed, one.peers).delayed(one.delay_s)
         found = attempt(Task(plan, one.size, one.mutant))
         if not found.clean:
             control = attempt(Task(plan, one.size))
             caught = tuple(name for name in found.violations if name not in control.violations)
             if caught:
-                return Catch(one.mutant, seed, tried, caught)
-    return Catch(one.mutant, None, len(one.seeds), ())
+                return Catch(one.mutant, one.mode, seed, tried, caught)
+    return Catch(one.mutant, one.mode, None, len(one.seeds), ())
 
 
 @dataclass(slots=True)

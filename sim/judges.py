@@ -8,6 +8,7 @@ means that the promise was kept. The docstring of a judge states its promise.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
@@ -20,6 +21,12 @@ TOLD_S = 2.0
 """Seconds within which the copies of a site's owner, or the owner of a borrower, know that the site has refused."""
 ORPHANED_S = 4.0
 """Seconds after the death of its lender in which a borrower's request may be under way: its lease, and an answer."""
+LATE_S = 3.0
+"""Seconds after the job's limit of time within which the last peer hears of it."""
+VISIT_LATE_S = 30.0
+"""Seconds that faults may delay a visit to a page: a death is noticed, a cell synced, a site left alone."""
+BUSY_S = 0.5
+"""Seconds that a request takes at least, as far as the visits of a site without a delay are concerned."""
 REFUSALS = (429, 503)
 SLACK_S = 1e-6
 """Tolerance for floating point when delays are compared."""
@@ -82,6 +89,8 @@ class Line(NamedTuple):
     """None if the URL was not fetched."""
     failed: str | None
     machine: int
+    visit: int = 0
+    """Visits to the page before this visit, in a job with a recrawl."""
 
 
 class Outage(NamedTuple):
@@ -130,6 +139,16 @@ class Facts:
     """Refusals in a row after which the job gives a site up."""
     treatments: Mapping[str, SiteTreatment] = field(default_factory=dict)
     """Site -> the rule of the job for it."""
+    cuts_off: bool = False
+    """A limit of the job ends the crawl, and URLs may be left."""
+    max_pages: int | None = None
+    """The job's: the most visits to pages."""
+    max_time_s: float | None = None
+    """The job's: the seconds from the first request to the last."""
+    again_s: float | None = None
+    """The least seconds between two visits to a page, in a job with a recrawl."""
+    recrawl_s: float | None = None
+    """Seconds after a visit to a page at which the next visit is due, if the job keeps visits."""
     delay_s: float = 0.0
     """The job's delay, which holds for a site until its robots.txt has been read."""
     delay_factor: float = 0.0
@@ -182,6 +201,8 @@ class Facts:
     """Seconds from the last fault to the end of the swarm, or to the end of the trial."""
     shared: Sequence[str] = ()
     """Observations of lent pages that two machines could fetch at a time, though no partition kept them apart."""
+    overdue: Sequence[str] = ()
+    """Observations of borrowers that went on although their lenders had long been silent."""
     unsafe: Sequence[str] = ()
     """Observations of links of finished pages that too few peers knew, in periods without faults."""
     peaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -203,18 +224,21 @@ class Facts:
 
 
 def nothing_lost(facts: Facts) -> list[str]:
-    """Every reachable URL has a page line with its last status on some disk, and no URL is still PENDING."""
+    """Every reachable URL has a page line with its last status on some disk, and no URL is still PENDING.
+
+    If a limit ends the crawl, URLs may be left.
+    """
     statuses: defaultdict[str, set[int | None]] = defaultdict(set)
     for line in facts.lines:
         statuses[line.url].add(line.status)
     lost = []
     for url, page in facts.truth.items():
         if url not in statuses:
-            lost.append(f"{url} was never crawled")
+            lost += [] if facts.cuts_off else [f"{url} was never crawled"]
         elif page.status not in statuses[url]:
             seen = sorted(map(str, statuses[url]))
             lost.append(f"{url} ended with {', '.join(seen)} instead of {page.status}")
-    if facts.over:
+    if facts.over and not facts.cuts_off:
         lost += [f"{url} is PENDING at {machine} although all is over" for url, machine in facts.pending.items()]
     return lost
 
@@ -245,7 +269,7 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
 
     A fetch by another machine, or for another lender, shows such a change as well: the hand-over may take longer than
     the join of the newcomer. Each order to retry allows as many fetches of a URL that fails, and one more of a site
-    that is down, but none of a page that was fetched.
+    that is down, but none of a page that was fetched. With a recrawl, each visit takes as many again.
     """
     pages = [fetch for fetch in facts.fetches if fetch.path != ROBOTS_PATH and not fetch.is_form]
     counts = Counter(fetch.url for fetch in pages if fetch.status != DOWN)
@@ -260,10 +284,17 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
     for url in dict.fromkeys(fetch.url for fetch in pages):
         known = max(facts.changes.get(sites[url], 0), facts.changes.get(url, 0))
         changes = max(known, len(fetchers[url]) - 1, len(owners[url]) - 1)
-        if counts[url] > _takes(facts, url) * (1 + changes) or refused[url] > (1 + facts.orders) * (1 + changes):
+        visits = _visits(facts, [fetch.at_s for fetch in pages if fetch.url == url])
+        if counts[url] > _takes(facts, url) * (visits + changes) or refused[url] > (1 + facts.orders) * (1 + changes):
             times = counts[url] + refused[url]
             found.append(f"{url} was fetched {times} times, with {changes} changes of owner")
     return found
+
+
+def _visits(facts: Facts, times: Sequence[float]) -> int:
+    """Return the visits to a page that was fetched at these instants: one more after each wait for a recrawl."""
+    again_s = facts.again_s
+    return 1 if again_s is None else 1 + sum(later - earlier >= again_s - SLACK_S for earlier, later in pairwise(times))
 
 
 def _takes(facts: Facts, url: str) -> int:
@@ -434,13 +465,61 @@ def cookies_kept(facts: Facts) -> list[str]:
     return found
 
 
+def within_the_pages(facts: Facts) -> list[str]:
+    """No more pages are fetched than the job's limit, each visit to a page counted. For partitions see `parted`."""
+    fetched = {(line.url, line.visit) for line in facts.lines if line.status is not None}
+    if facts.max_pages is None or len(fetched) <= facts.max_pages or facts.partings:
+        return []
+    return [f"{len(fetched)} pages were fetched, and {facts.max_pages} may be"]
+
+
+def within_the_time(facts: Facts) -> list[str]:
+    """No request starts after the job's limit of time, but for the seconds in which peers hear of the time.
+
+    Sides of a partition count by themselves. Nor does a recrawl count the time until the next visit is due.
+    """
+    if facts.max_time_s is None or facts.again_s is not None or not facts.fetches:
+        return []
+    over_s = facts.fetches[0].at_s + facts.max_time_s + LATE_S
+    return [
+        f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, after {facts.max_time_s:g} s of crawl"
+        for fetch in facts.fetches
+        if fetch.at_s > over_s and not _parted_at(facts, fetch.at_s)
+    ]
+
+
+def visited_again(facts: Facts) -> list[str]:
+    """In a job with a recrawl each page is visited again soon after its period, while the crawl goes on.
+
+    The pages of its site may come first, each twice, and so may the waits after faults.
+    """
+    if facts.recrawl_s is None or not facts.fetches:
+        return []
+    ended_s = max(fetch.at_s for fetch in facts.fetches)
+    times: defaultdict[str, list[float]] = defaultdict(list)
+    sites: Counter[str] = Counter()
+    for place, fetch in enumerate(facts.fetches):
+        if fetch.url in facts.truth and place not in facts.cut:
+            sites[fetch.site] += fetch.url not in times
+            times[fetch.url].append(fetch.at_s)
+    found = []
+    for url, asked in times.items():
+        site = url[: url.index("/", len("http://"))]
+        turn_s = 2 * sites[site] * max(facts.delays.get(site, 0.0), facts.delay_s, BUSY_S)
+        most_s = facts.recrawl_s + turn_s + VISIT_LATE_S
+        waits = [later - earlier for earlier, later in pairwise([*asked, ended_s])]
+        found += [f"{url} was left alone for {wait_s:.1f} s of {most_s:.1f} s" for wait_s in waits if wait_s > most_s]
+    return found
+
+
 def refusing_sites_given_up(facts: Facts) -> list[str]:
     """Each URL of a site that refuses everything fails, and few of them are asked for.
 
     An owner asks until the site has refused `refusals_max` times in a row. After each wait one more URL may ask.
     """
     ended = {line.url for line in facts.lines if line.failed in GIVEN_UP}
-    found = [f"{url} has not failed, though its site refuses everything" for url in facts.refused if url not in ended]
+    left = () if facts.cuts_off else facts.refused
+    found = [f"{url} has not failed, though its site refuses everything" for url in left if url not in ended]
     refusals = Counter(fetch.site for fetch in facts.fetches if fetch.url in facts.refused)
     for site, count in refusals.items():
         most = facts.refusals_max * (1 + facts.changes.get(site, 0)) + sum(
@@ -463,7 +542,7 @@ def pages_of_the_site(facts: Facts) -> list[str]:
         most = treatment.pages_max
         if len(urls & asked) > most and not facts.partings:
             found.append(f"{len(urls & asked)} URLs of {site} were asked for, and {most} may be")
-        if facts.over and len(urls & ended) < min(most, len(urls)):
+        if facts.over and not facts.cuts_off and len(urls & ended) < min(most, len(urls)):
             found.append(f"only {len(urls & ended)} URLs of {site} ended, and {min(most, len(urls))} should")
     return found
 
@@ -501,6 +580,11 @@ def three_copies(facts: Facts) -> list[str]:
 def lent_to_one(facts: Facts) -> list[str]:
     """While a borrower may begin a page, neither the owner nor another borrower may."""
     return list(facts.shared)
+
+
+def leases_end(facts: Facts) -> list[str]:
+    """A borrower begins no further page of a loan soon after its lender has fallen silent."""
+    return list(facts.overdue)
 
 
 def copied_before_acknowledged(facts: Facts) -> list[str]:
@@ -554,11 +638,15 @@ JUDGES: tuple[Judge, ...] = (
     headers_of_the_site,
     cookies_of_the_site,
     cookies_kept,
+    within_the_pages,
+    within_the_time,
+    visited_again,
     refusing_sites_given_up,
     pages_of_the_site,
     one_owner_when_quiet,
     three_copies,
     lent_to_one,
+    leases_end,
     copied_before_acknowledged,
     no_early_end,
     no_missing_end,
@@ -735,13 +823,18 @@ def _repeats(facts: Facts) -> Iterator[bool]:
     before: defaultdict[str, list[Fetch]] = defaultdict(list)
     for place, fetch in enumerate(facts.fetches):
         if fetch.url in facts.truth:
-            known = before[fetch.url]
+            known = [one for one in before[fetch.url] if not _may_be_again(facts, one, fetch)]
             if fetch.status == DOWN:
                 continue
             if len(known) >= _takes(facts, fetch.url):
                 yield any(_apart(facts, one, fetch) for one in known)
             if place not in facts.cut:
-                known.append(fetch)
+                before[fetch.url].append(fetch)
+
+
+def _may_be_again(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
+    """Return whether a recrawl may fetch a page at the second of two instants, after a visit at the first."""
+    return facts.again_s is not None and fetch.at_s - before.at_s >= facts.again_s - SLACK_S
 
 
 def _excused(facts: Facts, before: Fetch, fetch: Fetch) -> bool:

@@ -13,6 +13,8 @@ from kadcrawl.replication.cells import STALL_S
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import PENDING
 
+OVERDUE_S = 1.0
+"""Seconds after the end of its lease within which a borrower that is not frozen closes a loan: two of its looks."""
 SLACK_S = 0.5
 """Tolerance for the begin and the end of a loan in seconds: loans are observed from time to time only."""
 
@@ -57,6 +59,8 @@ class SeenLoans:
         """Loans by site and borrower, as the borrower sees them. Such a loan outlives its lender by a lease."""
         self._numbers: dict[bytes, int] = {}
         """Machines by the ID of their peer."""
+        self._over: dict[tuple[int, bytes], float] = {}
+        """(machine, loan) of each loan whose lease is over -> the instant of the look that found it so."""
         self._lost: dict[bytes, Counter[str]] = {}
         """For each run of a peer, the number of times each site was lent and lost."""
 
@@ -98,6 +102,23 @@ class SeenLoans:
                         yield entry.url, lent[key], ends
                     lent[key] = ends
                     yield from ((entry.url, ends, {one}) for one in owners_at(entry, peers, now))
+
+    def overdue(
+        self, now: float, peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]] = ()
+    ) -> Iterator[tuple[str, int, float]]:
+        """Yield (site, borrower, seconds) of each loan that its borrower goes on with so long after its lease."""
+        peers = list(peers)
+        frozen = {number for number, peer in peers if peer.cells.away_s(now) >= STALL_S}
+        over: dict[tuple[int, bytes], float] = {}
+        for number, borrowing in borrowers(peers, leaves):
+            held = {loan.id for loan in borrowing.crawlable_loans()}
+            for loan in borrowing.begun_loans():
+                if loan.id in held or number in frozen:
+                    continue
+                since = over[number, loan.id] = self._over.get((number, loan.id), now)
+                if now - since > OVERDUE_S:
+                    yield loan.site, number, now - since
+        self._over = over
 
     def lender(self, site: str, borrower: int, at_s: float) -> int | None:
         """Return the lender for which a machine fetched from a site at that instant, or None for no loan."""

@@ -30,6 +30,8 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from .target_worlds import MODES, Mode, Topic
+
 Replace = Callable[[Any], Any]
 """Maps the object at the seam to its replacement."""
 
@@ -43,7 +45,14 @@ class Mutant(NamedTuple):
     breaks: str
     """The fault in words."""
     replace: Replace
+    topic: Topic = "any"
+    """The worlds in which it is hunted (`sim/target_worlds.py`)."""
+    modes: tuple[Mode, ...] = ("exact",)
+    """The settings of the job in which it is hunted."""
 
+
+RETRYING: tuple[Mode, ...] = ("exact", "depth", "pages")
+"""The modes in which failed URLs are fetched again by an order only."""
 
 MUTANTS: dict[str, Mutant] = {}
 """Mutants by name, in the order of a URL's life."""
@@ -78,12 +87,16 @@ QUICK = (
 """The mutants of a quick campaign: found within a few seeds, and from every room."""
 
 
-def mutant(seam: str) -> Callable[[Replace], Replace]:
-    """Enter the decorated function under its name."""
+def mutant(seam: str, topic: Topic = "any", modes: tuple[Mode, ...] = ()) -> Callable[[Replace], Replace]:
+    """Enter the decorated function under its name. It is hunted in worlds of the topic.
+
+    A mutant of loans is hunted in all modes, unless `modes` are those in which it is a fault.
+    """
 
     def enter(replace: Replace) -> Replace:
         assert replace.__doc__, "a mutant needs a docstring that states its fault"
-        MUTANTS[replace.__name__] = Mutant(replace.__name__, seam, replace.__doc__, replace)
+        wanted = modes or (MODES if topic == "lending" else MODES[:1])
+        MUTANTS[replace.__name__] = Mutant(replace.__name__, seam, replace.__doc__, replace, topic, wanted)
         return replace
 
     return enter
@@ -284,7 +297,7 @@ def refusals_not_kept(_: Any) -> Any:
     return lambda self, site: NO_REFUSALS
 
 
-@mutant("kadcrawl.lending.lender:Lender._heed_refusal")
+@mutant("kadcrawl.lending.lender:Lender._heed_refusal", "lending")
 def refusal_of_borrower_not_heeded(_: Any) -> Any:
     """An owner does not count the refusals that its borrowers report, and its other borrowers go on."""
     return lambda self, loan, report: None
@@ -549,7 +562,7 @@ def left_without_handing_over(_: Any) -> Any:
 # --- loans -----------------------------------------------------------------------------------------------------------
 
 
-@mutant("kadcrawl.crawl.frontier.site:Site.lend")
+@mutant("kadcrawl.crawl.frontier.site:Site.lend", "lending")
 def lent_and_still_crawled(lend: Any) -> Any:
     """A lender goes on at a site with the connections that it has lent."""
 
@@ -561,19 +574,19 @@ def lent_and_still_crawled(lend: Any) -> Any:
     return lend_and_keep
 
 
-@mutant("kadcrawl.lending.borrower:Borrower.expire")
+@mutant("kadcrawl.lending.borrower:Borrower.expire", "lending")
 def lease_without_end(_: Any) -> Any:
     """A borrower goes on however long its lender has been silent."""
     return lambda self: None
 
 
-@mutant("kadcrawl.lending.loan:lender_takes_back_at")
+@mutant("kadcrawl.lending.loan:lender_takes_back_at", "lending")
 def lease_too_short(_: Any) -> Any:
     """A lender takes pages back before their borrower has stopped."""
     return lambda received_at: received_at + 0.3
 
 
-@mutant("kadcrawl.lending.lender:Lender._connections_free")
+@mutant("kadcrawl.lending.lender:Lender._connections_free", "lending")
 def connections_not_waited_for(_: Any) -> Any:
     """Connections are lent while the owner's own requests still use them."""
 
@@ -583,7 +596,7 @@ def connections_not_waited_for(_: Any) -> Any:
     return free
 
 
-@mutant("kadcrawl.lending.lender:Lender._end")
+@mutant("kadcrawl.lending.lender:Lender._end", "lending")
 def loan_never_ends(_: Any) -> Any:
     """Pages that a borrower returns stay lent."""
 
@@ -593,7 +606,7 @@ def loan_never_ends(_: Any) -> Any:
     return end
 
 
-@mutant("kadcrawl.replication.cell_crawl:CellCrawl.is_busy")
+@mutant("kadcrawl.replication.cell_crawl:CellCrawl.is_busy", "lending")
 def released_while_lent(is_busy: Any) -> Any:
     """A cell goes to its next owner while others still fetch pages of it."""
 
@@ -604,10 +617,42 @@ def released_while_lent(is_busy: Any) -> Any:
     return is_busy_itself
 
 
-@mutant("kadcrawl.lending.loans:Loans._journal")
+@mutant("kadcrawl.lending.loans:Loans._journal", "lending")
 def borrowed_page_not_written(_: Any) -> Any:
     """A page fetched for another peer counts as done and is in no output."""
     return lambda self, entry, line, records, visit, rounds, *, reported: True
+
+
+# --- limits, and visits again -----------------------------------------------------------------------------------------
+
+
+@mutant("kadcrawl.crawl.page_budget:share", "pages")
+def too_many_pages_granted(share: Any) -> Any:
+    """The owner of the budget of pages shares out twice the job's limit."""
+    return lambda max_pages, *rest: share(2 * max_pages, *rest)
+
+
+@mutant("kadcrawl.crawl.crawl_time:CrawlTime.is_over", "time")
+def time_limit_ignored(_: Any) -> Any:
+    """A peer crawls on after the job's limit of time."""
+    return lambda self, now: False
+
+
+@mutant("kadcrawl.crawl.recrawl.policy:Recrawl.next_visit", "recrawl")
+def visits_forgotten(next_visit: Any) -> Any:
+    """A page that was visited is not due again."""
+    return lambda self, *rest: next_visit(self, *rest)._replace(due=None)
+
+
+@mutant("kadcrawl.crawl.recrawl.policy:Recrawl.next_visit", "recrawl")
+def visited_too_soon(next_visit: Any) -> Any:
+    """A page is visited again before its period is over."""
+
+    def soon(self: Any, *rest: Any) -> Any:
+        visit, now = next_visit(self, *rest), rest[-1]
+        return visit if visit.due is None else visit._replace(due=now + (visit.due - now) / 4)
+
+    return soon
 
 
 # --- orders to retry --------------------------------------------------------------------------------------------------
@@ -631,7 +676,7 @@ def late_failures_not_retried(_: Any) -> Any:
     return lambda self, cell, key: None
 
 
-@mutant("kadcrawl.crawl.recrawl.rounds:Rounds.reported")
+@mutant("kadcrawl.crawl.recrawl.rounds:Rounds.reported", "lending", RETRYING)
 def failures_of_borrowers_forgotten(_: Any) -> Any:
     """A lender does not keep which of its pages failed at a borrower."""
     return lambda self, entry, start, told, failed: None

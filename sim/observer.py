@@ -39,8 +39,13 @@ SETTLED_S = 3.5
 That machine releases a cell only when the page under way there has come. This may take a second after the last machine
 has joined (seed 21 with fingerprints).
 """
+AMPLE = 10
+"""A limit of so many pages for each URL never ends a crawl, whatever the grants of dead peers take with them."""
 JOINING_S = 5.0
 """Seconds for which a machine counts as a newcomer."""
+
+UNDISTURBING = frozenset({Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB})
+"""Events that take no grant of pages away."""
 
 Standing = dict[int, int]
 """Machine -> ID of its peer."""
@@ -81,6 +86,14 @@ class Observer:
         self._disallowed = web.disallowed()
         self._truth = {url: ExpectedPage(one.status, one.fetches_max) for url, one in web.truth(job.retries).items()}
         self._keys = {url: self._place(url).key for url in self._truth}
+        self._cuts_off = job.max_time_s is not None or (
+            job.max_pages is not None and job.max_pages < AMPLE * len(self._truth)
+        )
+        after_s = job.recrawl_after_s
+        self._again_s = after_s if after_s is None or job.history == "exact" else after_s - after_s / job.grains
+        """The least seconds between two visits to a page. A fingerprint is of the beginning of its epoch."""
+        self._undisturbed = True
+        """No event has taken a grant of pages away so far."""
         self._optional = {url: ExpectedPage(one.status, one.fetches_max) for url, one in scene.optional.items()}
         known = [*self._truth, *self._disallowed, *scene.refused, *self._optional]
         self._urls: dict[bytes, str] = {self._place(url).key: url for url in known}
@@ -112,7 +125,10 @@ class Observer:
         self._loans = SeenLoans()
         self._shared: dict[str, str] = {}
         """URL -> sentence that says when and by which machines a lent page could be fetched twice."""
-        self._trails = SeenTrails(web.trails, self._keys, job.copies)
+        self._overdue: dict[tuple[str, int], str] = {}
+        """Site and borrower -> sentence that says for how long the borrower goes on without a lease."""
+        forgets = job.history == "bloom" and job.recrawl_after_s is not None
+        self._trails = SeenTrails(() if forgets else web.trails, self._keys, job.copies)
         self._unsafe: dict[str, str] = {}
         """URL that a finished page linked to -> sentence that says when too few peers knew it."""
         self._looked_at = 0.0
@@ -139,6 +155,7 @@ class Observer:
     def before(self, event: Event, now: float, *, begins: bool) -> None:
         """Record the state before an event of the plan begins, or ends."""
         self.look(now)
+        self._undisturbed &= event.kind in UNDISTURBING
         if begins and event.kind in (Kind.KILL, Kind.FREEZE, Kind.FULL):
             self._stops += [(now, number) for number in event.machines]
         match event.kind:
@@ -234,7 +251,7 @@ class Observer:
         holders = self._holders(standing)
         records = {number: self._records(number) for number in standing}
         lines = [
-            Line(line["url"], line["status"], line.get("failed"), machine.number)
+            Line(line["url"], line["status"], line.get("failed"), machine.number, line.get("visit", 0))
             for machine in self._machines.machines.values()
             for line in machine.lines()
         ]
@@ -252,6 +269,11 @@ class Observer:
             addresses=self.addresses,
             refuse_alone=self._job.partition == "url",
             delay_s=self._job.delay_s,
+            cuts_off=self._cuts_off,
+            max_pages=self._job.max_pages,
+            max_time_s=self._job.max_time_s,
+            again_s=self._again_s,
+            recrawl_s=self._job.recrawl_after_s if self._job.history == "exact" else None,
             fetches=self._fetches,
             overs=[min(over_s, self._out_of_reach.get(place, inf)) for place, over_s in enumerate(self._overs)],
             cut=frozenset(self._server.cut),
@@ -284,6 +306,7 @@ class Observer:
             over=self._all_say_over,
             waited_s=now - self._quiet_at,
             shared=list(self._shared.values()),
+            overdue=list(self._overdue.values()),
             unsafe=list(self._unsafe.values()),
             peaks=self._peaks,
             orders=self.retries.orders,
@@ -354,6 +377,9 @@ class Observer:
                 lent = f"{url} was lent, between {sorted(ends)}"
                 seen = f"{lent}, and could be fetched by {sorted(others)} at {now:.3f} s"
                 self._shared.setdefault(url, seen)
+        peers = ((number, self._peer(number)) for number in standing)
+        for site, number, seconds in self._loans.overdue(now, peers, self._leaves):
+            self._overdue[site, number] = f"{number} goes on at {site} {seconds:.2f} s after the end of its lease"
 
     def _parted(self, one: int, other: int, now: float) -> bool:
         """Return whether a partition separates two machines, or did so lately."""
@@ -371,8 +397,19 @@ class Observer:
                 if self._has_failures():
                     # The links of a failed page are not known before an order has the page fetched again.
                     unfinished = len(self.retries.awaited(self._fetches))
+                if self._may_end(now):
+                    unfinished = 0
             self._ends.append(End(now, number, unfinished))
         self._says_over = saying
+
+    def _may_end(self, now: float) -> bool:
+        """Return whether a limit of the job may have ended the crawl by now, so that URLs may be left."""
+        if self._job.max_time_s is not None and now >= self._job.max_time_s:
+            return True
+        if not self._cuts_off or self._job.max_pages is None:
+            return False
+        self._follow_fetches()
+        return not self._undisturbed or len(self._fetches) >= self._job.max_pages
 
     def _repaired(self, standing: Standing) -> bool:
         """Return whether the rightful holders have all records that were stored at the last fault."""

@@ -31,6 +31,8 @@ them."""
 
 DELAY_MOST_S = 6.0
 """The job's longest adaptive delay, if it has one."""
+EPOCHS = 4
+"""The epochs of fingerprints in the time between two visits to a page."""
 WebFault = Literal["silent", "no route", "forbidden"]
 """The fault of a machine's network to the web: no answer, no route, or a peer that may not ask the web's addresses."""
 WEB_FAULTS: tuple[WebFault, ...] = get_args(WebFault)
@@ -177,6 +179,12 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The annex of a site, and what the job makes of it."""
     max_depth: int | None = None
     """The job's: larger than the depth of each page, so that only the shorter paths travel."""
+    max_pages: int | None = None
+    """The job's: fewer than the URLs of the web, or far more."""
+    max_time_s: float | None = None
+    """The job's."""
+    recrawl_after_s: float | None = None
+    """The job's. A job of fingerprints has epochs of a quarter of it."""
     copies: int = Job().copies
     """The job's: the peers that hold each record."""
     leaves: int = 0
@@ -184,8 +192,12 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __str__(self) -> str:
         copies = "" if self.copies == Job().copies else f" {self.copies} copies,"
+        limits = {"pages": self.max_pages, "seconds": self.max_time_s}
+        limited = "".join(f" at most {most:g} {unit}," for unit, most in limits.items() if most is not None)
+        again = "" if self.recrawl_after_s is None else f" again after {self.recrawl_after_s:g} s,"
         head = (
-            f"plan of seed {self.seed}: {self.peers} peers,{copies} delay {self.delay_s:g} s, {len(self.events)} events"
+            f"plan of seed {self.seed}: {self.peers} peers,{copies}{again}{limited} delay {self.delay_s:g} s, "
+            f"{len(self.events)} events"
         )
         return "\n".join([head, *map(str, self.events)])
 
@@ -193,6 +205,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def exposed_max(self) -> int:
         """The most machines that may be exposed at once: all holders of a record but one."""
         return self.copies - 1
+
+    @property
+    def grain_s(self) -> float | None:
+        """The seconds of an epoch of the job's fingerprints, if they expire."""
+        if self.history == "exact" or self.recrawl_after_s is None:
+            return None
+        return self.recrawl_after_s / EPOCHS
 
     @property
     def over_s(self) -> float:
@@ -219,7 +238,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         and counts no URLs of a site."""
         if history == "exact":
             return self
-        events = tuple(one for one in self.events if one.kind not in (Kind.OUTAGE, Kind.RETRY))
+        left_out = {Kind.OUTAGE, Kind.RETRY}
+        if self.recrawl_after_s is not None:
+            left_out.add(Kind.JUMP)  # A peer whose clock is hours off forgets all, or what it alone has finished.
+        events = tuple(one for one in self.events if one.kind not in left_out)
         treatments = tuple(one for one in self.treatments if one.pages_max is None)
         return msgspec.structs.replace(self, events=events, history=history, treatments=treatments, streamed=False)
 

@@ -122,6 +122,10 @@ class Borrower:
         loans = [self._borrowed.loans[loan_id] for loan_id, until in self._until.items() if until > now]
         return [loan for loan in loans if not loan.closing]
 
+    def begun_loans(self) -> list[BorrowedLoan]:
+        """Return the loans whose pages this peer goes on to fetch, also those whose lease is over by now."""
+        return [loan for loan_id in self._until if not (loan := self._borrowed.loans[loan_id]).closing]
+
     def is_silent(self, cell: Cell) -> bool:
         """Return whether the lender of the loan with this cell did not answer the last report."""
         return any(loan.cell == cell and loan.lender in self._silent for loan in self._borrowed.loans.values())

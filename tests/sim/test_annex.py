@@ -114,6 +114,6 @@ def test_a_bug_in_links_is_found_in_a_small_world(
     mutant: str, annex: Annex, judge: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = Plan(1, 2, (), delay_s=0.2, annex=annex)
-    monkeypatch.setattr("sim.campaign.draw", lambda seed, peers: plan)
+    monkeypatch.setattr("sim.target_worlds.draw", lambda seed, peers: plan)
     catch = hunt(Hunt(mutant, range(1, 2), 2, Size(pages=20, sites=4)))
     assert judge in catch.judges

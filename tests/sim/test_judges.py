@@ -54,6 +54,9 @@ AGAIN = fetch(20.0, "/page")
 WHILE_DOWN = fetch(22.0, "/page", status=judges.DOWN)
 AGAIN_THERE = fetch(20.0, "/page", machine=2)
 
+AGAIN_AND_AGAIN: dict[str, Any] = {"again_s": 10.0, "recrawl_s": 10.0}
+"""Facts of a job with a recrawl. Pages of this site may be left alone for 52 s."""
+
 QUICK: dict[str, Any] = {
     "delay_s": 0.0,
     "delays": {},
@@ -156,6 +159,12 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("within_connections", {**QUICK, "connections_max": 1, "partings": [Parting(3.0, 30.0, frozenset({1, 2}))]}),
     ("copied_before_acknowledged", {"unsafe": [f"{SITE}/page was known to 1 at 5.000 s"]}),
     ("lent_to_one", {"shared": [f"{SITE}/page was lent to 2 and could be fetched by 1 at 5.000 s"]}),
+    ("leases_end", {"overdue": ["2 goes on at a.test 1.50 s after the end of its lease"]}),
+    ("within_the_pages", {"max_pages": 2}),
+    ("within_the_pages", {"max_pages": 3, "lines": (*CLEAN.lines, CLEAN.lines[0]._replace(visit=1))}),
+    ("within_the_time", {"max_time_s": 7.9 - judges.LATE_S}),
+    ("visited_again", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, AGAIN, fetch(55.0, "/page"))}),
+    ("one_fetch_per_owner", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, fetch(13.9, "/page"))}),
     ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
     ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
     ("polite", {"treatments": {SITE: SiteTreatment(0, delay_s=3.0)}, "delays": {SITE: 3.0}, "fetches": SPACED}),
@@ -245,6 +254,14 @@ def test_every_judge_has_a_violation_to_find_and_says_what_it_promises() -> None
 
 
 PASSED: list[dict[str, Any]] = [
+    {"max_pages": 3},
+    {"max_pages": 2, "partings": [PARTITION]},
+    {"max_time_s": 8.0 - judges.LATE_S},
+    {"max_time_s": 1.0, "partings": [PARTITION]},
+    {"cuts_off": True, "lines": CLEAN.lines[1:], "done": {}, "pending": {f"{SITE}/": 3}},
+    {"cuts_off": True, "refused": [f"{OTHER}/"]},
+    {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, AGAIN, fetch(30.0, "/page"))},
+    {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, AGAIN._replace(at_s=13.9)), "changes": {SITE: 1}},
     {"fetches": (*CLEAN.fetches, AGAIN), "changes": {SITE: 1}},
     {"fetches": (*CLEAN.fetches, AGAIN), "changes": {AGAIN.url: 1}},
     {"fetches": (*CLEAN.fetches, fetch(8.0, "/robots.txt", site=OTHER), fetch(9.0, "/", site=OTHER))},
@@ -335,6 +352,12 @@ def test_all_holders_but_one_are_of_the_same_cell(killed: tuple[int, ...], met: 
 )
 def test_a_record_no_other_has_as_it_is_was_not_copied(others: list[dict[Key, int]], met: bool) -> None:
     assert met is sometimes.kill_between_journal_and_copy({KEY: 1}, others)
+
+
+def test_a_visit_in_its_time_is_no_repeat_and_one_before_is() -> None:
+    facts = replace(CLEAN, again_s=10.0, fetches=(*CLEAN.fetches, AGAIN, fetch(29.9, "/page"), fetch(30.0, "/page")))
+    assert 2 == duplicates(facts)
+    assert 0 == duplicates(replace(facts, fetches=(*CLEAN.fetches, AGAIN, fetch(30.0, "/page"))))
 
 
 @pytest.mark.parametrize(("newcomers", "met"), [((1, 3), True), ((1, 4), False), ((9, 1), False)])

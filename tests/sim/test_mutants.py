@@ -8,9 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from kadcrawl.replication.placement.holdings import Holdings
-from sim.campaign import Hunt, hunt
+from sim.campaign import Hunt, hunt, modes_of
 from sim.draw import draw
 from sim.mutants import MUTANTS, QUICK, planted
+from sim.plan import Kind
+from sim.target_worlds import LENDING_PEERS, MODES, Mode, Topic, target_world
 from sim.trial import Size, run
 
 
@@ -67,16 +69,53 @@ def test_a_mutant_nobody_knows_is_an_error() -> None:
 
 @pytest.mark.parametrize("name", [None, "clock_leased_to_two"])
 def test_bugs_of_shared_clocks_are_found_where_urls_share_a_host(name: str | None) -> None:
-    plan = replace(draw(3, 4), per_ip=0, partition="url", treatments=())
+    plan = replace(draw(3, 4), max_pages=None, per_ip=0, partition="url", treatments=())
     outcome = run(plan, Size(pages=40, sites=4), mutant=name)
     assert (set() if name is None else {"polite"}) == outcome.violations.keys()
 
 
 @pytest.mark.parametrize("name", [None, "clock_leased_to_two", "clock_leased_by_a_new_owner_at_once"])
 def test_bugs_of_shared_clocks_are_found_where_sites_share_addresses(name: str | None) -> None:
-    plan = replace(draw(3, 4), per_ip=3)
+    plan = replace(draw(3, 4), max_pages=None, per_ip=3)
     outcome = run(plan, Size(pages=40, sites=9), mutant=name)
     assert (set() if name is None else {"polite"}) == outcome.violations.keys()
+
+
+def test_mutants_of_loans_are_hunted_in_each_mode_and_others_in_one() -> None:
+    lending = [name for name, one in MUTANTS.items() if one.topic == "lending"]
+    assert len(lending) >= 9
+    assert MODES == modes_of("lease_without_end", None)
+    assert ("exact", "depth", "pages") == modes_of("failures_of_borrowers_forgotten", None)
+    assert ("bloom",) == modes_of("lease_without_end", "bloom")
+    assert () == modes_of("failures_of_borrowers_forgotten", "bloom")
+    assert ("exact",) == modes_of("lease_without_end", None, quick=True) == modes_of("robots_ignored", "bloom")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_worlds_of_lending_lend_in_each_mode(mode: Mode) -> None:
+    plan = target_world("lending", mode, 3, 16)
+    assert (LENDING_PEERS, True) == (plan.peers, plan.balance != "off")
+    has_orders = any(event.kind is Kind.RETRY for event in plan.events)
+    assert (mode not in ("bloom", "recrawl")) == has_orders
+    assert (mode == "bloom") == (plan.history == "bloom")
+    assert (mode == "pages") == (plan.max_pages is not None)
+    assert (mode == "recrawl") == (plan.recrawl_after_s is not None) == (plan.max_time_s is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "topic", "judge"),
+    [
+        ("too_many_pages_granted", "pages", "within_the_pages"),
+        ("time_limit_ignored", "time", "within_the_time"),
+        ("visited_too_soon", "recrawl", "one_fetch_per_owner"),
+    ],
+)
+def test_a_bug_of_a_limit_is_found_in_a_calm_world_that_is_clean_without(name: str, topic: Topic, judge: str) -> None:
+    assert topic == MUTANTS[name].topic
+    plan = replace(target_world(topic, "exact", 3, 3), events=(), treatments=(), delay_s=1.0, own_delay_s=2.0)
+    size = Size(pages=60, sites=6)
+    assert {} == run(plan, size).violations
+    assert judge in run(plan, size, mutant=name).violations
 
 
 def test_a_planted_bug_is_found_in_a_small_world() -> None:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from sim.draw import ADDRESSES, DELAYS_S, FACTORS, FAULTS_FROM_S, FAULTS_UNTIL_S, LEAVERS_MIN, REFUSING, TRAILS, draw
+from sim.draw_limits import AMPLE_PAGES
 from sim.plan import RECOVERY_S, Event, Kind, Plan
 from sim.shrink import shrink
 
@@ -84,6 +85,32 @@ def test_jobs_and_webs_are_of_every_kind_and_default_in_older_plans() -> None:
     assert (0.0, 0.0, 0, "host") == (old.refusing, old.delay_factor, old.per_ip, old.partition)
 
 
+def test_limits_and_recrawls_are_drawn_beside_all_else_and_older_plans_have_none() -> None:
+    plans = [draw(seed, 16) for seed in range(150)]
+    limited = [plan for plan in plans if plan.max_pages is not None or plan.max_time_s is not None]
+    assert 20 < len(limited) < 60
+    assert {True, False} == {plan.max_time_s is not None for plan in limited if plan.recrawl_after_s is None}
+    assert any(plan.max_pages == AMPLE_PAGES for plan in limited)
+    recrawling = [plan for plan in plans if plan.recrawl_after_s is not None]
+    assert {True, False} == {plan.max_time_s is None for plan in recrawling}
+    assert all(plan in limited for plan in recrawling), "a recrawl never ends by itself"
+    assert any(plan.balance != "off" for plan in recrawling)
+    assert any(plan.partition == "url" for plan in limited)
+    cut_off = [plan for plan in limited if plan.max_pages != AMPLE_PAGES]
+    assert not any(event.kind in (Kind.OUTAGE, Kind.RETRY) for plan in cut_off for event in plan.events)
+    old = Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}')
+    assert (None, None, None) == (old.max_pages, old.max_time_s, old.recrawl_after_s)
+
+
+def test_a_recrawl_of_fingerprints_has_epochs_and_no_clock_that_is_hours_off() -> None:
+    jumping = Plan(1, 3, (Event(3.0, Kind.JUMP, (1,), amount=-7200.0), Event(3.0, Kind.KILL, (1,))))
+    assert jumping.events == jumping.kept_by("bloom").events
+    again = msgspec.structs.replace(jumping, recrawl_after_s=8.0)
+    assert (None, 2.0) == (again.grain_s, again.kept_by("bloom").grain_s)
+    assert [Kind.KILL] == [event.kind for event in again.kept_by("bloom").events]
+    assert None is jumping.kept_by("bloom").grain_s
+
+
 def test_a_delay_may_be_given_instead_of_the_one_drawn() -> None:
     plan = draw(7, 16)
     assert plan is plan.delayed(None)
@@ -152,6 +179,12 @@ def test_a_plan_is_told_line_by_line() -> None:
         "   2.000 s  loss      by 0.1 for 4.000 s",
         "   3.000 s  partition 1,2 for 4.000 s",
     ]
+
+
+def test_a_plan_tells_its_limits() -> None:
+    plan = Plan(9, 4, (), max_pages=50, max_time_s=30.0, recrawl_after_s=8.5)
+    head = "plan of seed 9: 4 peers, again after 8.5 s, at most 50 pages, at most 30 seconds, delay 1 s, 0 events"
+    assert head == str(plan)
 
 
 @pytest.mark.parametrize("needed", [(), (4,), (0, 19), (3, 4, 5), (1, 8, 15)])

@@ -64,7 +64,7 @@ def test_a_site_that_refuses_everything_is_known_by_the_links_of_another() -> No
 
 def test_sites_that_are_never_given_up_are_found_in_a_small_world(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(2, 2, (), delay_s=0.2, treatments=(SiteTreatment(0, refuses=True),), refusals_max=2)
-    monkeypatch.setattr("sim.campaign.draw", lambda seed, peers: plan)
+    monkeypatch.setattr("sim.target_worlds.draw", lambda seed, peers: plan)
     monkeypatch.setattr("sim.trial.REST_TIMEOUT_S", 200.0)
     catch = hunt(Hunt("refusing_sites_never_given_up", range(1, 2), 2, Size(pages=30, sites=4)))
     assert "refusing_sites_given_up" in catch.judges
@@ -148,6 +148,6 @@ def test_a_broken_rule_is_found_in_a_small_world(
     mutant: str, treatment: SiteTreatment, judge: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = Plan(1, 2, (), delay_s=0.2, treatments=(treatment,))
-    monkeypatch.setattr("sim.campaign.draw", lambda seed, peers: plan)
+    monkeypatch.setattr("sim.target_worlds.draw", lambda seed, peers: plan)
     catch = hunt(Hunt(mutant, range(1, 2), 2, Size(pages=30, sites=4)))
     assert judge in catch.judges

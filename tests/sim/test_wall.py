@@ -116,6 +116,6 @@ def test_a_bug_in_cookies_is_found_in_a_small_world(
 ) -> None:
     walled = tuple(SiteTreatment(number, cookies=True) for number in range(5))
     plan = Plan(1, 6, events, delay_s=0.5, treatments=walled)
-    monkeypatch.setattr("sim.campaign.draw", lambda seed, peers: plan)
+    monkeypatch.setattr("sim.target_worlds.draw", lambda seed, peers: plan)
     catch = hunt(Hunt(mutant, range(1, 2), 6, Size(pages=60, sites=8)))
     assert judge in catch.judges

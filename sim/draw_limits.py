@@ -1,0 +1,63 @@
+"""The limits of a plan's job, and its recrawl, drawn from the seed beside all other settings.
+
+A crawl ends at a limit with URLs left, or long before a limit that is too large to matter. A recrawl never ends by
+itself, so it has a limit.
+"""
+
+from random import Random
+
+from msgspec.structs import replace
+
+from kadcrawl.settings.job import Job
+
+from .plan import Kind, Plan
+
+LIMITED = 1 / 4
+"""Share of the plans with a limit."""
+AMPLE_PAGES = 5_000
+"""Pages that no crawl here needs, whatever the grants of dead peers take with them."""
+FEW_PAGES = (15, 60)
+"""The least and the most pages of a crawl that ends early."""
+TIME_S = (8.0, 20.0)
+"""The shortest and the longest time of a crawl that ends early."""
+RECRAWL_S = (6.0, 14.0)
+"""The shortest and the longest time between two visits to a page."""
+RECRAWL_PAGES = (100, 150)
+"""The least and the most visits of a recrawl that ends so, if the delay is at most one second: more than the URLs."""
+RECRAWL_TIME_S = (25.0, 40.0)
+"""The shortest and the longest time of a recrawl that ends so: twice its period, and more."""
+
+
+def draw_limits(seed: int, plan: Plan) -> Plan:
+    """Return the plan with the limits of its job."""
+    random = Random(f"limits {seed}")
+    if random.random() >= LIMITED:
+        return plan
+    kind = random.choice(("ample", "pages", "pages", "time", "recrawl", "recrawl"))
+    if kind == "ample":
+        return replace(plan, max_pages=AMPLE_PAGES)
+    if kind == "pages":
+        return ending_early(replace(plan, max_pages=random.randint(*FEW_PAGES)))
+    if kind == "time":
+        return ending_early(replace(plan, max_time_s=round(random.uniform(*TIME_S), 1)))
+    after_s, max_time_s = round(random.uniform(*RECRAWL_S), 1), round(random.uniform(*RECRAWL_TIME_S), 1)
+    plan = recrawling(plan, after_s)
+    if random.random() < 1 / 2:
+        return replace(plan, max_time_s=max_time_s)
+    return replace(plan, max_pages=round(random.randint(*RECRAWL_PAGES) / max(1.0, plan.delay_s)))
+
+
+def ending_early(plan: Plan) -> Plan:
+    """Return the plan without what needs a crawl to its end: outages, and orders to retry."""
+    events = tuple(one for one in plan.events if one.kind not in (Kind.OUTAGE, Kind.RETRY))
+    return replace(plan, events=events)
+
+
+def recrawling(plan: Plan, after_s: float) -> Plan:
+    """Return the plan of a job that fetches each page again after so many seconds.
+
+    A site that refuses everything would be asked again in each round, and a limit on its URLs counts them once.
+    """
+    treatments = tuple(one for one in plan.treatments if one.pages_max is None and not one.refuses)
+    plan = replace(ending_early(plan), treatments=treatments, refusals_max=Job().refusals_max)
+    return replace(plan, recrawl_after_s=after_s)

@@ -1,0 +1,96 @@
+"""Worlds in which the mutants of one topic show: plans of a seed with the settings that the topic needs.
+
+In a world of lending every peer lends what it can, sites are down for a time, and a person orders retries meanwhile.
+A mode is a setting of the job that changes how loans are counted, so their mutants are hunted in each mode. In the
+other worlds the job has a limit, or a recrawl.
+"""
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Literal, get_args
+
+from msgspec.structs import replace
+
+from kadcrawl.settings.job import Job
+
+from .draw import draw
+from .draw_limits import AMPLE_PAGES, ending_early, recrawling
+from .plan import Event, Kind, Plan
+
+Topic = Literal["any", "lending", "pages", "time", "recrawl"]
+"""The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
+Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+LENDING_PEERS = 8
+"""The most machines of a world of lending. With few, each has something to lend."""
+DOWN = (0, 1, 2, 3)
+"""The sites that are down for a time, so that pages fail at borrowers."""
+DOWN_S = (2.0, 14.0)
+"""From when and until when they are down."""
+ORDERS_S = (15.0, 24.0)
+"""The instants of two orders to retry: soon after the sites work again, and later."""
+JOINS_S = (6.0, 9.0, 12.0, 18.0)
+"""The instants at which newcomers join, to which cells move whose pages are lent."""
+NEWCOMER_FIRST = 100
+"""The number of the first of them, above those of the plan."""
+PAGES = 40
+"""The job's limit in worlds of a limit of pages: half of the URLs."""
+TIME_S = 12.0
+"""The job's limit in worlds of a limit of time: less than most crawls take."""
+RECRAWL_S, RECRAWL_TIME_S = 8.0, 30.0
+"""The job's time between two visits to a page in worlds of a recrawl, and its limit of time."""
+
+
+def target_world(topic: Topic, mode: Mode, seed: int, peers: int) -> Plan:
+    """Return the plan of a seed for mutants of a topic, in a job of this mode."""
+    few = min(peers, LENDING_PEERS)
+    return _SETTINGS[mode](draw(seed, peers) if topic == "any" else _WORLDS[topic](draw(seed, few)))
+
+
+def _lending(plan: Plan) -> Plan:
+    random = Random(f"lending {plan.seed}")
+    events = [Event(DOWN_S[0], Kind.OUTAGE, (), DOWN_S[1] - DOWN_S[0], float(site)) for site in DOWN]
+    events += [Event(at_s, Kind.RETRY, (random.randrange(plan.peers),), 1.0) for at_s in ORDERS_S]
+    newcomers = range(NEWCOMER_FIRST, NEWCOMER_FIRST + len(JOINS_S))
+    events += [Event(at_s, Kind.JOIN, (number,), disk="none") for number, at_s in zip(newcomers, JOINS_S, strict=True)]
+    faults = [one for one in plan.events if one.kind not in (Kind.OUTAGE, Kind.RETRY)]
+    return _unlimited(
+        replace(
+            plan,
+            balance=random.choice(("level", "drain")),
+            block_urls=random.choice((1, 2)),
+            update_s=1.0,
+            fetches_max=random.choice((1, 2, 64)),
+            delay_s=random.choice((0.0, 0.25)),
+            own_delay_s=1.0,
+            delay_factor=0.0,
+            refusing=random.choice((0.0, 0.15)),
+            treatments=(),
+            refusals_max=Job().refusals_max,
+            events=tuple(sorted([*faults, *events], key=lambda event: event.at_s)),
+        )
+    )
+
+
+def _unlimited(plan: Plan) -> Plan:
+    return replace(plan, max_pages=None, max_time_s=None, recrawl_after_s=None)
+
+
+def _recrawling(plan: Plan) -> Plan:
+    return replace(recrawling(_unlimited(plan), RECRAWL_S), max_time_s=RECRAWL_TIME_S)
+
+
+_WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
+    "lending": _lending,
+    "pages": lambda plan: ending_early(replace(_unlimited(plan), max_pages=PAGES)),
+    "time": lambda plan: ending_early(replace(_unlimited(plan), max_time_s=TIME_S)),
+    "recrawl": _recrawling,
+}
+_SETTINGS: Mapping[Mode, Callable[[Plan], Plan]] = {
+    "exact": lambda plan: plan,
+    "bloom": lambda plan: plan.kept_by("bloom"),
+    "depth": lambda plan: replace(plan, max_depth=1_000),
+    "pages": lambda plan: replace(plan, max_pages=AMPLE_PAGES),
+    "recrawl": _recrawling,
+}
