@@ -14,7 +14,7 @@ help: ## Show this help
 
 setup: $(STAMP) ## Make .venv with kadcrawl and everything the other commands need
 
-$(STAMP): setup.cfg setup.py pyproject.toml constraints.txt
+$(STAMP): setup.cfg setup.py pyproject.toml constraints.txt $(wildcard native/src/*.rs)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kadcrawl needs Python 3.11 or newer; try: make setup PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check,docs,papers,dist]'
@@ -120,6 +120,7 @@ dist: $(STAMP) ## Build sdist and wheel, and try the wheel in bare environments 
 	$(BIN)/python -m scripts.dist $(ARGS)
 
 clean: ## Remove what the other commands made
+	rm -f kadcrawl/crawl/content/_native.abi3.so
 	rm -rf .venv .venv-newer .venv-fuzz .venv-bench .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* \
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -5,5 +5,6 @@ swarm key), `frames.py` (TCP), `pages.py` (HTTP), `journals.py` (disk) and `word
 `targets.py` lists them by name. The targets of datagrams run on a `still_loop.py` and a `silent_transport.py`.
 
 ``python -m fuzz`` (`__main__.py`) runs a `campaign.py`: a process per target (`child.py`) under atheris, observed by a
-`watch.py`. `corpus.py` keeps the smallest interesting inputs, and the tests run them in plain Python.
+`watch.py`. `corpus.py` keeps the smallest interesting inputs, and the tests run them in plain Python. ``python -m fuzz
+mutate`` compares the native link extractor with the Python code on pages of `mutations.py`.
 """

@@ -14,8 +14,11 @@ from rich.table import Table
 
 from fuzz import corpus
 from fuzz.campaign import Campaign, TargetResult, found_by
+from fuzz.mutations import Comparison
 from fuzz.targets import NAMES, target
 from fuzz.watch import CPU_MOST_S, timed
+from kadcrawl.crawl.content.native_links import NATIVE
+from scripts.sites import SitesError, sites
 
 SECONDS = 30
 CAMPAIGN_POLL_S = 0.25
@@ -43,6 +46,7 @@ def main() -> None:
     python -m fuzz                                all targets, half a minute each, two at a time
     python -m fuzz html urls --seconds 600        two targets, ten minutes each
     python -m fuzz replay html FILE               one input again, in plain Python
+    python -m fuzz mutate --pages 10000000        native code against Python code, on mutated pages
     """
 
 
@@ -105,6 +109,33 @@ def keep(names: tuple[str, ...]) -> None:
     for name in names or NAMES:
         count = corpus.keep(target(name), found_by(name))
         console.print(f"{name}: {count} more kept, {len(corpus.kept(name))} in all")
+
+
+@main.command()
+@click.option("--pages", default=100_000, show_default=True, type=click.IntRange(0), help="Mutated pages.")
+@click.option("--joins", default=100_000, show_default=True, type=click.IntRange(0), help="Joins of a URL and an href.")
+@click.option("--seed", default=1, show_default=True, help="The same seed gives the same pages.")
+def mutate(pages: int, joins: int, seed: int) -> None:
+    """Compare the native link extractor with the Python code, on mutated pages of documentation sites.
+
+    The exit code is 1 at the first difference.
+    """
+    if NATIVE is None:
+        raise click.ClickException("the native code is not compiled here, or KADCRAWL_PURE is set: make setup")
+    try:
+        bodies = [path.read_bytes() for site in sites() for path in sorted(site.root.rglob("*.html"))[::10]]
+    except SitesError as error:
+        raise click.ClickException(str(error)) from error
+    comparison = Comparison(NATIVE, bodies, seed)
+    for step, count in ((comparison.one_page, pages), (comparison.one_join, joins)):
+        for _ in range(count):
+            if (difference := step()) is not None:
+                console.print(f"Python and native code differ on {difference.data!r}", markup=False)
+                console.print(f"  Python: {difference.python!r}\n  native: {difference.native!r}", markup=False)
+                sys.exit(1)
+    console.print(
+        f"the same on {pages:,} mutated pages and {joins:,} joins, of which native code did {comparison.joined:,}"
+    )
 
 
 def _table(campaign: Campaign) -> Table:

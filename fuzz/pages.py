@@ -11,7 +11,7 @@ import brotlicffi
 from fuzz.target import Bites, Target, plain
 from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.charset import decode, encoding_of
-from kadcrawl.crawl.content.html_links import LinkExtractor, _parsed, _tags
+from kadcrawl.crawl.content.html_links import LinkExtractor, _markup, _parsed, _tags
 from kadcrawl.crawl.content.simhash import BITS, simhash
 from kadcrawl.crawl.content.sitemap import AHEAD_S, Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import BodyError, decoded
@@ -40,14 +40,17 @@ CODINGS = ("gzip", "deflate", "br", "gzip, br", "x-gzip, deflate", "zstd", "br, 
 
 
 def html(data: bytes) -> None:
-    """Process a page as the crawler does: links, text, SimHash, and the URLs of its Link header."""
+    """Process a page as the crawler does: links (with and without native code), text, SimHash, and the URLs of its
+    Link header."""
     bites = Bites(data)
     content_type = TYPES[bites.number() % len(TYPES)]
     body = bites.swollen()
     extractor = LinkExtractor(LIMITS)
     found = extractor.extract(body, content_type, PAGE)
     assert found == extractor.extract(body, content_type, PAGE), "what is remembered of a page changes what it means"
-    tags = dict.fromkeys(run_to_end(_tags(body, encoding_of(body, content_type))))
+    assert found == LinkExtractor(LIMITS, native=None).extract(body, content_type, PAGE), "native code sees other links"
+    markup = run_to_end(_markup(body, encoding_of(body, content_type)))
+    tags = dict.fromkeys(run_to_end(_tags(markup)))
     assert all(_parsed(tag)[0] for tag in islice(tags, TAGS_LOOKED_AT)), "walk and parser do not see the same tags"
     assert len(found.links) == len(set(found.links)) <= LIMITS.links_per_page_max
     assert found.cut >= 0

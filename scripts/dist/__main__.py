@@ -1,6 +1,7 @@
 """``python -m scripts.dist``: build the sdist and the wheel, and try the wheel in bare environments.
 
-The environments are of the oldest and of the newest Python here, in a temporary directory. Each has the wheel and its
+Where rustc is, there are two wheels: one with native code for this system, and one without, for every system. The
+environments are of the oldest and of the newest Python here, in a temporary directory. Each has the wheel and its
 pinned dependencies (constraints.txt), and sees nothing of the repository. In each: ``kadcrawl --version``, the import
 of every module, a crawl of a real site to its end, the README's embedding example, the simulator, and its pytest
 fixture. Everything but the packages comes from this machine. The exit code is 1 if anything does not hold.
@@ -51,6 +52,7 @@ def _dist(given_site: Path | None) -> None:
             print(python, flush=True)
             bare = Bare(python, ROOT, Path(place) / ".".join(map(str, python.version)))
             bare.try_wheel(built.wheel, VERSION, site)
+            bare.try_pure(built.pure)
 
 
 if __name__ == "__main__":

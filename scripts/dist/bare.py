@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from scripts.dist import documents
+from scripts.dist.build import PURE
 from scripts.dist.local_site import LocalSite
 from scripts.dist.pythons import Python
 from scripts.dist.steps import DistError, run, step, without_python_settings
@@ -44,10 +45,26 @@ class Bare:
         step("install", lambda: self._install(wheel))
         step("version", lambda: self._version(version))
         step("modules", self._modules)
+        step("native", lambda: self._native(is_expected=not wheel.name.endswith(PURE)))
         step("crawl", lambda: self._crawl(site))
         step("README", lambda: self._embed(site))
         step("simulator", self._simulate)
         step("fixture", lambda: self._fixture(wheel))
+
+    def try_pure(self, wheel: Path) -> None:
+        """Try the wheel without native code in place of the other. Raises DistError."""
+        step("pure wheel", lambda: self._replace(wheel))
+
+    def _replace(self, wheel: Path) -> str:
+        self._pip("--force-reinstall", "--no-deps", str(wheel))
+        return self._native(is_expected=False)
+
+    def _native(self, *, is_expected: bool) -> str:
+        program = "from kadcrawl.crawl.content.native_links import NATIVE; print(NATIVE is not None)"
+        said = self._run(self._bin / "python", "-c", program, what="import of native code").strip()
+        if said != str(is_expected):
+            raise DistError(f"native code is loaded: {said}, and should be: {is_expected}; see scripts/native_build.py")
+        return "links are found by native code" if is_expected else "links are found by Python code"
 
     def _run(self, *command: str | Path, what: str) -> str:
         return run(*command, cwd=self._home, env=self._env, what=f"{self._python}: {what}")

@@ -62,6 +62,12 @@ OF_COMMAND = (
         "The lowest level of lines in peer.log. Without it, or with another value, INFO.",
     ),
     Variable(
+        "KADCRAWL_PURE",
+        "1",
+        "Links are found by Python code only, even if the native module was compiled. Set at installation, no native "
+        "module is compiled. `kadcrawl doctor` names what is in use.",
+    ),
+    Variable(
         "KADCRAWL_PROFILE",
         "a file",
         "Each process of a crawl writes a profile of its CPU time to FILE.PID, for the module pstats of Python.",

@@ -1,5 +1,6 @@
 """The wheel has every module of the tree, the sdist every file for tests, and the metadata every index field."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from scripts.dist import documents
 from scripts.dist.pythons import OLDEST, pythons
 from scripts.dist.steps import DistError, run
+from scripts.native_build import compiler, sources
 
 pytestmark = pytest.mark.xdist_group("dist")
 """Keeps these tests in one process, which prepares their fixtures once."""
@@ -25,10 +27,11 @@ INSTALLED = {"kadcrawl": "kadcrawl", "sim": "kadcrawl_sim"}
 BUILD = """
 import sys
 from setuptools import build_meta
-place = sys.argv[1]  # setuptools puts its own in there.
-build_meta.build_sdist(place)
-build_meta.build_wheel(place)
+place, builds = sys.argv[1:]  # setuptools puts its own in there.
+for build in builds.split():
+    getattr(build_meta, build)(place)
 """
+NATIVE = "kadcrawl/crawl/content/_native.abi3.so"
 
 
 class Archives(NamedTuple):
@@ -38,6 +41,11 @@ class Archives(NamedTuple):
     sdist: set[str]
     """Names of the sdist, without the top folder."""
     metadata: Message
+    name: str
+    """The file name of the wheel."""
+    pure: set[str]
+    """The contents of the wheel without native code."""
+    pure_name: str
 
 
 @pytest.fixture(scope="module")
@@ -54,17 +62,25 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Archives:
         if (ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             (tree / name).write_bytes((ROOT / name).read_bytes())
-    build = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", BUILD, str(place)], cwd=tree, capture_output=True, text=True, check=False
-    )
-    assert build.returncode == 0, build.stderr
-    (sdist,), (wheel,) = place.glob("*.tar.gz"), place.glob("*.whl")
+    _build(tree, place, "build_sdist build_wheel")
+    _build(tree, place / "pure", "build_wheel", KADCRAWL_PURE="1")
+    (sdist,), (wheel,), (pure,) = place.glob("*.tar.gz"), place.glob("*.whl"), place.glob("pure/*.whl")
     with tarfile.open(sdist) as packed:
         in_sdist = {name.partition("/")[2] for name in packed.getnames()}
     with zipfile.ZipFile(wheel) as zipped:
         in_wheel = set(zipped.namelist())
         (metadata,) = (name for name in in_wheel if name.endswith(".dist-info/METADATA"))
-        return Archives(in_wheel, in_sdist, Parser().parsestr(zipped.read(metadata).decode()))
+        text = zipped.read(metadata).decode()
+    with zipfile.ZipFile(pure) as zipped:
+        in_pure = set(zipped.namelist())
+    return Archives(in_wheel, in_sdist, Parser().parsestr(text), wheel.name, in_pure, pure.name)
+
+
+def _build(tree: Path, place: Path, builds: str, **variables: str) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", BUILD, str(place), builds]
+    environment = {**os.environ, **variables}
+    build = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    assert build.returncode == 0, build.stderr
 
 
 def test_the_wheel_has_each_module_of_the_tree_and_no_other(archives: Archives) -> None:
@@ -74,6 +90,25 @@ def test_the_wheel_has_each_module_of_the_tree_and_no_other(archives: Archives) 
         for path in (ROOT / folder).rglob("*.py")
     }
     assert wanted == {name for name in archives.wheel if name.endswith(".py")}
+
+
+@pytest.mark.skipif(compiler(os.environ) is None, reason="rustc is missing here, or KADCRAWL_PURE is set")
+def test_the_wheel_has_the_native_module_for_every_python_from_3_11_on(archives: Archives) -> None:
+    assert "-cp311-abi3-" in archives.name
+    assert NATIVE in archives.wheel
+
+
+def test_a_wheel_without_native_code_is_for_every_python_and_system(archives: Archives) -> None:
+    assert archives.pure_name.endswith("-py3-none-any.whl")
+    assert {name for name in archives.wheel if name.endswith(".py")} == {
+        name for name in archives.pure if name.endswith(".py")
+    }
+    assert [] == [name for name in archives.pure if name.endswith((".so", ".rs"))]
+
+
+def test_the_sdist_has_the_native_sources_and_nothing_compiled(archives: Archives) -> None:
+    assert {f"native/src/{path.name}" for path in sources()} <= archives.sdist
+    assert [] == [name for name in archives.sdist if name.endswith(".so")]
 
 
 @pytest.mark.parametrize("package", INSTALLED.values())

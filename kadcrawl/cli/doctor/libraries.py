@@ -31,6 +31,10 @@ class Helpers:
     uvloop: bool
     http_parser: bool
     packet_filter: bool
+    native_links: bool
+    """The native module that finds links."""
+    is_pure: bool
+    """``KADCRAWL_PURE`` switches the native module off."""
 
 
 def python_finding(version: str, required: str | None) -> CheckResult:
@@ -107,7 +111,22 @@ def helper_findings(helpers: Helpers) -> list[CheckResult]:
                 "let only the members' addresses through a firewall, if the port is public",
             )
         )
-    return findings or [ok("helpers", "uvloop, the compiled HTTP parser and the system's packet filter are in use")]
+    if not helpers.native_links and not helpers.is_pure:
+        findings.append(
+            note(
+                "helpers",
+                "the native link extractor was not compiled: each page costs more time",
+                "with rustc 1.83 or newer: pip install --force-reinstall --no-deps --no-binary kadcrawl kadcrawl",
+            )
+        )
+    in_use = [
+        *(["uvloop"] if helpers.uvloop else []),
+        *(["the compiled HTTP parser"] if helpers.http_parser else []),
+        *(["the native link extractor"] if helpers.native_links else []),
+        *(["the system's packet filter"] if helpers.packet_filter else []),
+    ]
+    pure = "; KADCRAWL_PURE switches the native link extractor off" if helpers.is_pure else ""
+    return [*findings, ok("helpers", f"in use: {', '.join(in_use) or 'none'}{pure}")]
 
 
 def _is_of(requirement: Requirement, extra: str) -> bool:

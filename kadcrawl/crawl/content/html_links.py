@@ -12,23 +12,25 @@ depends on the page itself. Most pages of a site repeat most of their tags, and 
 base of a page defines its directory, and may name another site. So each tag is parsed by itself: if walk and parser
 ever differed on the end of a tag in a batch, the next tag would mean what its neighbor says, on that site's pages too.
 
+The walk, plain tags and what is remembered also exist as a native module (`native_links`), which reads pages of
+ordinary size. It returns the same, or leaves a tag or a page to the code here, which is the reference.
+
 A hostile page can take seconds, so a long page is read in turns with the peer's other work: `reading` is a generator. A
 page of ordinary size is read in one turn. No I/O, no clock.
 """
 
-import codecs
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import NamedTuple
-from urllib.parse import quote
 
-import webencodings
 from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.crawl.content.charset import encoding_of, pieces
+from kadcrawl.crawl.content.legacy_query import query_in
+from kadcrawl.crawl.content.native_links import NATIVE, NativeLinks
 from kadcrawl.crawl.content.refresh import refresh_target
 from kadcrawl.crawl.content.robots_directives import directives
 from kadcrawl.settings.limits import Limits
@@ -61,6 +63,8 @@ TURN_BASE_CHARS = 4 * 1024 * 1024
 """The length of the base, counted for each tag, that goes with them: another 20 ms."""
 BASES_MAX = 100
 """Base elements without href that are skipped in the search for the base that counts."""
+NATIVE_URL_CHARS_MAX = 1024
+"""A page at a longer URL is left to Python, with its limits on what its links may cost."""
 REMEMBERED_MAX = 100_000
 """Tags and hrefs remembered, of all directories together: about 40 MB. At the next one all are forgotten."""
 REMEMBERED_CHARS_MAX = 32 * 1024 * 1024
@@ -95,8 +99,8 @@ class Extracted:
         return replace(self, links=list(dict.fromkeys([url, *self.links])))
 
 
-class _Meaning(NamedTuple):
-    """The meaning of one tag."""
+class _Special(NamedTuple):
+    """The meaning of a tag that is no mere link, or no link."""
 
     url: str | None = None
     follow: bool = True
@@ -104,16 +108,63 @@ class _Meaning(NamedTuple):
     robots: str = ""
 
 
-_NOTHING = _Meaning()
+_Meaning = str | _Special
+"""The meaning of one tag. A text is a URL to follow."""
+_NOTHING = _Special()
+
+
+class _PageLinks:
+    """The links that the tags of one page make, in the order of the page."""
+
+    def __init__(self, url: str, *, obeys_nofollow: bool) -> None:
+        self.links: dict[str, None] = {url: None}
+        self.unfollowed: dict[str, None] = {}
+        self.robots = ""
+        self.hint: str | None = None
+        self.cut = 0
+        self._unfollowed_chars = 0
+        self._obeys_nofollow = obeys_nofollow
+
+    def add(self, meanings: Iterable[_Meaning]) -> None:
+        """Add what these tags mean."""
+        links = self.links
+        for meaning in meanings:
+            if isinstance(meaning, str):
+                links[meaning] = None
+                continue
+            target, follow, is_canonical, says = meaning
+            if target is None:
+                self.robots += says
+            elif not follow and self._obeys_nofollow:
+                self._leave_out(target)
+            else:
+                links[target] = None
+                if is_canonical and self.hint is None:
+                    self.hint = target
+
+    def _leave_out(self, target: str) -> None:
+        if self._unfollowed_chars > LINKS_CHARS_MAX:
+            self.cut += 1
+        elif target not in self.unfollowed:
+            self.unfollowed[target] = None
+            self._unfollowed_chars += len(target)
 
 
 class LinkExtractor:
     """A link extractor remembers the meaning of tags. For one thread at a time."""
 
-    def __init__(self, limits: Limits, *, obeys_nofollow: bool = True, agent: str = TOKEN_DEFAULT) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        obeys_nofollow: bool = True,
+        agent: str = TOKEN_DEFAULT,
+        native: NativeLinks | None = NATIVE,
+    ) -> None:
         """`obeys_nofollow` is False if links that say nofollow are links like all others. `agent` is the name by which
-        a page speaks to this crawl."""
+        a page speaks to this crawl. Without `native` the code here does everything."""
         self.agent = agent.lower()
+        self._native = native
         self._obeys_nofollow = obeys_nofollow
         self._links_max = limits.links_per_page_max
         self._url_chars_max = limits.url_chars_max
@@ -143,15 +194,53 @@ class LinkExtractor:
             # Not within a character, which would look like another encoding.
             body = body[: body.rfind(b">", 0, HTML_BYTES_MAX) + 1]
         encoding = encoding_of(body, content_type)
-        tags = yield from _tags(body, encoding)
-        base = yield from _base(tags, url)
+        markup = yield from _markup(body, encoding)
+        page = _PageLinks(url, obeys_nofollow=self._obeys_nofollow)
+        if is_large or not self._add_at_once(page, markup, url, encoding):
+            tags = yield from _tags(markup, self._native)
+            base = yield from _base(tags, url)
+            yield from self._add_in_turns(page, tags, base, encoding, is_large=is_large)
+        noindex, nofollow_page = directives(x_robots_tag, page.robots, self.agent)
+        nofollow_page = nofollow_page and self._obeys_nofollow
+        links = page.links
+        nofollow = [target for target in page.unfollowed if target not in links]
+        del links[url]
+        kept = self._share(links)
+        cut = page.cut + len(links) - len(kept)
+        if nofollow_page:
+            kept, nofollow = [], kept + nofollow
+        return Extracted(kept, cut, nofollow, noindex, nofollow_page, page.hint)
+
+    def _add_at_once(self, page: _PageLinks, markup: bytes, url: str, encoding: str) -> bool:
+        """Add the links of an ordinary page by native code. Return False if the page is left to Python."""
+        if self._native is None or len(url) > min(NATIVE_URL_CHARS_MAX, self._url_chars_max):
+            return False
+        place = (_directory(url), encoding)
+        known = self._remembered.get(place, {})
+        tags_max = min(BATCH_TAGS, TAGS_MAX)
+        read = self._native.meanings(markup, known, _NOTHING, url, tags_max)
+        if read is None:
+            return False
+        found, unknown, fresh, are_links = read
+        if fresh:
+            self._learn(place, known, fresh, url)
+        if are_links:
+            page.links.update(dict.fromkeys(found))
+            return True
+        if unknown:
+            meanings = dict(zip(unknown, self._meanings(unknown, url, encoding), strict=True))
+            found = [meanings[tag] if isinstance(tag, bytes) else tag for tag in found]
+        page.add(found)
+        return True
+
+    def _add_in_turns(
+        self, page: _PageLinks, tags: list[bytes], base: str, encoding: str, *, is_large: bool
+    ) -> CooperativeWork[None]:
+        """Add the links of these tags, until the page has had its share. The rest of the tags is cut."""
         tags_max = min(TAGS_MAX, BASE_CHARS_MAX // len(base))
-        robots = ""
-        links: dict[str, None] = {url: None}
-        unfollowed: dict[str, None] = {}
-        links_chars = unfollowed_chars = cut = 0
+        links = page.links
+        links_chars = 0
         counted = 1  # The page itself.
-        hint = None
         unread = iter(tags[:tags_max])
         is_first = True
         while (
@@ -163,35 +252,17 @@ class LinkExtractor:
                 if not is_first:
                     yield
                 is_first = False
-                for target, follow, is_canonical, says in self._meanings(turn, base, encoding):
-                    if target is None:
-                        robots += says
-                    elif not follow and self._obeys_nofollow:
-                        if unfollowed_chars > LINKS_CHARS_MAX:
-                            cut += 1
-                        elif target not in unfollowed:
-                            unfollowed[target] = None
-                            unfollowed_chars += len(target)
-                    else:
-                        links[target] = None
-                        if is_canonical and hint is None:
-                            hint = target
+                page.add(self._meanings(turn, base, encoding))
             if len(links) > LINKS_CHARS_MAX // URL_CHARS_MAX:
                 links_chars += _chars(islice(links, counted, None))
                 counted = len(links)
-        noindex, nofollow_page = directives(x_robots_tag, robots, self.agent)
-        nofollow_page = nofollow_page and self._obeys_nofollow
-        nofollow = [target for target in unfollowed if target not in links]
-        del links[url]
-        kept = self._share(links)
-        cut += len(links) - len(kept) + sum(1 for _ in unread) + len(tags[tags_max:])
-        if nofollow_page:
-            kept, nofollow = [], kept + nofollow
-        return Extracted(kept, cut, nofollow, noindex, nofollow_page, hint)
+        page.cut += sum(1 for _ in unread) + len(tags[tags_max:])
 
     def _share(self, found: Iterable[str]) -> list[str]:
         """Return the first of these links, as many as one page may have."""
         kept = list(islice(found, self._links_max))
+        if len(kept) <= LINKS_CHARS_MAX // URL_CHARS_MAX:
+            return kept
         return kept[: bisect_right(list(accumulate(map(len, kept))), LINKS_CHARS_MAX)]
 
     def _meanings(self, tags: list[bytes], base: str, encoding: str) -> list[_Meaning]:
@@ -201,14 +272,13 @@ class LinkExtractor:
         fresh: dict[bytes, _Meaning] = {}
         odd: list[bytes] = []
         once: dict[bytes, _Meaning] = {}
-        this_page = _Meaning(base)
         for tag in dict.fromkeys([tag for tag in tags if tag not in known]):
             if len(tag) <= _SHORT_BYTES and (plain := _PLAIN.fullmatch(tag)):
                 if href := plain[2]:
                     meaning = known.get(href) or fresh.get(href)
-                    fresh[href] = fresh[tag] = meaning or _Meaning(canonical(href.decode("ascii"), base))
+                    fresh[href] = fresh[tag] = meaning or canonical(href.decode("ascii"), base) or _NOTHING
                 else:
-                    once[tag] = this_page
+                    once[tag] = base
             elif _SAYS_SOMETHING.search(tag):
                 odd.append(tag)
         for tag in odd:
@@ -217,14 +287,16 @@ class LinkExtractor:
         if fresh and len(base) > self._url_chars_max:
             once.update(fresh)  # What is relative to it is never in scope.
         elif fresh:
-            known.update(fresh)
-            # As often as not a tag and its URL are no longer than this; a URL in escapes may be.
-            self._remember(place, known, len(fresh), (len(fresh) + 1) * len(base) + 2 * _chars(fresh))
+            self._learn(place, known, fresh, base)
         return [known.get(tag) or once.get(tag, _NOTHING) for tag in tags]
 
-    def _remember(self, place: tuple[str, str], known: dict[bytes, _Meaning], more: int, chars: int) -> None:
-        self._remembered_count += more
-        self._remembered_chars += chars
+    def _learn(
+        self, place: tuple[str, str], known: dict[bytes, _Meaning], fresh: dict[bytes, _Meaning], base: str
+    ) -> None:
+        known.update(fresh)
+        self._remembered_count += len(fresh)
+        # As often as not a tag and its URL are no longer than this; a URL in escapes may be.
+        self._remembered_chars += (len(fresh) + 1) * len(base) + 2 * _chars(fresh)
         if self._remembered_count > REMEMBERED_MAX or self._remembered_chars > REMEMBERED_CHARS_MAX:
             self._remembered.clear()
             self._remembered_count = self._remembered_chars = 0
@@ -290,8 +362,8 @@ link tags that end. Longer end tags are matched too, as many unended end tags wo
 page."""
 
 
-def _tags(body: bytes, encoding: str) -> CooperativeWork[list[bytes]]:
-    """Return the link tags of a page, without their ``<``, in UTF-8."""
+def _markup(body: bytes, encoding: str) -> CooperativeWork[bytes]:
+    """Return as much of a page as we look at, in UTF-8."""
     if encoding != "utf-8":
         parts: list[bytes] = []
         for text in pieces(body, encoding):
@@ -299,9 +371,13 @@ def _tags(body: bytes, encoding: str) -> CooperativeWork[list[bytes]]:
                 yield
             parts.append(text.encode("utf-8", "replace"))
         body = b"".join(parts)
-    body = _looked_through(body)
+    return _looked_through(body)
+
+
+def _tags(body: bytes, native: NativeLinks | None = None) -> CooperativeWork[list[bytes]]:
+    """Return the link tags of a page in UTF-8, without their ``<``."""
     if len(body) <= WALK_BYTES:
-        return list(filter(None, _LINK_TAG.findall(body)))
+        return native.tags(body) if native else list(filter(None, _LINK_TAG.findall(body)))
     tags: list[bytes] = []
     walk = _LINK_TAG.finditer(body)
     while batch := list(islice(walk, WALK_TAGS)):
@@ -359,12 +435,15 @@ def _read(tag: bytes, base: str, encoding: str, agent: str) -> tuple[_Meaning, b
     if name == "link" and ("stylesheet" in rel or not {"next", "canonical", "alternate"}.intersection(rel)):
         href = None
     if href is None or name == "base" or (not href and name in ("link", "embed")):
-        return _Meaning(robots=robots), True
+        return _Special(robots=robots) if robots else _NOTHING, True
     if encoding != "utf-8" and not href.isascii():
-        href = _query_in(encoding, href)
+        href = query_in(encoding, href)
     lasting = _PAGE_DEPENDENT.search(href) is None
     follow = name == "link" or "nofollow" not in rel
-    return _Meaning(canonical(href, base), follow, name == "link" and "canonical" in rel), lasting
+    if (url := canonical(href, base)) is None:
+        return _NOTHING, lasting
+    is_hint = name == "link" and "canonical" in rel
+    return _Special(url, follow, is_hint) if is_hint or not follow else url, lasting
 
 
 def _parsed(tag: bytes) -> tuple[str, dict[str, str | None]]:
@@ -407,29 +486,3 @@ def _meta(attributes: dict[str, str | None], agent: str) -> tuple[str | None, st
 
 def _directory(url: str) -> str:
     return url.partition("?")[0].rpartition("/")[0]
-
-
-# --- legacy encodings ------------------------------------------------------------------------------------------
-
-
-def _query_in(encoding: str, href: str) -> str:
-    """Return `href` with its query percent-encoded in the page's encoding, as its server expects (URL 4.4)."""
-    before, mark, rest = href.partition("?")
-    query, hash_, fragment = rest.partition("#")
-    known = webencodings.lookup(encoding)
-    if "#" in before or known is None or encoding.startswith("utf-16"):
-        return href
-    octets = known.codec_info.encode(query, _AS_REFERENCE)[0]
-    return before + mark + quote(octets, safe=_QUERY_SAFE) + hash_ + fragment
-
-
-def _as_reference(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError), "only used to encode"
-    missing = error.object[error.start : error.end]
-    return "".join(f"%26%23{ord(letter)}%3B" for letter in missing), error.end
-
-
-_AS_REFERENCE = "kadcrawl.reference"
-codecs.register_error(_AS_REFERENCE, _as_reference)
-_QUERY_SAFE = "!$%&()*+,/:;=?@[\\]^`{|}\t\n\r "
-"""ASCII the URL parser encodes by itself, or not at all."""

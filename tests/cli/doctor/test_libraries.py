@@ -1,5 +1,7 @@
 """A library that is missing or too old is a problem with the command that installs it. Extras are named."""
 
+from dataclasses import replace
+
 import pytest
 
 from kadcrawl.cli.doctor.check_result import CheckOutcome
@@ -89,25 +91,42 @@ def test_the_python_must_be_one_for_kadcrawl(version: str, required: str | None,
     assert outcome is python_finding(version, required).outcome
 
 
+HELPERS = Helpers(uvloop=True, http_parser=True, packet_filter=True, native_links=True, is_pure=False)
+NO_HELPERS = Helpers(uvloop=False, http_parser=False, packet_filter=False, native_links=False, is_pure=False)
+
+
 @pytest.mark.parametrize(
     ("helpers", "notes"),
     [
-        (Helpers(True, True, True), []),
-        (Helpers(False, True, True), ["uvloop"]),
-        (Helpers(True, False, True), ["compiled parser"]),
-        (Helpers(False, False, False), ["uvloop", "compiled parser", "datagrams"]),
+        (HELPERS, []),
+        (replace(HELPERS, uvloop=False), ["uvloop"]),
+        (replace(HELPERS, http_parser=False), ["compiled parser"]),
+        (replace(HELPERS, native_links=False), ["native link extractor"]),
+        (NO_HELPERS, ["uvloop", "compiled parser", "datagrams", "native link extractor"]),
     ],
 )
 def test_a_compiled_part_that_is_not_in_use_is_a_note_with_advice(helpers: Helpers, notes: list[str]) -> None:
-    findings = helper_findings(helpers)
-    if not notes:
-        assert [CheckOutcome.OK] == [finding.outcome for finding in findings]
-        return
-    assert len(notes) == len(findings)
-    for finding, word in zip(findings, notes, strict=True):
+    *noted, in_use = helper_findings(helpers)
+    assert CheckOutcome.OK is in_use.outcome
+    assert len(notes) == len(noted)
+    for finding, word in zip(noted, notes, strict=True):
         assert finding.outcome is CheckOutcome.NOTE
         assert word in finding.said
         assert finding.advice
+        assert word not in in_use.said
+
+
+def test_the_compiled_parts_in_use_are_named() -> None:
+    (finding,) = helper_findings(HELPERS)
+    for name in ("uvloop", "HTTP parser", "native link extractor", "packet filter"):
+        assert name in finding.said
+    assert "in use: none" in helper_findings(NO_HELPERS)[-1].said
+
+
+def test_a_native_link_extractor_that_a_person_switched_off_is_no_note() -> None:
+    (finding,) = helper_findings(replace(HELPERS, native_links=False, is_pure=True))
+    assert CheckOutcome.OK is finding.outcome
+    assert "KADCRAWL_PURE" in finding.said
 
 
 def test_the_installed_version_is_that_of_the_metadata() -> None:

@@ -1,6 +1,6 @@
 """Test the links that a page has, and the instructions of a page to crawlers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from unittest.mock import Mock, patch
 
 import pytest
@@ -10,11 +10,23 @@ from selectolax.lexbor import LexborHTMLParser
 from kadcrawl.crawl.content import html_links
 from kadcrawl.crawl.content.charset import PIECE_BYTES
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
+from kadcrawl.crawl.content.native_links import NativeLinks
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import run_to_end
 from kadcrawl.urls import canonical
+from tests.support.native import ENGINES, engine
 
 PAGE = "http://h/d/p?q"
+
+
+@pytest.fixture(scope="module", params=ENGINES, autouse=True)
+def native(request: pytest.FixtureRequest) -> Iterator[NativeLinks | None]:
+    """Every test here runs with Python code only, and once more with the native module."""
+    defaults = LinkExtractor.__init__.__kwdefaults__
+    assert defaults is not None
+    before, defaults["native"] = defaults["native"], engine(request.param)
+    yield defaults["native"]
+    defaults["native"] = before
 
 
 def extracted(
@@ -350,7 +362,7 @@ PIECES = st.sampled_from(MARKUP.split("|"))
 @given(body=st.lists(PIECES, max_size=25).map("".join))
 def test_walk_and_parser_agree_where_each_tag_ends(body: str, short_bytes: int) -> None:
     """The result is the same with and without the tags that the crawler does not need."""
-    tags = run_to_end(html_links._tags(body.encode(), "utf-8"))
+    tags = run_to_end(html_links._tags(body.encode()))
     with patch.object(html_links, "_SHORT_BYTES", short_bytes):
         apart = [html_links._parsed(tag) for tag in tags]
     nodes = LexborHTMLParser("<" + "<".join(tag.decode() for tag in tags)).css("a,area,base,link,meta") if tags else []
@@ -527,7 +539,10 @@ def test_a_page_of_50_kb_is_no_40_mb_of_links() -> None:
 
 def remembered_chars(extractor: LinkExtractor) -> int:
     return sum(
-        len(place) + sum(len(tag) + len(meaning.url or "") for tag, meaning in known.items())
+        len(place)
+        + sum(
+            len(tag) + len(meaning if isinstance(meaning, str) else meaning.url or "") for tag, meaning in known.items()
+        )
         for (place, _), known in extractor._remembered.items()
     )
 

@@ -1,0 +1,279 @@
+//! The binding to CPython's stable ABI of 3.11, as the header files declare it. Without a GIL this ABI does not load.
+
+use std::ffi::{c_char, c_int, c_long, CStr};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr;
+
+use crate::join::Base;
+use crate::tag::{may_be_base, plain, says_something, Plain};
+use crate::walk::Walk;
+
+/// A longer tag is never remembered, as `_SHORT_BYTES` in html_links.py has it.
+const SHORT_BYTES: usize = 256;
+
+#[repr(C)]
+struct Object {
+    count: isize,
+    kind: *mut Object,
+}
+
+#[repr(C)]
+struct Method {
+    name: *const c_char,
+    function: Option<Function>,
+    flags: c_int,
+    doc: *const c_char,
+}
+
+#[repr(C)]
+struct ModuleDefinition {
+    object: Object,
+    init: *const u8,
+    index: isize,
+    copy: *mut Object,
+    name: *const c_char,
+    doc: *const c_char,
+    size: isize,
+    methods: *mut Method,
+    slots: *const u8,
+    traverse: *const u8,
+    clear: *const u8,
+    free: *const u8,
+}
+
+type Function = unsafe extern "C" fn(*mut Object, *const *mut Object, isize) -> *mut Object;
+const METH_FASTCALL: c_int = 0x80;
+const ABI_VERSION: c_int = 3;
+
+#[allow(non_upper_case_globals)]
+extern "C" {
+    static mut _Py_NoneStruct: Object;
+    static mut PyUnicode_Type: Object;
+    static PyExc_RuntimeError: *mut Object;
+    static PyExc_TypeError: *mut Object;
+    fn Py_IncRef(object: *mut Object);
+    fn Py_DecRef(object: *mut Object);
+    fn PyErr_Occurred() -> *mut Object;
+    fn PyErr_SetString(kind: *mut Object, message: *const c_char);
+    fn PyBool_FromLong(value: c_long) -> *mut Object;
+    fn PyLong_AsSsize_t(object: *mut Object) -> isize;
+    fn PyBytes_AsStringAndSize(object: *mut Object, bytes: *mut *mut c_char, size: *mut isize) -> c_int;
+    fn PyBytes_FromStringAndSize(bytes: *const c_char, size: isize) -> *mut Object;
+    fn PyUnicode_AsUTF8AndSize(object: *mut Object, size: *mut isize) -> *const c_char;
+    fn PyUnicode_FromStringAndSize(bytes: *const c_char, size: isize) -> *mut Object;
+    fn PyDict_New() -> *mut Object;
+    fn PyDict_GetItemWithError(dict: *mut Object, key: *mut Object) -> *mut Object;
+    fn PyDict_SetItem(dict: *mut Object, key: *mut Object, value: *mut Object) -> c_int;
+    fn PyList_New(size: isize) -> *mut Object;
+    fn PyList_Append(list: *mut Object, item: *mut Object) -> c_int;
+    fn PyTuple_Pack(size: isize, ...) -> *mut Object;
+    fn PyModule_Create2(definition: *mut ModuleDefinition, version: c_int) -> *mut Object;
+    fn PyModule_AddStringConstant(module: *mut Object, name: *const c_char, value: *const c_char) -> c_int;
+}
+
+/// An exception of Python is set.
+struct Raised;
+
+/// A reference that is given back when it is dropped.
+struct Owned(*mut Object);
+
+impl Owned {
+    fn new(object: *mut Object) -> Result<Self, Raised> {
+        if object.is_null() { Err(Raised) } else { Ok(Owned(object)) }
+    }
+
+    fn bytes(text: &[u8]) -> Result<Self, Raised> {
+        Self::new(unsafe { PyBytes_FromStringAndSize(text.as_ptr().cast(), text.len() as isize) })
+    }
+
+    fn text(text: &[u8]) -> Result<Self, Raised> {
+        Self::new(unsafe { PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as isize) })
+    }
+
+    fn none() -> Self {
+        let none = &raw mut _Py_NoneStruct;
+        unsafe { Py_IncRef(none) };
+        Owned(none)
+    }
+
+    fn list() -> Result<Self, Raised> {
+        Self::new(unsafe { PyList_New(0) })
+    }
+
+    fn append(&self, item: *mut Object) -> Result<(), Raised> {
+        done(unsafe { PyList_Append(self.0, item) })
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        unsafe { Py_DecRef(self.0) };
+    }
+}
+
+fn done(status: c_int) -> Result<(), Raised> {
+    if status < 0 { Err(Raised) } else { Ok(()) }
+}
+
+/// Returns the bytes of a bytes object, which live as long as the caller holds the object.
+fn bytes_of<'a>(object: *mut Object) -> Result<&'a [u8], Raised> {
+    let (mut start, mut size) = (ptr::null_mut(), 0);
+    done(unsafe { PyBytes_AsStringAndSize(object, &mut start, &mut size) })?;
+    Ok(unsafe { std::slice::from_raw_parts(start.cast(), size as usize) })
+}
+
+fn text_of<'a>(object: *mut Object) -> Result<&'a [u8], Raised> {
+    let mut size = 0;
+    let start = unsafe { PyUnicode_AsUTF8AndSize(object, &mut size) };
+    if start.is_null() { Err(Raised) } else { Ok(unsafe { std::slice::from_raw_parts(start.cast(), size as usize) }) }
+}
+
+/// Returns a borrowed value of a dict, or null.
+fn value_in(dict: *mut Object, key: &Owned) -> Result<*mut Object, Raised> {
+    let value = unsafe { PyDict_GetItemWithError(dict, key.0) };
+    if value.is_null() && !unsafe { PyErr_Occurred() }.is_null() { Err(Raised) } else { Ok(value) }
+}
+
+/// `tags(markup)` returns the link tags of a page, as a list of bytes.
+fn tags(arguments: [*mut Object; 1]) -> Result<Owned, Raised> {
+    let found = Owned::list()?;
+    for tag in Walk::over(bytes_of(arguments[0])?) {
+        found.append(Owned::bytes(tag)?.0)?;
+    }
+    Ok(found)
+}
+
+/// `join(base, href)` returns a canonical URL, or None if the URL parser has to make it.
+fn join(arguments: [*mut Object; 2]) -> Result<Owned, Raised> {
+    let mut url = Vec::new();
+    match Base::of(text_of(arguments[0])?) {
+        Some(base) if base.join(bytes_of(arguments[1])?, &mut url) => Owned::text(&url),
+        _ => Ok(Owned::none()),
+    }
+}
+
+/// `meanings(markup, known, nothing, base, tags_max)` returns None if Python has to read this page, or four things: the
+/// meanings of its tags that say something, or the tag in the place of an unknown meaning; these tags; the plain tags
+/// whose meanings were not among the known ones; whether all of the meanings are plain.
+fn meanings(arguments: [*mut Object; 5]) -> Result<Owned, Raised> {
+    let [markup, known, nothing, base, tags_max] = arguments;
+    let tags_max = unsafe { PyLong_AsSsize_t(tags_max) };
+    if tags_max < 0 {
+        return if unsafe { PyErr_Occurred() }.is_null() { Ok(Owned::none()) } else { Err(Raised) };
+    }
+    let Some(base) = Base::of(text_of(base)?) else { return Ok(Owned::none()) };
+    let (found, unknown, fresh) = (Owned::list()?, Owned::list()?, Owned::new(unsafe { PyDict_New() })?);
+    let mut url = Vec::new();
+    let mut is_plain = true;
+    for (number, tag) in Walk::over(bytes_of(markup)?).enumerate() {
+        if number >= tags_max as usize || may_be_base(tag) {
+            return Ok(Owned::none());
+        }
+        let key = Owned::bytes(tag)?;
+        if tag.len() <= SHORT_BYTES {
+            let mut meaning = value_in(known, &key)?;
+            if meaning.is_null() {
+                meaning = value_in(fresh.0, &key)?;
+            }
+            if !meaning.is_null() {
+                if meaning != nothing {
+                    is_plain &= unsafe { (*meaning).kind } == &raw mut PyUnicode_Type;
+                    found.append(meaning)?;
+                }
+                continue;
+            }
+            match plain(tag) {
+                Plain::ThisPage => continue,
+                Plain::Href(href) if base.join(href, &mut url) => {
+                    let url = Owned::text(&url)?;
+                    done(unsafe { PyDict_SetItem(fresh.0, key.0, url.0) })?;
+                    found.append(url.0)?;
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        if says_something(tag) {
+            is_plain = false;
+            found.append(key.0)?;
+            unknown.append(key.0)?;
+        }
+    }
+    let is_plain = Owned::new(unsafe { PyBool_FromLong(is_plain.into()) })?;
+    Owned::new(unsafe { PyTuple_Pack(4, found.0, unknown.0, fresh.0, is_plain.0) })
+}
+
+/// Calls a function with the arguments that Python passed. A panic becomes an exception.
+unsafe fn called<const N: usize>(
+    function: fn([*mut Object; N]) -> Result<Owned, Raised>,
+    arguments: *const *mut Object,
+    count: isize,
+) -> *mut Object {
+    if count != N as isize {
+        PyErr_SetString(PyExc_TypeError, c"wrong number of arguments".as_ptr());
+        return ptr::null_mut();
+    }
+    let arguments = *arguments.cast::<[*mut Object; N]>();
+    match catch_unwind(AssertUnwindSafe(|| function(arguments))) {
+        Ok(Ok(result)) => {
+            let object = result.0;
+            std::mem::forget(result); // Python owns it from here on.
+            object
+        }
+        Ok(Err(Raised)) => ptr::null_mut(),
+        Err(_) => {
+            PyErr_SetString(PyExc_RuntimeError, c"the native link extractor panicked".as_ptr());
+            ptr::null_mut()
+        }
+    }
+}
+
+unsafe extern "C" fn call_tags(_: *mut Object, arguments: *const *mut Object, count: isize) -> *mut Object {
+    called(tags, arguments, count)
+}
+
+unsafe extern "C" fn call_join(_: *mut Object, arguments: *const *mut Object, count: isize) -> *mut Object {
+    called(join, arguments, count)
+}
+
+unsafe extern "C" fn call_meanings(_: *mut Object, arguments: *const *mut Object, count: isize) -> *mut Object {
+    called(meanings, arguments, count)
+}
+
+const fn method(name: &'static CStr, function: Function) -> Method {
+    Method { name: name.as_ptr(), function: Some(function), flags: METH_FASTCALL, doc: ptr::null() }
+}
+
+static mut METHODS: [Method; 4] = [
+    method(c"tags", call_tags),
+    method(c"join", call_join),
+    method(c"meanings", call_meanings),
+    Method { name: ptr::null(), function: None, flags: 0, doc: ptr::null() },
+];
+
+static mut MODULE: ModuleDefinition = ModuleDefinition {
+    object: Object { count: 1, kind: ptr::null_mut() },
+    init: ptr::null(),
+    index: 0,
+    copy: ptr::null_mut(),
+    name: c"_native".as_ptr(),
+    doc: c"The native part of the link extractor.".as_ptr(),
+    size: -1,
+    methods: (&raw mut METHODS).cast(),
+    slots: ptr::null(),
+    traverse: ptr::null(),
+    clear: ptr::null(),
+    free: ptr::null(),
+};
+
+/// Makes the module. CPython looks for this name.
+#[no_mangle]
+unsafe extern "C" fn PyInit__native() -> *mut Object {
+    let module = PyModule_Create2(&raw mut MODULE, ABI_VERSION);
+    let digest = concat!(env!("NATIVE_SOURCES_DIGEST"), "\0");
+    if !module.is_null() && PyModule_AddStringConstant(module, c"SOURCES".as_ptr(), digest.as_ptr().cast()) < 0 {
+        Py_DecRef(module);
+        return ptr::null_mut();
+    }
+    module
+}

@@ -1,0 +1,204 @@
+"""The native link extractor sees what the Python code sees, or leaves it to the Python code."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from fuzz import corpus
+from fuzz.mutations import Comparison
+from fuzz.pages import pages
+from kadcrawl.crawl.content import html_links, native_links
+from kadcrawl.crawl.content.html_links import LinkExtractor
+from kadcrawl.crawl.content.native_links import NativeLinks
+from kadcrawl.settings.limits import Limits
+from kadcrawl.system.cooperative import run_to_end
+from kadcrawl.urls import canonical
+from scripts.sites import SitesError, sites
+from tests.support.native import native as compiled
+
+PAGE = "http://h/d/p?q"
+UTF8 = "text/html; charset=utf-8"
+MUTATIONS = 5_000
+JOINS = 20_000
+
+
+@pytest.fixture(scope="module")
+def native() -> NativeLinks:
+    return compiled()
+
+
+class Watched:
+    """Passes calls on to the native module, and counts the pages that it read."""
+
+    def __init__(self, native: NativeLinks) -> None:
+        self.SOURCES = native.SOURCES
+        self.join, self.tags, self._meanings = native.join, native.tags, native.meanings
+        self.read = self.left = 0
+
+    def meanings(self, *arguments: object) -> object:
+        found = self._meanings(*arguments)  # type: ignore[arg-type]
+        self.read += found is not None
+        self.left += found is None
+        return found
+
+
+def test_mutated_pages_have_the_same_tags_and_links(native: NativeLinks) -> None:
+    comparison = Comparison(native, [page[2:] for page in pages()] + [path.read_bytes() for path in kept_pages()], 1)
+    assert [] == [found for _ in range(MUTATIONS) if (found := comparison.one_page())]
+
+
+def kept_pages() -> list[Path]:
+    """Return the inputs that the fuzzer kept."""
+    return sorted((corpus.KEPT / "html").iterdir())
+
+
+def test_joins_are_those_of_the_url_parser(native: NativeLinks) -> None:
+    comparison = Comparison(native, [b""], 1)
+    assert [] == [found for _ in range(JOINS) if (found := comparison.one_join())]
+    assert comparison.joined > JOINS / 10
+
+
+@pytest.mark.parametrize(
+    ("base", "href", "url"),
+    [
+        ("http://h/d/p?q", "x", "http://h/d/x"),
+        ("http://h/d/p?q/r", "x/", "http://h/d/x/"),
+        ("http://h/d/e/", "../x?a=b/../c", "http://h/d/x?a=b/../c"),
+        ("http://h/d/", "../../../x", "http://h/x"),
+        ("http://h/d/", "./../", "http://h/"),
+        ("http://h/d/", "/", "http://h/"),
+        ("http://h/d/", "http://h/x", "http://h/x"),
+        ("http://h/d/", "%C3%A9", "http://h/d/%C3%A9"),
+        ("http://h/d/", "http://h", None),
+        ("http://h/d/", "http://hh/x", None),
+        ("http://h/d/", "//g/x", None),
+        ("http://h/d/", "a//b", None),
+        ("http://h/d/", "a/../b", None),
+        ("http://h/d/", "a/..", None),
+        ("http://h/d/", "%2E%2E/b", None),
+        ("http://h/d/", "%c3", None),
+        ("http://h/d/", "x?", None),
+        ("http://h/d/", "?x", None),
+        ("http://h/d/", "mailto:x", None),
+        ("http://h/d/", "", None),
+        ("http://h/d/", "a b", None),
+        ("http://h/d/", "x#f", None),
+        ("http://h/d/", "x" * 3_000, None),
+        ("ftp://h/d/", "x", None),
+        ("http://h", "x", None),
+        ("", "x", None),
+    ],
+)
+def test_a_join_that_takes_a_parser_is_left_to_it(native: NativeLinks, base: str, href: str, url: str | None) -> None:
+    assert url == native.join(base, href.encode())
+    assert url is None or url == canonical(href, base)
+
+
+def test_real_pages_have_the_same_links(native: NativeLinks) -> None:
+    try:
+        stored = sites()
+    except SitesError as error:
+        if os.environ.get("KADCRAWL_REQUIRE_SITES") == "1":
+            raise
+        pytest.skip(str(error))
+    watched = Watched(native)
+    python, fast = LinkExtractor(Limits(), native=None), LinkExtractor(Limits(), native=watched)  # type: ignore[arg-type]
+    for site in stored:
+        for path in sorted(site.root.rglob("*.html"))[::4]:
+            url = f"http://{site.name}.example/{path.relative_to(site.root)}"
+            body = path.read_bytes()
+            assert native.tags(body) == run_to_end(html_links._tags(body)) or len(body) > html_links.WALK_BYTES
+            assert python.extract(body, "text/html", url) == fast.extract(body, "text/html", url), url
+    assert watched.read > 500
+
+
+@pytest.mark.parametrize(
+    ("body", "url", "is_read"),
+    [
+        (b"<a href=x>", PAGE, True),
+        (b"<a href='x'>" * html_links.BATCH_TAGS, PAGE, True),
+        (b"<a href='x'>" * (html_links.BATCH_TAGS + 1), PAGE, False),
+        (b"<a href=x><base href=/>", PAGE, False),
+        (b"<a href=x>".ljust(html_links.TURN_BYTES), PAGE, True),
+        (b"<a href=x>".ljust(html_links.TURN_BYTES + 1), PAGE, None),
+        (b"<a href=x>", "http://h/".ljust(html_links.NATIVE_URL_CHARS_MAX, "p"), True),
+        (b"<a href=x>", "http://h/".ljust(html_links.NATIVE_URL_CHARS_MAX + 1, "p"), None),
+    ],
+)
+def test_what_is_above_a_limit_is_left_to_python(
+    native: NativeLinks, body: bytes, url: str, is_read: bool | None
+) -> None:
+    watched = Watched(native)
+    extractor = LinkExtractor(Limits(), native=watched)  # type: ignore[arg-type]
+    assert extractor.extract(body, UTF8, url).links
+    assert (int(is_read is True), int(is_read is False)) == (watched.read, watched.left)
+
+
+def test_a_tag_that_was_read_natively_is_remembered(native: NativeLinks) -> None:
+    extractor = LinkExtractor(Limits(), native=native)
+    for _ in range(2):
+        assert ["http://h/d/x", "http://h/d/y"] == extractor.extract(b"<a href='x'><a href=y>", UTF8, PAGE).links
+    assert {b"a href='x'>": "http://h/d/x", b"a href=y>": "http://h/d/y"} == {
+        tag: meaning for known in extractor._remembered.values() for tag, meaning in known.items()
+    }
+
+
+@pytest.mark.parametrize("body", [b"<a href='x'>", b"<a href=x>", b"<a href='x'><a href=x rel=nofollow>"])
+def test_ordinary_pages_are_never_walked_in_python(native: NativeLinks, body: bytes) -> None:
+    with patch.object(html_links, "_LINK_TAG", None):
+        assert LinkExtractor(Limits(), native=native).extract(body, UTF8, PAGE).links
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda native: native.tags("text"),
+        lambda native: native.tags(),
+        lambda native: native.join(b"http://h/", b"x"),
+        lambda native: native.join("http://h/", "x"),
+        lambda native: native.join("http://h/\ud800", b"x"),
+        lambda native: native.meanings(b"<a href=x>", {}, None, "http://h/", "1"),
+        lambda native: native.meanings(b"<a href=x>", [], None, "http://h/", 1),
+        lambda native: native.meanings("", {}, None, "http://h/", 1),
+    ],
+)
+def test_an_argument_of_another_type_is_an_exception(
+    native: NativeLinks, call: Callable[[NativeLinks], object]
+) -> None:
+    with pytest.raises((TypeError, SystemError, UnicodeEncodeError)):
+        call(native)
+
+
+def test_references_are_given_back(native: NativeLinks) -> None:
+    """Each call leaves as many references to its arguments as it found."""
+    markup, nothing, url = b"<a href='x'><a href=y><a id=z><base>", object(), "http://h/" + "d/" * 9
+    known: dict[bytes, object] = {b"a href=y>": nothing, b"a id=z>": "http://h/u"}
+    values = (markup, nothing, url, known, known[b"a id=z>"], None)
+    before = [sys.getrefcount(value) for value in values]
+    for _ in range(100):
+        native.tags(markup)
+        native.join(url, markup[9:10])
+        native.meanings(markup, known, nothing, url, 10)
+        native.meanings(markup[:-6], known, nothing, url, 10)
+        native.meanings(markup, known, nothing, url, 1)
+    after = [sys.getrefcount(value) for value in values]
+    assert before[:-1] == after[:-1]
+    assert abs(before[-1] - after[-1]) < 50, "None"
+
+
+@pytest.mark.parametrize(("value", "loads"), [("", True), ("0", True), ("1", False), ("yes", False)])
+def test_a_variable_switches_it_off(native: NativeLinks, value: str, loads: bool) -> None:
+    program = "from kadcrawl.crawl.content.native_links import NATIVE; print(NATIVE is not None)"
+    environment = {**os.environ, native_links.PURE: value}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert f"{loads}\n" == run.stdout
+
+
+def test_without_the_module_python_does_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_links, "MODULE", "kadcrawl.crawl.content._nowhere")
+    assert native_links.load() is None
