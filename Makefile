@@ -37,6 +37,7 @@ house: $(STAMP) ## Print the figures of the house: circles, files per folder, lo
 # The tests start hundreds of processes, each of which would compile the package where no bytecode may be written.
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
 	$(BIN)/python -m compileall -q kadcrawl sim scripts
+	$(BIN)/python -m scripts.native_build
 	$(BIN)/python -m pytest -n 4 --dist loadgroup -m 'not chaos' $(TESTS)
 
 test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; processes they start are not counted

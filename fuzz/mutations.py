@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final, NamedTuple
 
-from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor, _tags
+from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
+from kadcrawl.crawl.content.html_walk import link_tags
 from kadcrawl.crawl.content.native_links import NativeLinks
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import run_to_end
@@ -144,7 +145,7 @@ class Comparison:
 
     def differs(self, page: bytes, url: str) -> Difference | None:
         """Return the difference in the reading of a page, or None."""
-        python, native = run_to_end(_tags(page)), self._native.tags(page)
+        python, native = run_to_end(link_tags(page)), self._native.tags(page)
         if python != native:
             return Difference(page, python, native)
         found: list[Extracted] = [one.extract(page, "text/html; charset=utf-8", url) for one in self._extractors]

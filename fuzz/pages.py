@@ -11,7 +11,8 @@ import brotlicffi
 from fuzz.target import Bites, Target, plain
 from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.charset import decode, encoding_of
-from kadcrawl.crawl.content.html_links import LinkExtractor, _markup, _parsed, _tags
+from kadcrawl.crawl.content.html_links import LinkExtractor, _parsed
+from kadcrawl.crawl.content.html_walk import link_tags, markup_of
 from kadcrawl.crawl.content.simhash import BITS, simhash
 from kadcrawl.crawl.content.sitemap import AHEAD_S, Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import BodyError, decoded
@@ -49,8 +50,8 @@ def html(data: bytes) -> None:
     found = extractor.extract(body, content_type, PAGE)
     assert found == extractor.extract(body, content_type, PAGE), "what is remembered of a page changes what it means"
     assert found == LinkExtractor(LIMITS, native=None).extract(body, content_type, PAGE), "native code sees other links"
-    markup = run_to_end(_markup(body, encoding_of(body, content_type)))
-    tags = dict.fromkeys(run_to_end(_tags(markup)))
+    markup = run_to_end(markup_of(body, encoding_of(body, content_type)))
+    tags = dict.fromkeys(run_to_end(link_tags(markup)))
     assert all(_parsed(tag)[0] for tag in islice(tags, TAGS_LOOKED_AT)), "walk and parser do not see the same tags"
     assert len(found.links) == len(set(found.links)) <= LIMITS.links_per_page_max
     assert found.cut >= 0

@@ -1,4 +1,4 @@
-//! The walk over a page finds the link tags that the expression `_LINK_TAG` of html_links.py finds, in the same order.
+//! The walk over a page finds the link tags that the expression `LINK_TAG` of html_walk.py finds, in the same order.
 
 use std::io::BufRead;
 

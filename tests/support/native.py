@@ -23,5 +23,5 @@ def native() -> NativeLinks:
     native_build.ensure()
     module = native_links.load()
     assert module is not None, "it was compiled, and does not load"
-    assert module.SOURCES == native_build.digest(), "this process loaded an older one: run make setup"
+    assert module.SOURCES == native_build.digest(), "compiled anew after it was loaded: run the tests again"
     return module

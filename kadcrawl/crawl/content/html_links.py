@@ -12,8 +12,8 @@ depends on the page itself. Most pages of a site repeat most of their tags, and 
 base of a page defines its directory, and may name another site. So each tag is parsed by itself: if walk and parser
 ever differed on the end of a tag in a batch, the next tag would mean what its neighbor says, on that site's pages too.
 
-The walk, plain tags and what is remembered also exist as a native module (`native_links`), which reads pages of
-ordinary size. It returns the same, or leaves a tag or a page to the code here, which is the reference.
+The walk (`html_walk`), plain tags and the memory of tags also exist as a native module (`native_links`), which reads
+pages of ordinary size. It returns the same, or leaves a tag or a page to the code here, which is the reference.
 
 A hostile page can take seconds, so a long page is read in turns with the peer's other work: `reading` is a generator. A
 page of ordinary size is read in one turn. No I/O, no clock.
@@ -28,7 +28,8 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
-from kadcrawl.crawl.content.charset import encoding_of, pieces
+from kadcrawl.crawl.content.charset import encoding_of
+from kadcrawl.crawl.content.html_walk import END, KEY, SET, WHITE, link_tags, markup_of
 from kadcrawl.crawl.content.legacy_query import query_in
 from kadcrawl.crawl.content.native_links import NATIVE, NativeLinks
 from kadcrawl.crawl.content.refresh import refresh_target
@@ -40,8 +41,6 @@ from kadcrawl.urls import URL_CHARS_MAX, canonical
 
 HTML_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of a page that are searched for links. The rest of a longer page is not searched."""
-MARKUP_MAX = 1_000_000
-"""The most ``<`` of a page that are examined, as each tag takes 100 bytes for a while."""
 TAG_BYTES_MAX = 64 * 1024
 """A longer tag is passed over."""
 TAGS_MAX = 120_000
@@ -55,10 +54,6 @@ BATCH_TAGS = 2_000
 """Tags read at a time. After each batch the extractor checks whether the page has had its share of links."""
 TURN_BYTES = 128 * 1024
 """Bytes of tags read in one turn: 20 ms of work. A shorter page yields no turn at its start."""
-WALK_BYTES = 512 * 1024
-"""A page up to this is walked at once: 30 ms."""
-WALK_TAGS = 20_000
-"""Tags and comments of a longer page found at a time: 5 ms of work if none is long."""
 TURN_BASE_CHARS = 4 * 1024 * 1024
 """The length of the base, counted for each tag, that goes with them: another 20 ms."""
 BASES_MAX = 100
@@ -194,10 +189,10 @@ class LinkExtractor:
             # Not within a character, which would look like another encoding.
             body = body[: body.rfind(b">", 0, HTML_BYTES_MAX) + 1]
         encoding = encoding_of(body, content_type)
-        markup = yield from _markup(body, encoding)
+        markup = yield from markup_of(body, encoding)
         page = _PageLinks(url, obeys_nofollow=self._obeys_nofollow)
         if is_large or not self._add_at_once(page, markup, url, encoding):
-            tags = yield from _tags(markup, self._native)
+            tags = yield from link_tags(markup, self._native)
             base = yield from _base(tags, url)
             yield from self._add_in_turns(page, tags, base, encoding, is_large=is_large)
         noindex, nofollow_page = directives(x_robots_tag, page.robots, self.agent)
@@ -323,93 +318,23 @@ def _chars(texts: Iterable[str | bytes]) -> int:
     return sum(map(len, texts))
 
 
-# --- the walk: which tags there are ----------------------------------------------------------------------------
-
-
-def _any_case(*names: str) -> bytes:
-    # re.IGNORECASE would double the time of the walk.
-    return b"|".join("".join(f"[{letter}{letter.upper()}]" for letter in name).encode() for name in names)
-
-
-_WHITE = rb"\t\n\f\r "
-"""White space is less than ``\\s``: a vertical tab is part of a name."""
-_END = rb"(?=[%b/>])" % _WHITE
-_NAME = rb"[a-zA-Z][^%b/>]*+" % _WHITE
-_VALUE = rb"[%b]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^%b>]*+)" % (_WHITE, _WHITE)
-_KEY = rb"(?:=[^%b/>=]*+|[^%b/>=]++)" % (_WHITE, _WHITE)
-"""The sign ``=`` begins a value after an attribute's name. Anywhere else ``=`` is the first letter of a name."""
-_SET = rb"(?:[%b]*+=%b)?+" % (_WHITE, _VALUE)
-_ATTRIBUTES = rb"(?:[%b/]*+%b%b)*+[%b/]*+" % (_WHITE, _KEY, _SET, _WHITE)
-_USUAL = rb"[^>=]*+(?:(?<=[\w-])=(?:\"[^\"]*+\"|'[^']*+'|[^%b\"'>][^%b>]*+)[^>=]*+)*+>" % (_WHITE, _WHITE)
-"""The same and the ``>`` for most tags in half the time: a letter before each ``=``, so that it begins a value."""
-_REST = rb"(?:%b|%b(?:>|\Z))" % (_USUAL, _ATTRIBUTES)
-"""A tag after its name. What the end of the page cuts off is taken, so that no byte is looked at more than twice."""
-_RAW = b"|".join(
-    _any_case(name) + _END + _REST + rb".*?(?:</" + _any_case(name) + _END + rb"|\Z)"
-    for name in ("script", "style", "textarea", "title", "xmp")
-)
-_LINK_TAG = re.compile(
-    rb"<(?:(?=[aAbBfFiIlLmM])((?:%b)%b(?:%b|%b>))|(?=[sStTxX])(?:%b)|%b%b"
-    rb"|/(?:(?=[a-zA-Z])(?![^<>=]{0,65}+>)%b%b|[^a-zA-Z>][^>]*+)|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+)"
-    % (
-        _any_case("a", "area", "base", "frame", "iframe", "link", "meta"),
-        *(_END, _USUAL, _ATTRIBUTES, _RAW, _NAME, _REST, _NAME, _ATTRIBUTES),
-    ),
-    re.DOTALL,
-)
-"""Matches every tag, raw text and comment, except short end tags without values, which hold no surprise. Captures
-link tags that end. Longer end tags are matched too, as many unended end tags would each be read to the end of the
-page."""
-
-
-def _markup(body: bytes, encoding: str) -> CooperativeWork[bytes]:
-    """Return as much of a page as we look at, in UTF-8."""
-    if encoding != "utf-8":
-        parts: list[bytes] = []
-        for text in pieces(body, encoding):
-            if parts:
-                yield
-            parts.append(text.encode("utf-8", "replace"))
-        body = b"".join(parts)
-    return _looked_through(body)
-
-
-def _tags(body: bytes, native: NativeLinks | None = None) -> CooperativeWork[list[bytes]]:
-    """Return the link tags of a page in UTF-8, without their ``<``."""
-    if len(body) <= WALK_BYTES:
-        return native.tags(body) if native else list(filter(None, _LINK_TAG.findall(body)))
-    tags: list[bytes] = []
-    walk = _LINK_TAG.finditer(body)
-    while batch := list(islice(walk, WALK_TAGS)):
-        tags += [tag for found in batch if (tag := found[1])]
-        yield
-    return tags
-
-
-def _looked_through(body: bytes) -> bytes:
-    """Return as much of the markup of a page as we look at."""
-    if len(body) <= MARKUP_MAX or body.count(b"<") <= MARKUP_MAX:
-        return body
-    return body[: next(islice(re.finditer(b"<", body), MARKUP_MAX, None)).start()]
-
-
-# --- the reading: what a tag says ------------------------------------------------------------------------------
+# --- what a tag says -------------------------------------------------------------------------------------------
 
 _PLAIN_VALUE = rb"[^\"'&:#>\x00-\x20\x7f-\xff]"
-_OTHERS = rb"(?:[%b]++(?!href|rel)[a-z-]++=\"[^\"]*+\")*+" % _WHITE
+_OTHERS = rb"(?:[%b]++(?!href|rel)[a-z-]++=\"[^\"]*+\")*+" % WHITE
 _PLAIN = re.compile(
     rb"a%b[%b]++href=([\"'])((?:https?://)?+(?!\?)%b++)?+(?:#[^\"']*+)?+\1%b[%b]*+>"
-    % (_OTHERS, _WHITE, _PLAIN_VALUE, _OTHERS, _WHITE)
+    % (_OTHERS, WHITE, _PLAIN_VALUE, _OTHERS, WHITE)
 )
 """Most tags: their href, short of the fragment, needs no parser, and means the same all over the directory."""
 _SAYS_SOMETHING = re.compile(rb"href|src|content", re.IGNORECASE)
 _FRAME = re.compile(rb"i?frame", re.IGNORECASE)
-_BASE = re.compile(rb"base[%b/]" % _WHITE, re.IGNORECASE)
-_ATTRIBUTE = re.compile(rb"[%b/]*+(%b)%b" % (_WHITE, _KEY, _SET))
+_BASE = re.compile(rb"base[%b/]" % WHITE, re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"[%b/]*+(%b)%b" % (WHITE, KEY, SET))
 _WANTED = frozenset((b"href", b"src", b"rel", b"name", b"content", b"http-equiv"))
 _PAGE_DEPENDENT = re.compile(r"^[\x00-\x20]*+(?:[?#]|$|https?:(?!//))|[\t\n\r]", re.IGNORECASE)
 """Matches an href with line breaks, or with another meaning on the next page of the directory. Both are rare."""
-_NAME_END = re.compile(_END)
+_NAME_END = re.compile(END)
 
 
 def _base(tags: list[bytes], url: str) -> CooperativeWork[str]:

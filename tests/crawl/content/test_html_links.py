@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 from kadcrawl.crawl.content import html_links
 from kadcrawl.crawl.content.charset import PIECE_BYTES
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
+from kadcrawl.crawl.content.html_walk import link_tags
 from kadcrawl.crawl.content.native_links import NativeLinks
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import run_to_end
@@ -362,7 +363,7 @@ PIECES = st.sampled_from(MARKUP.split("|"))
 @given(body=st.lists(PIECES, max_size=25).map("".join))
 def test_walk_and_parser_agree_where_each_tag_ends(body: str, short_bytes: int) -> None:
     """The result is the same with and without the tags that the crawler does not need."""
-    tags = run_to_end(html_links._tags(body.encode()))
+    tags = run_to_end(link_tags(body.encode()))
     with patch.object(html_links, "_SHORT_BYTES", short_bytes):
         apart = [html_links._parsed(tag) for tag in tags]
     nodes = LexborHTMLParser("<" + "<".join(tag.decode() for tag in tags)).css("a,area,base,link,meta") if tags else []

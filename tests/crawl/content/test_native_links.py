@@ -12,7 +12,7 @@ import pytest
 from fuzz import corpus
 from fuzz.mutations import Comparison
 from fuzz.pages import pages
-from kadcrawl.crawl.content import html_links, native_links
+from kadcrawl.crawl.content import html_links, html_walk, native_links
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.native_links import NativeLinks
 from kadcrawl.settings.limits import Limits
@@ -112,7 +112,7 @@ def test_real_pages_have_the_same_links(native: NativeLinks) -> None:
         for path in sorted(site.root.rglob("*.html"))[::4]:
             url = f"http://{site.name}.example/{path.relative_to(site.root)}"
             body = path.read_bytes()
-            assert native.tags(body) == run_to_end(html_links._tags(body)) or len(body) > html_links.WALK_BYTES
+            assert native.tags(body) == run_to_end(html_walk.link_tags(body)) or len(body) > html_walk.WALK_BYTES
             assert python.extract(body, "text/html", url) == fast.extract(body, "text/html", url), url
     assert watched.read > 500
 
@@ -150,7 +150,7 @@ def test_a_tag_that_was_read_natively_is_remembered(native: NativeLinks) -> None
 
 @pytest.mark.parametrize("body", [b"<a href='x'>", b"<a href=x>", b"<a href='x'><a href=x rel=nofollow>"])
 def test_ordinary_pages_are_never_walked_in_python(native: NativeLinks, body: bytes) -> None:
-    with patch.object(html_links, "_LINK_TAG", None):
+    with patch.object(html_walk, "LINK_TAG", None):
         assert LinkExtractor(Limits(), native=native).extract(body, UTF8, PAGE).links
 
 
