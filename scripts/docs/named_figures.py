@@ -165,6 +165,11 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
     "filter-error": _finding("expiring", "error of all three slices, 100,000 URLs a day, by the bits", ".1g"),
     "filter-one": _cell("expiring", FIXED_FILTERS, 40_000, "one filter, by the bits", ".1e"),
     "filter-any": _cell("expiring", FIXED_FILTERS, 40_000, "any of three days, counted", ".1e"),
+    "revisits-early": _finding("revisits", "posts fetched again within three days", "d"),
+    "revisits-again": _finding("revisits", "posts fetched again once three days were over, share", ".2f"),
+    "revisits-error": _finding(
+        "revisits", "new keys taken for known, share: filters of running peers, by the bits", ".1g"
+    ),
     "examined-least": lambda kept: f"{_examined(kept)[0]:.2f}",
     "examined-most": lambda kept: f"{_examined(kept)[-1]:.2f}",
     "core-pages": _core_pages,

@@ -113,14 +113,19 @@ def _by_days(days: Sequence[Day], missing: Sequence[int], model: Ours) -> Iterat
     )
     yield Finding(what="posts fetched again once three days were over, share", ours=again / due, bound=1.0, least=0.99)
     yield Finding(what="posts met and never fetched in their period", ours=sum(missing), bound=0)
+    last = days[-1]
     yield Finding(
-        what="new keys taken for known, share: filters of running peers",
-        ours=error(days),
+        what="new keys taken for known, share: filters of running peers, by the bits",
+        ours=last.error_by_bits,
         theirs=ERROR,
         most=ERROR,
     )
-    yield Finding(what="new keys taken for known, share: counting model", ours=model.wrong, theirs=ERROR)
-    last = days[-1]
+    yield Finding(what="new keys taken for known, share: filters of running peers, counted", ours=error([last]))
+    yield Finding(
+        what="new keys taken for known, share: counting model, by the bits",
+        ours=model.false_positive_rate,
+        theirs=ERROR,
+    )
     yield Finding(
         what="bytes of a URL in the filters of a running peer", ours=peer_bytes(last), bound=least_bytes(ERROR / PERIOD)
     )
@@ -184,16 +189,25 @@ def _day_table(days: Sequence[Day], missing: Sequence[int]) -> Table:
 
 def _filter_table(days: Sequence[Day], model: Ours) -> Table:
     rows: list[tuple[str | int | float, ...]] = [
-        (f"day {number}", day.asked, day.taken_for_known, peer_bytes(day), swarm_bytes(day), day.held / day.live)
+        (
+            f"day {number}",
+            day.asked,
+            day.taken_for_known,
+            day.error_by_bits,
+            peer_bytes(day),
+            swarm_bytes(day),
+            day.held / day.live,
+        )
         for number, day in enumerate(days, 1)
     ]
-    rows.append(("counting model", "–", "–", model.key_bytes, "–", 1))
+    rows.append(("counting model", "–", "–", model.false_positive_rate, model.key_bytes, "–", 1))
     return Table(
         title="Filters of the running peers at the end of each day",
         heading=(
             "",
             "new keys asked for",
             "taken for known",
+            "error by the bits",
             "bytes of a URL at a peer",
             "bytes of a URL in the swarm",
             "copies",

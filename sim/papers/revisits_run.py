@@ -4,15 +4,17 @@ The swarm crawls the list of each day (or hour) once. Everything is counted at t
 those of the running peers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from kadcrawl.keys import URL_BYTES, Key, cell_of, site_hash
+from kadcrawl.keys import URL_BYTES, Cell, Key, cell_of, site_hash
 from kadcrawl.peer import Peer
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.recrawl_checks import CalendarGrain
+from kadcrawl.store.bloom.cell_filters import EncodedFilter, ExpiringFilters
+from kadcrawl.store.bloom.encoding import from_bytes
 
 from ..synthetic_web import SyntheticResponse
 from .swarm import Swarm, simulated
@@ -56,6 +58,8 @@ class Day:
     """Keys never added that the filters were asked for."""
     taken_for_known: int
     """Keys of these that a filter had."""
+    error_by_bits: float
+    """Share of all keys never added that the worst of the peers' cells would have, by the bits that are set."""
 
 
 def job_of(day_s: float, days: int) -> Job:
@@ -106,18 +110,20 @@ def _day(swarm: Swarm, seed: int, begin: float, end: float) -> Day:
     log = [one for one in swarm.server.log if begin <= one.time < end and "/post/" in one.path]
     hosts = sorted({one.host for one in swarm.server.log})
     held = filter_bytes = asked = taken = live = 0
+    error_by_bits = 0.0
     chance = Random(f"never added {seed} {begin}")
     for host in hosts:
-        keys = [0]
+        most = 0
         for peer in swarm.peers:
-            for count, size in _filters(peer, host):
-                held += count
-                filter_bytes += size
-            keys.append(sum(count for count, _ in _filters(peer, host)))
-            if keys[-1]:
-                asked += ASKED
-                taken += _taken_for_known(peer, host, chance)
-        live += max(keys)
+            if not (filters := _filters(peer, host)):
+                continue
+            keys = sum(one.label.keys for one in filters)
+            held, most = held + keys, max(most, keys)
+            filter_bytes += sum(len(one.bits) for one in filters)
+            asked += ASKED
+            taken += _taken_for_known(peer, host, chance)
+            error_by_bits = max(error_by_bits, _error_by_bits(peer, filters))
+        live += most
     return Day(
         fetched=tuple(one.url for one in log),
         live=live,
@@ -125,26 +131,36 @@ def _day(swarm: Swarm, seed: int, begin: float, end: float) -> Day:
         filter_bytes=filter_bytes,
         asked=asked,
         taken_for_known=taken,
+        error_by_bits=error_by_bits,
     )
 
 
-def _filters(peer: Peer, host: str) -> Iterator[tuple[int, int]]:
-    """Yield (keys, bytes) of each live epoch filter that a peer has for the cell of a host."""
-    filters = peer.runtime.resources.store.expiring_filters
-    assert filters is not None, "the job keeps fingerprints"
-    cell = cell_of(_key(host, bytes(URL_BYTES)), peer.job.cell_bits)
-    for epoch in filters.labels(cell):
-        encoded = filters.encoded(cell, epoch)
-        if encoded is not None:
-            yield encoded.label.keys, len(encoded.bits)
+def _filters(peer: Peer, host: str) -> list[EncodedFilter]:
+    """Return the live epoch filters that a peer has for the cell of a host."""
+    filters, cell = _expiring(peer), _cell(peer, host)
+    return [one for epoch in filters.labels(cell) if (one := filters.encoded(cell, epoch)) is not None]
+
+
+def _error_by_bits(peer: Peer, filters: Sequence[EncodedFilter]) -> float:
+    """Return the share of all keys that are in one of the filters by chance."""
+    period, now = _expiring(peer).period, _expiring(peer).now()
+    return sum(from_bytes(one.bits, period, now).false_positive_rate(now) for one in filters)
 
 
 def _taken_for_known(peer: Peer, host: str, chance: Random) -> int:
     """Return how many of `ASKED` random keys of a host a peer takes for done."""
+    filters, cell = _expiring(peer), _cell(peer, host)
+    return sum(filters.has(cell, _key(host, chance.randbytes(URL_BYTES))) for _ in range(ASKED))
+
+
+def _expiring(peer: Peer) -> ExpiringFilters:
     filters = peer.runtime.resources.store.expiring_filters
     assert filters is not None, "the job keeps fingerprints"
-    cell = cell_of(_key(host, bytes(URL_BYTES)), peer.job.cell_bits)
-    return sum(filters.has(cell, _key(host, chance.randbytes(URL_BYTES))) for _ in range(ASKED))
+    return filters
+
+
+def _cell(peer: Peer, host: str) -> Cell:
+    return cell_of(_key(host, bytes(URL_BYTES)), peer.job.cell_bits)
 
 
 def _key(host: str, rest: bytes) -> Key:

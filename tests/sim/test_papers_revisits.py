@@ -1,15 +1,17 @@
 """History that expires on real peers: pages come again after their period and not before, and filters are counted."""
 
+from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 
 import pytest
 
+from kadcrawl.settings.job import Job
 from sim.papers import revisits as experiment, revisits_run
 from sim.papers.daily_web import BlogWeb, SearchWeb
 from sim.papers.expiring import DAYS as PERIOD, ERROR
 from sim.papers.revisits import DAYS, error, peer_bytes, revisits, swarm_bytes
-from sim.papers.revisits_run import DAY_S, HOUR_S, Day, crawl_days, job_of, left_out, repeated
+from sim.papers.revisits_run import DAY_S, HOUR_S, DatedWeb, Day, crawl_days, job_of, left_out, repeated
 
 pytestmark = pytest.mark.xdist_group("revisits")
 """Keeps these tests in one process, which plays each run once."""
@@ -31,7 +33,7 @@ def met(day: int) -> set[str]:
 
 
 def made(*fetched: str) -> Day:
-    return Day(fetched=fetched, live=1, held=1, filter_bytes=1, asked=1, taken_for_known=0)
+    return Day(fetched=fetched, live=1, held=1, filter_bytes=1, asked=1, taken_for_known=0, error_by_bits=0.0)
 
 
 def test_each_post_is_fetched_again_when_three_days_are_over_and_not_before() -> None:
@@ -53,6 +55,9 @@ def test_live_filters_hold_three_days_at_three_peers_and_err_as_rarely_as_they_s
     assert [3 * day.live for day in days()] == [day.held for day in days()]
     assert all(60_000 == day.asked for day in days())
     assert error(days()) <= 2 * ERROR
+    # Three filters for each slice of the period, of which each may have a third.
+    assert 0 < days()[0].error_by_bits <= ERROR / 3
+    assert days()[0].error_by_bits < days()[-1].error_by_bits <= ERROR
     for day in days():
         assert 1 < peer_bytes(day) < 12
         assert swarm_bytes(day) == pytest.approx(3 * peer_bytes(day))
@@ -81,7 +86,12 @@ def test_fetches_too_early_and_posts_left_out_are_counted() -> None:
 
 
 def test_the_result_has_real_peers_beside_the_counting_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiment, "crawl_days", lambda seed, web, job, count, day_s, done: [*days()[:count]])
+    def short(seed: int, web: DatedWeb, job: Job, count: int, day_s: float, done: Callable[[], None]) -> list[Day]:
+        for _ in range(count):
+            done()
+        return [*days()[:count]]
+
+    monkeypatch.setattr(experiment, "crawl_days", short)
     told: list[float] = []
     result = revisits(1, told.append, day_s=SHORT_DAY_S, posts=POSTS)
     assert told == sorted(told)
