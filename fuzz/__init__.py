@@ -1,7 +1,8 @@
 """Fuzzing of the decoders: kadcrawl's readers of network, disk and user input get malformed bytes.
 
 `target.py` defines a target: a function of one input. The targets are in `datagrams.py` (UDP), `sealed.py` (UDP with a
-swarm key), `frames.py` (TCP), `pages.py` (HTTP), `journals.py` (disk) and `words.py` (URLs, job files, proxy lists).
+swarm key), `frames.py` (TCP), `pages.py` (HTTP), `journals.py` and `data_files.py` (disk, with
+`data_directories.py`) and `words.py` (URLs, job files, proxy lists).
 `targets.py` lists them by name. The targets of datagrams run on a `still_loop.py` and a `silent_transport.py`.
 
 ``python -m fuzz`` (`__main__.py`) runs a `campaign.py`: a process per target (`child.py`) under atheris, observed by a

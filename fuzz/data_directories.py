@@ -4,6 +4,7 @@ A crawl of two peers: both know all URLs, and each has fetched some of them. Som
 records. In an unfinished crawl some URLs are pending, and the journal is as a crash leaves it.
 """
 
+import shutil
 from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -161,8 +162,11 @@ def run_now(work: Coroutine[None, None, None]) -> None:
         raise AssertionError("a commit awaits more than the disk")
 
 
-def make(directory: Path, *, is_finished: bool, peers: Sequence[str] = PEERS) -> None:
-    """Make the directory of a crawl, all in order. An unfinished crawl has three pending URLs at the end."""
+def make(directory: Path, *, is_finished: bool, peers: Sequence[str] = PEERS, as_crashed: Path | None = None) -> None:
+    """Make the directory of a crawl, all in order. An unfinished crawl has three pending URLs at the end.
+
+    `as_crashed` gets a copy of the files that a crash at the end leaves.
+    """
     for number, name in enumerate(peers):
         peer_directory = directory / name
         peer_directory.mkdir(parents=True)
@@ -179,3 +183,5 @@ def make(directory: Path, *, is_finished: bool, peers: Sequence[str] = PEERS) ->
             peer.learn(one for one in range(URLS) if one not in mine and one not in pending)
             peer.commit()
             peer.commit()
+            if as_crashed is not None:
+                shutil.copytree(peer_directory, as_crashed / name)

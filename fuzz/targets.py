@@ -17,6 +17,7 @@ MODULES = {
     "job": "words",
     "proxies": "words",
     "journal": "journals",
+    "data": "data_files",
 }
 """Name of a target -> the target."""
 NAMES = tuple(MODULES)

@@ -44,6 +44,8 @@ A damaged size may ask for more memory than the machine has, and text that canno
 CHECKPOINT_BYTES = 16 * 1024 * 1024
 """Size of the WAL at which its pages are moved into the database, outside the loop's thread."""
 
+PAGE_LOG = "pages.jsonl"
+
 CommitStep = Callable[[], Iterable[int]]
 """A function that runs right before each commit and returns the file descriptors to sync with that commit."""
 
@@ -74,7 +76,7 @@ class Journal:
             try:
                 self._db = self._open()
                 opened.callback(self._db.close)
-                self._page_log = LineLog(directory / "pages.jsonl", self._journaled("outbox"), made=True)
+                self._page_log = LineLog(directory / PAGE_LOG, self._journaled("outbox"), made=True)
                 opened.callback(self._page_log.close)
                 self._record_log = LineLog(directory / "records.jsonl", self._journaled("record_outbox"))
                 opened.callback(self._record_log.close)
@@ -274,6 +276,9 @@ class Journal:
 
     def _open(self) -> sqlite3.Connection:
         # The journal holds the job, and so the credentials of its proxies. SQLite gives its other files the same mode.
+        if self.path.exists() and not self.path.stat().st_size and _has_content(self.path.with_name(PAGE_LOG)):
+            # Else the peer would fetch all pages again, and nobody would be told.
+            raise self.damaged("it is empty, although pages have been fetched")
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         for path in self.path.parent.glob(f"{self.path.name}*"):
             path.chmod(0o600)
@@ -309,6 +314,10 @@ class Journal:
                 db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {definition}")
         db.execute(ADDED_INDEXES)
         db.execute("BEGIN")
+
+
+def _has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def said(error: Exception) -> str:

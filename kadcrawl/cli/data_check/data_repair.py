@@ -64,9 +64,11 @@ def _repair_ends(peer: Path) -> None:
     with closing(Directory(peer)), closing(Store(peer, 0.0)) as store:
         journaled = store.meta.read("warc", msgspec.json.Decoder(tuple[str, int]).decode)
         if journaled is not None and (path := peer / WARC_DIRECTORY / journaled[0]).is_file():
-            close_torn(path, journaled[1], offsets_in(journaled[0], store.journal.last_page_lines()))
-            if 0 < (size := path.stat().st_size) < journaled[1]:
-                store.meta.set("warc", msgspec.json.encode((journaled[0], size)))
+            end = close_torn(path, journaled[1], offsets_in(journaled[0], store.journal.last_page_lines()))
+            if end:
+                store.meta.set("warc", msgspec.json.encode((journaled[0], end)))
+            else:  # The next start begins a new file.
+                store.journal.write("DELETE FROM meta WHERE name='warc'", ())
         asyncio.run(store.journal.commit())
 
 

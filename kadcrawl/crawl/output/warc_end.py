@@ -31,16 +31,16 @@ _GZIP = 31
 """The `wbits` of zlib for one gzip member."""
 
 
-def close_torn(path: Path, length: int, known: Iterable[int]) -> None:
+def close_torn(path: Path, length: int, known: Iterable[int]) -> int | None:
     """Cut a file that is shorter than `length`, its journaled length, after its last whole record.
 
-    `known` are offsets of records. A longer file, and a file in which no record is found, stay as they are. Raises
-    OSError.
+    `known` are offsets of records. Return the end of the last whole record. A longer file stays as it is, and `length`
+    is returned. A file in which no record is found stays as it is too, and None is returned. Raises OSError.
     """
     with FileIO(path, "r+") as file:
         size = file.seek(0, os.SEEK_END)
         if size >= length:
-            return
+            return length
         offsets = list(known)
         begin = max((at for at in offsets if at < size and is_record(file, at)), default=None)
         if begin is None:
@@ -52,6 +52,7 @@ def close_torn(path: Path, length: int, known: Iterable[int]) -> None:
         log.warning(
             "disk.warc_torn file=%s bytes=%d pages=%d", path, length - kept, sum(offset >= kept for offset in offsets)
         )
+        return end
 
 
 def is_record(file: FileIO, offset: int) -> bool:

@@ -124,3 +124,17 @@ def test_a_damaged_journal_is_left_alone(tmp_path: Path) -> None:
     assert "journal" in {each.kind for each in left.findings}
     assert "torn_line" in {each.kind for each in gone}
     assert before == {path: path.read_bytes() for path in (tmp_path / "peer-1").iterdir() if path.is_file()}
+
+
+def test_after_an_emptied_warc_the_crawl_begins_a_new_file(tmp_path: Path) -> None:
+    make(tmp_path, is_finished=True)
+    peer = tmp_path / "peer-1"
+    warc_of(peer).write_bytes(b"")
+    left, _ = repaired(tmp_path)
+    assert [] == left.findings
+    with closing(DataPeer(peer, 0)) as opened:
+        for number in opened.pending():
+            opened.fetch(number)
+        opened.commit()
+    assert [] == check_data(tmp_path, _silent).findings
+    assert 2 == len(list((peer / "warc").iterdir()))
