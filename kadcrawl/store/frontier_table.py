@@ -1,61 +1,126 @@
 """The frontier table: one row with the text of each PENDING URL.
 
-`Store` inserts and deletes rows in the transaction that changes the state of their key. All reads are of single rows or
-of bounded windows.
+`Store` inserts and deletes rows in the transaction that changes the state of their key. The row of a key is found by
+the depth and the sequence number in its row of `history`, so `Store` deletes a row before it changes the state. All
+reads are of single rows or of bounded windows.
 
-Tests: tests/store/test_store.py, tests/replication/test_cells.py
+Tests: tests/store/test_frontier_table.py, tests/store/test_store.py, tests/replication/test_cells.py
 """
 
-from kadcrawl.keys import ID_BYTES, SITE_BYTES, Key
+from typing import Any
+
+from kadcrawl.keys import SITE_BYTES, Key, site_hash
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import Journal
+from kadcrawl.store.meta_table import MetaTable
 
-_COLUMNS = "depth, seq, key, site, url, hops, tries, due, trail"
-_TYPES = (int, int, bytes, str, str, int, int, float, bytes)
+_COLUMNS = "depth, seq, site_hash, url_hash, site, url, hops, tries, due, trail"
+_SELECTED = "f.depth, f.seq, site_hash, url_hash, site, url, hops, tries, due, trail"
+_TYPES = (int, int, bytes, bytes, str, str, int, int, float, bytes)
+_ROW_OF_KEY = "(site_hash, depth, seq) = (SELECT ?2, depth, seq FROM history WHERE key=?1)"
 
-BEYOND_SITE = b"\xff" * (ID_BYTES - SITE_BYTES) + b"\0"
-"""Suffix that makes of a site's 12-byte hash the least bytes greater than all keys of the site."""
+SEQ_RESERVED = 10_000
+"""Number of sequence numbers that one write reserves: after a crash the next run begins above all of them."""
 
 
 class FrontierTable:
     """The frontier entries of one peer."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Raises StorageError if the table is damaged."""
+    def __init__(self, journal: Journal, meta: MetaTable) -> None:
+        """Raises StorageError if the table, or the last reserved number, is damaged."""
         self._journal = journal
-        self._seq: int = journal.row((int,), "SELECT coalesce(max(seq), 0) FROM frontier")[0]
+        self._meta = meta
+        self._seq = self._reserved = meta.read("frontier_seq", int) or 0
+        journal.row((int,), "SELECT 1 FROM frontier LIMIT 1")
 
     def get(self, key: Key) -> FrontierEntry | None:
         """Return the entry of a PENDING key, or None."""
-        row = self._journal.row(_TYPES, f"SELECT {_COLUMNS} FROM frontier WHERE key=?", (key,))
-        return FrontierEntry._make(row) if row else None
+        select = (
+            f"SELECT {_SELECTED} FROM history h JOIN frontier f "
+            "ON f.site_hash=?2 AND f.depth=h.depth AND f.seq=h.seq WHERE h.key=?1"
+        )
+        row = self._journal.row(_TYPES, select, (key, key[:SITE_BYTES]))
+        return _entry(row) if row else None
 
     def window(self, site: str, count: int) -> list[FrontierEntry]:
         """Return the first `count` entries of a site, breadth first."""
-        select = f"SELECT {_COLUMNS} FROM frontier WHERE site=? ORDER BY depth, seq LIMIT ?"
-        return [FrontierEntry._make(row) for row in self._journal.rows(_TYPES, select, (site, count))]
+        select = f"SELECT {_SELECTED} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
+        return [_entry(row) for row in self._journal.rows(_TYPES, select, (site_hash(site), count))]
 
     def sites(self, begin: bytes, end: bytes, count: int) -> list[tuple[bytes, str]]:
-        """Return up to `count` (hash, site) of the sites with entries whose keys lie from `begin` to `end`."""
+        """Return up to `count` (hash, site) of the sites with entries whose hashes lie from `begin` to `end`."""
         found: list[tuple[bytes, str]] = []
         while len(found) < count:
-            select = "SELECT key, site FROM frontier WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1"
-            row = self._journal.row((bytes, str), select, (begin, end))
+            select = (
+                "SELECT site_hash, site, url FROM frontier WHERE site_hash>=? AND site_hash<=? "
+                "ORDER BY site_hash LIMIT 1"
+            )
+            row = self._journal.row((bytes, str, str), select, (begin, end))
             if row is None:
                 break
-            site_hash = row[0][:SITE_BYTES]
-            found.append((site_hash, row[1]))
-            begin = site_hash + BEYOND_SITE
+            found.append((row[0], row[1] or row[2]))
+            begin = row[0] + b"\0"
         return found
 
-    def insert(
+    def new_entry(
         self, key: Key, site: str, url: str, depth: int, hops: int, tries: int, due: float, trail: bytes = b""
     ) -> FrontierEntry:
-        """Journal a new entry, the last in order of arrival, and return it."""
-        self._seq += 1
-        entry = FrontierEntry(depth, self._seq, key, site, url, hops, tries, due, trail)
-        self._journal.write(f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", entry)
-        return entry
+        """Return an entry that is the last in order of arrival. `insert` journals it."""
+        return FrontierEntry(depth, self._seq + 1, key, site, url, hops, tries, due, trail)
+
+    def insert(self, entry: FrontierEntry) -> None:
+        """Journal a new entry, before any other is made."""
+        self._seq = entry.seq
+        if self._seq > self._reserved:
+            self._reserved = self._seq + SEQ_RESERVED
+            self._meta.set("frontier_seq", b"%d" % self._reserved)
+        depth, seq, key, site, url, hops, tries, due, trail = entry
+        self._journal.write(
+            f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                depth,
+                seq,
+                key[:SITE_BYTES],
+                key[SITE_BYTES:],
+                "" if site == url else site,
+                url,
+                hops,
+                tries,
+                due,
+                trail,
+            ),
+        )
 
     def delete(self, key: Key) -> None:
-        self._journal.write("DELETE FROM frontier WHERE key=?", (key,))
+        self._journal.write(f"DELETE FROM frontier WHERE {_ROW_OF_KEY}", (key, key[:SITE_BYTES]))
+
+    def delete_between(self, first: Key, last: Key) -> None:
+        """Delete the entries of the keys from `first` to `last`."""
+        rows = f"SELECT substr(key, 1, {SITE_BYTES}), depth, seq FROM history WHERE key BETWEEN ? AND ?"
+        self._journal.write(
+            f"DELETE FROM frontier WHERE (site_hash, depth, seq) IN ({rows} AND seq NOT NULL)", (first, last)
+        )
+
+    def shorten(self, key: Key, depth: int) -> bool:
+        """Journal a smaller depth of a PENDING URL. Return False if the depth is no smaller."""
+        statement = f"UPDATE frontier SET depth=?3 WHERE {_ROW_OF_KEY} AND depth>?3"
+        if not self._journal.write(statement, (key, key[:SITE_BYTES], depth)):
+            return False
+        self._journal.write("UPDATE history SET depth=?2 WHERE key=?1", (key, depth))
+        return True
+
+    def set_tries(self, key: Key, tries: int, due: float, *, if_more: bool = False) -> bool:
+        """Journal the retry state of a PENDING URL, with `if_more` only if it has more tries. Return if so."""
+        statement = f"UPDATE frontier SET tries=?3, due=?4 WHERE {_ROW_OF_KEY}"
+        if if_more:
+            statement += " AND tries<?3"
+        return self._journal.write(statement, (key, key[:SITE_BYTES], tries, due)) > 0
+
+    def put_off(self, key: Key, due: float) -> None:
+        """Journal a later due time of a PENDING URL, in wall-clock seconds."""
+        self._journal.write(f"UPDATE frontier SET due=?3 WHERE {_ROW_OF_KEY} AND due<?3", (key, key[:SITE_BYTES], due))
+
+
+def _entry(row: Any) -> FrontierEntry:
+    depth, seq, of_site, of_url, site, url, hops, tries, due, trail = row
+    return FrontierEntry(depth, seq, Key(of_site + of_url), site or url, url, hops, tries, due, trail)

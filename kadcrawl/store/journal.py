@@ -23,17 +23,8 @@ from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.store.line_log import KEPT_BYTES, LineLog
-from kadcrawl.store.schema import (
-    ADDED_COLUMNS,
-    ADDED_INDEXES,
-    BACK_OFF,
-    COOKIES,
-    PROXY_HEALTH,
-    RECORD_OUTBOX,
-    SCHEMA,
-    SCHEMA_VERSION,
-    SEED_REACH,
-)
+from kadcrawl.store.migration import OPENED, bring_up_to_date
+from kadcrawl.store.schema import SCHEMA_VERSION
 from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.min_interval import MinInterval
 
@@ -292,7 +283,7 @@ class Journal:
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         (version,) = db.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA_VERSION):
+        if version not in OPENED:
             raise StartError(
                 f"{self.path} was written by another version of kadcrawl (journal {version}, not {SCHEMA_VERSION}); "
                 "use that version, or another directory (--data)"
@@ -302,17 +293,7 @@ class Journal:
         db.execute("PRAGMA synchronous=NORMAL")
         db.execute("PRAGMA wal_autocheckpoint=0")
         db.execute("PRAGMA cache_size=-32768")
-        if version == 0:
-            db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
-        db.execute(RECORD_OUTBOX)
-        db.executescript(BACK_OFF)
-        db.executescript(COOKIES)
-        db.executescript(PROXY_HEALTH)
-        db.execute(SEED_REACH)
-        for table, name, definition in ADDED_COLUMNS:
-            if name not in {column for _, column, *_ in db.execute(f"PRAGMA table_info({table})")}:
-                db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {definition}")
-        db.execute(ADDED_INDEXES)
+        bring_up_to_date(db, version)
         db.execute("BEGIN")
 
 

@@ -4,9 +4,12 @@ A key goes through rounds, and in each round it is first pending, then done. Its
 and 2 in the first round, 3 and 4 in the second, and so on. So two histories of one cell merge by the larger state of
 each key. Without a recrawl, and without an order to retry what failed, there is one round.
 
-Three invariants hold at every commit. `frontier` has exactly one row for each `history` row that is pending. `cell` has
-exactly one row for each cell with history, equal to a scan of that cell (cell_digest.py). Each key beyond its first
-round has a row in `visit` (visit.py), and so has each key that failed.
+Three invariants hold at every commit. `frontier` has exactly one row for each `history` row that is pending, and the
+`depth` and `seq` of both are equal. `cell` has exactly one row for each cell with history, equal to a scan of that cell
+(cell_digest.py). Each key beyond its first round has a row in `visit` (visit.py), and so has each key that failed.
+
+The first 12 bytes of a key are the hash of its site (keys.py). So the primary key of `frontier` sorts the rows of a
+site breadth first, and `history` says where the row of a key is. No index is needed beside them.
 
 Tests: tests/store/test_store.py
 """
@@ -34,16 +37,20 @@ def round_of(state: int) -> int:
     return (state - 1) // 2
 
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+
+FRONTIER = """
+CREATE TABLE frontier(
+    site_hash BLOB NOT NULL, depth INTEGER NOT NULL, seq INTEGER NOT NULL, url_hash BLOB NOT NULL, site TEXT NOT NULL,
+    url TEXT NOT NULL, hops INTEGER NOT NULL, tries INTEGER NOT NULL, due REAL NOT NULL, trail BLOB NOT NULL,
+    PRIMARY KEY(site_hash, depth, seq)) WITHOUT ROWID;
+"""
+"""The statement that makes the table of PENDING URLs. `site` is empty if the site is the URL."""
 
 SCHEMA = f"""
 CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
-CREATE TABLE history(key BLOB PRIMARY KEY, state INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE frontier(
-    seq INTEGER PRIMARY KEY, key BLOB NOT NULL, site TEXT NOT NULL, url TEXT NOT NULL,
-    depth INTEGER NOT NULL, hops INTEGER NOT NULL, tries INTEGER NOT NULL, due REAL NOT NULL);
-CREATE INDEX frontier_by_site ON frontier(site, depth, seq);
-CREATE UNIQUE INDEX frontier_by_key ON frontier(key);
+CREATE TABLE history(key BLOB PRIMARY KEY, state INTEGER NOT NULL, depth INTEGER, seq INTEGER) WITHOUT ROWID;
+{FRONTIER}
 CREATE TABLE visit(
     key BLOB PRIMARY KEY, cell INTEGER NOT NULL, site TEXT NOT NULL, url TEXT NOT NULL, depth INTEGER NOT NULL,
     due REAL, period_s REAL NOT NULL, etag TEXT NOT NULL, last_modified TEXT NOT NULL, digest TEXT NOT NULL,
@@ -85,7 +92,6 @@ CREATE TABLE IF NOT EXISTS proxy_health(
 """
 """The statement that makes the table of the health of proxies, for directories of all releases."""
 ADDED_COLUMNS = (
-    ("frontier", "trail", "BLOB NOT NULL DEFAULT x''"),
     ("visit", "failed", "TEXT NOT NULL DEFAULT ''"),
     ("visit", "retry_order", "INTEGER NOT NULL DEFAULT 0"),
     ("visit", "answer", "TEXT NOT NULL DEFAULT ''"),

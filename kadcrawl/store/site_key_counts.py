@@ -3,9 +3,11 @@
 Tests: tests/store/test_store.py, tests/crawl/links/test_intake.py
 """
 
-from kadcrawl.keys import SITE_BYTES, Key
-from kadcrawl.store.frontier_table import BEYOND_SITE
+from kadcrawl.keys import ID_BYTES, SITE_BYTES, Key
 from kadcrawl.store.journal import Journal
+
+BEYOND_SITE = b"\xff" * (ID_BYTES - SITE_BYTES) + b"\0"
+"""Suffix that makes of a site's 12-byte hash the least bytes greater than all keys of the site."""
 
 SITES_COUNTED_MAX = 50_000
 """Limit on sites with a count in memory, about 10 MB. The next site clears all counts."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from kadcrawl.errors import StorageError
-from kadcrawl.keys import ID_BYTES, Cell, Key, cell_of, check_cell
+from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, cell_of, check_cell
 from kadcrawl.store.bloom.cell_filters import EncodedFilter, ExpiringFilters
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 from kadcrawl.store.bloom.fingerprints import Fingerprints
@@ -24,7 +24,7 @@ from kadcrawl.store.cell_digest_table import CellDigestTable
 from kadcrawl.store.cell_scan import CellScan
 from kadcrawl.store.events import StoreEvents
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.frontier_table import BEYOND_SITE, FrontierTable
+from kadcrawl.store.frontier_table import FrontierTable
 from kadcrawl.store.journal import Journal, sync_files
 from kadcrawl.store.meta_table import MetaTable, SavedTime
 from kadcrawl.store.proxy_health_table import ProxyHealthTable
@@ -66,7 +66,7 @@ class Store:
         self.scan = CellScan(self.journal)
         self.site_keys = SiteKeyCounts(self.journal)
         try:
-            self._frontier = FrontierTable(self.journal)
+            self._frontier = FrontierTable(self.journal, self.meta)
         except StorageError:
             self.close()
             raise
@@ -159,9 +159,10 @@ class Store:
         assert len(key) == ID_BYTES, "a key has 20 bytes"
         if not even_seen and self._has_fingerprint(key):
             return None
-        if not self._write("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, PENDING)):
+        entry = self._frontier.new_entry(key, site, url, depth, hops, tries, due, trail)
+        if not self._write("INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?)", (key, PENDING, depth, entry.seq)):
             return None
-        entry = self._frontier.insert(key, site, url, depth, hops, tries, due, trail)
+        self._frontier.insert(entry)
         self._changed(key, None, PENDING)
         return entry
 
@@ -195,8 +196,9 @@ class Store:
         if visit is not None:
             self.visits.put(self.cell_of(key), visit)
         done = DONE + 2 * rounds if state is None else finished(state)
-        self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (key, done))
-        self._frontier.delete(key)
+        if state is not None:
+            self._frontier.delete(key)
+        self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, done))
         self._changed(key, state, done)
         return True
 
@@ -205,14 +207,14 @@ class Store:
         assert len(key) == ID_BYTES, "a key has 20 bytes"
         if self.expiring_filters is not None:
             return self._add_fingerprint(self.expiring_filters, key)
-        if self._write("UPDATE history SET state=? WHERE key=? AND state=?", (DONE, key, PENDING)):
+        state = self.state(key)
+        if state == PENDING:
             self._frontier.delete(key)
-            self._changed(key, PENDING, DONE)
-            return True
-        if self._write("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, DONE)):
-            self._changed(key, None, DONE)
-            return True
-        return False
+        elif state is not None:
+            return False
+        self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, DONE))
+        self._changed(key, state, DONE)
+        return True
 
     def announce(self, key: Key) -> None:
         """Report a record as changed to the listeners, although it has not changed."""
@@ -256,9 +258,9 @@ class Store:
         key, state = visit.key, self.state(visit.key)
         if state is None or is_pending(state) or state >= STATE_MAX or order <= known_order:
             return None
-        self._write("UPDATE history SET state=? WHERE key=?", (state + 1, key))
+        entry = self._frontier.new_entry(key, visit.site, visit.url, visit.depth, 0, 0, 0.0)
+        self._put_pending(entry, state + 1)
         self.visits.begin_round(key, order)
-        entry = self._frontier.insert(key, visit.site, visit.url, visit.depth, 0, 0, 0.0)
         self._changed(key, state, state + 1)
         return entry
 
@@ -281,15 +283,15 @@ class Store:
         before = self.state(key)
         if before is not None and before >= state:
             return None
-        self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (key, state))
+        if before is not None and is_pending(before):
+            self._frontier.delete(key)
         self.visits.put(self.cell_of(key), visit._replace(due=None, failed="") if is_pending(state) else visit)
         entry = None
         if is_pending(state):
-            if before is not None and is_pending(before):
-                self._frontier.delete(key)
-            entry = self._frontier.insert(key, visit.site, visit.url, visit.depth, 0, tries, due)
+            entry = self._frontier.new_entry(key, visit.site, visit.url, visit.depth, 0, tries, due)
+            self._put_pending(entry, state)
         else:
-            self._frontier.delete(key)
+            self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, state))
         self._changed(key, before, state)
         return entry
 
@@ -302,26 +304,31 @@ class Store:
         """
         if self.visits.used:
             self.visits.shorten(key, depth)
-        if not self._update(key, "UPDATE frontier SET depth=?2 WHERE key=?1 AND depth>?2", depth):
+        if not self._frontier.shorten(key, depth):
             return False
+        self.announce(key)
         for listener in self.events.depth_shortened:
             listener(key, depth)
         return True
 
     def postpone(self, entry: FrontierEntry) -> None:
         """Journal the entry's new `tries` and `due`, unless it is no longer PENDING."""
-        self._update(entry.key, "UPDATE frontier SET tries=?2, due=?3 WHERE key=?1", entry.tries, entry.due)
+        if self._frontier.set_tries(entry.key, entry.tries, entry.due):
+            self.announce(entry.key)
 
     def merge_tries(self, key: Key, tries: int, due: float) -> bool:
         """Journal the retry state of a PENDING URL from another holder, if it has more tries.
 
         Returns whether the entry has changed.
         """
-        return self._update(key, "UPDATE frontier SET tries=?2, due=?3 WHERE key=?1 AND tries<?2", tries, due)
+        changed = self._frontier.set_tries(key, tries, due, if_more=True)
+        if changed:
+            self.announce(key)
+        return changed
 
     def put_off(self, key: Key, due: float) -> None:
         """Leave a PENDING URL to another peer until this wall-clock second, without an event for the listeners."""
-        self._write("UPDATE frontier SET due=?2 WHERE key=?1 AND due<?2", (key, due))
+        self._frontier.put_off(key, due)
 
     # --- cells ---------------------------------------------------------------------------------------------------
 
@@ -330,8 +337,8 @@ class Store:
 
         All hashes are above `after`: `b""` begins with the cell, the last returned hash continues after it.
         """
-        begin, end = self.scan.bounds(cell)
-        return self._frontier.sites(max(begin, after + BEYOND_SITE) if after else begin, end, count)
+        begin, end = (bound[:SITE_BYTES] for bound in self.scan.bounds(cell))
+        return self._frontier.sites(max(begin, after + b"\0") if after else begin, end, count)
 
     def window(self, site: str, count: int) -> list[FrontierEntry]:
         """Return the first `count` PENDING entries of a site, breadth first."""
@@ -378,11 +385,10 @@ class Store:
         """Journal the fingerprint of a done key. Return False if the key was known as done."""
         cell = self.cell_of(key)
         was_done = filters.has(cell, key)
+        self._frontier.delete(key)
         was_pending = self._write("DELETE FROM history WHERE key=?", (key,)) > 0
         if was_done and not was_pending:
             return False
-        if was_pending:
-            self._frontier.delete(key)
         if was_done:
             # An epoch filter from another holder has the key already.
             self._digests.put(cell, self._digests.get(cell).minus(digest_records([(key, PENDING)])))
@@ -401,7 +407,8 @@ class Store:
 
     def _delete(self, cell: Cell, records: list[tuple[Key, int]]) -> None:
         """Delete these records, which are all records of a cell from the first of them to the last."""
-        for table in ("frontier", "history", "visit") if self.visits.used else ("frontier", "history"):
+        self._frontier.delete_between(records[0][0], records[-1][0])
+        for table in ("history", "visit") if self.visits.used else ("history",):
             self._write(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (records[0][0], records[-1][0]))
         self.site_keys.clear()
         self._digests.put(cell, self._digests.get(cell).minus(digest_records(records)))
@@ -415,9 +422,7 @@ class Store:
         for listener in self.events.record_changed:
             listener(cell, key)
 
-    def _update(self, key: Key, statement: str, *values: float) -> bool:
-        """Change the depth or retry state of a PENDING record. Calls the listeners and returns True on a change."""
-        changed = self._write(statement, (key, *values)) > 0
-        if changed:
-            self.announce(key)
-        return changed
+    def _put_pending(self, entry: FrontierEntry, state: int) -> None:
+        """Journal a new entry, and the pending state of its key."""
+        self._write("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?)", (entry.key, state, entry.depth, entry.seq))
+        self._frontier.insert(entry)

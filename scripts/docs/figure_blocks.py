@@ -129,6 +129,22 @@ def seen(kept: KeptFigures) -> str:
     return f"{most:,} URLs.\n\n{table(head, rows)}\n\n{kept.measured('bench-seen')}"
 
 
+def frontier(kept: KeptFigures) -> str:
+    """Return the table of what a URL costs while many wait."""
+    head = ("URLs that wait", "us to accept", "us for a known URL", "us to read and finish", "bytes of disk a URL")
+    rows = [
+        (
+            f"{cost['pending']:,}",
+            number(cost["accept_us"]),
+            number(cost["known_us"]),
+            number(cost["finish_us"]),
+            f"{cost['bytes_per_url']:.0f}",
+        )
+        for cost in kept["bench-frontier"]
+    ]
+    return f"{table(head, rows)}\n\n{kept.measured('bench-frontier')}"
+
+
 def history(kept: KeptFigures) -> str:
     """Return the table of the history's cost by mode."""
     head = ("", "us to accept", "us to finish", "us a look, new", "us a look, known", "bytes of disk a URL", "wrong")
@@ -399,6 +415,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "bench-overlay": overlay,
     "bench-moves": moves,
     "bench-seen": seen,
+    "bench-frontier": frontier,
     "bench-history": history,
     "bench-restart": restart,
     "seeds": seeds,

@@ -47,6 +47,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
         "Links beside wget and Scrapy", _module("scripts.compare_links"), 2, make=".venv-bench/.installed"
     ),
     "bench-seen": Measurement("Fingerprints that expire", _module("scripts.bench_seen"), 2, may_miss=True),
+    "bench-frontier": Measurement("URLs that wait", _module("scripts.bench_frontier"), 3, may_miss=True),
     "bench-history": Measurement(
         "History by mode", _module("scripts.bench_history", "--count", "200000", "--cells", "100"), 1
     ),

@@ -47,7 +47,8 @@ def scanned(store: Store) -> dict[Cell, CellDigest]:
 def rows_by_key(store: Store) -> dict[Key, tuple[object, ...]]:
     """Return the columns of each URL whose change must be sent: state, tries, due time and depth."""
     rows = store.journal._db.execute(
-        "SELECT key, state, tries, due, depth FROM history LEFT JOIN frontier USING (key) ORDER BY key"
+        "SELECT key, state, tries, due, f.depth FROM history h LEFT JOIN frontier f "
+        "ON f.site_hash=substr(key, 1, 12) AND f.depth=h.depth AND f.seq=h.seq ORDER BY key"
     )
     return {key: rest for key, *rest in rows}
 
@@ -149,8 +150,8 @@ class Changes(RuleBasedStateMachine):
 
     @invariant()
     def the_frontier_is_what_is_pending(self) -> None:
-        pending = "SELECT key FROM history WHERE state=? ORDER BY key"
-        frontier = "SELECT key FROM frontier ORDER BY key"
+        pending = "SELECT substr(key, 1, 12), substr(key, 13), depth, seq FROM history WHERE state=? ORDER BY key"
+        frontier = "SELECT site_hash, url_hash, depth, seq FROM frontier ORDER BY site_hash, url_hash"
         execute = self.store.journal._db.execute
         assert execute(pending, (PENDING,)).fetchall() == execute(frontier).fetchall()
 
@@ -190,7 +191,9 @@ EVERY_CELL = pytest.mark.parametrize("cell", [Cell(number) for number in range(2
 
 def contents(store: Store, cell: Cell) -> list[tuple[Key, int]]:
     return [
-        row for row in store.journal._db.execute("SELECT * FROM history ORDER BY key") if cell_of(row[0], BITS) == cell
+        row
+        for row in store.journal._db.execute("SELECT key, state FROM history ORDER BY key")
+        if cell_of(row[0], BITS) == cell
     ]
 
 

@@ -56,7 +56,7 @@ def test_a_page_comes_round_when_it_is_due_and_not_before(store: Store) -> None:
     assert entry is not None
     assert ("http://a.example/2", 3, 0, 0) == (entry.url, entry.depth, entry.tries, entry.hops)
     assert store.state(key(2)) == 3
-    assert [entry] == store.window("a.example", 10)
+    assert entry == store.entry(key(2))
     assert NOW + DAY_S == store.visits.next_due(CELL)
     assert store.begin_round(key(2)) is None, "it is on its way already"
     consistent(store)

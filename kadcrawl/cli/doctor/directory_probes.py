@@ -16,6 +16,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.store.journal import UNREADABLE, said
+from kadcrawl.store.migration import OPENED
 from kadcrawl.store.schema import SCHEMA_VERSION
 from kadcrawl.system.clock import steady
 from kadcrawl.system.directory_lock import is_running
@@ -94,7 +95,7 @@ def _journal_findings(directory: Path, deadline: float) -> list[CheckResult]:
     try:
         with closing(_open(directory)) as journal:
             (version,) = journal.execute("PRAGMA user_version").fetchone()
-            if version not in (0, SCHEMA_VERSION):
+            if version not in OPENED:
                 return [
                     problem(
                         "directory",

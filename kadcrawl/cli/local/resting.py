@@ -18,7 +18,7 @@ import msgspec
 from kadcrawl.cli.targets import address_of, directories
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import KadcrawlError
-from kadcrawl.keys import ID_BYTES, Cell, anchor
+from kadcrawl.keys import ID_BYTES, Cell, anchor, site_hash
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import (
@@ -41,6 +41,7 @@ from kadcrawl.peer.membership.departed import departed_row, each_once, journaled
 from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
 from kadcrawl.store.journal import UNREADABLE
+from kadcrawl.store.migration import BY_ROWID
 from kadcrawl.system.file_names import JOURNAL, PEER_KEY
 
 NO_ADDRESS = ("127.0.0.1", 1)
@@ -135,10 +136,14 @@ def _read_refusing(journal: sqlite3.Connection) -> list[tuple[str, int, int, flo
     """Return the sites with pending URLs that refuse requests. A journal of an earlier release has no table of them."""
     if journal.execute("SELECT 1 FROM sqlite_master WHERE name='back_off'").fetchone() is None:
         return []
-    return journal.execute(
-        "SELECT site, status, refusals, until FROM back_off WHERE refusals>0 AND status BETWEEN 429 AND 503 "
-        "AND EXISTS (SELECT 1 FROM frontier WHERE frontier.site=back_off.site)"
+    rows = journal.execute(
+        "SELECT site, status, refusals, until FROM back_off WHERE refusals>0 AND status BETWEEN 429 AND 503"
     ).fetchall()
+    (version,) = journal.execute("PRAGMA user_version").fetchone()
+    if version == BY_ROWID:
+        return [row for row in rows if journal.execute("SELECT 1 FROM frontier WHERE site=?", row[:1]).fetchone()]
+    pending = "SELECT 1 FROM frontier WHERE site_hash=?"
+    return [row for row in rows if journal.execute(pending, (site_hash(row[0]),)).fetchone()]
 
 
 def _read(directory: Path) -> RestingPeer | None:

@@ -1,9 +1,11 @@
 """A directory is that of one peer, or of a local crawl: a command of the other kind is refused before it fetches."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from kadcrawl import ConfigError
 from kadcrawl.cli.local.directory_check import check_for_crawl, check_for_peer
@@ -82,11 +84,19 @@ async def test_a_crawl_reports_the_urls_it_found_and_did_not_finish(tmp_path: Pa
     async with Web(SITES) as site:
         links = [site.url(f"/{number}", site=number % SITES) for number in range(400)]
         site.pages["/"] = lambda request: html(*links)
-        site.fallback = slow(lambda request: html(), 0.5)
+        has_joined = asyncio.Event()
+
+        async def answer(request: web.BaseRequest) -> web.StreamResponse:
+            if sum(site.fetched.values()) > 20:
+                await has_joined.wait()
+            return await slow(lambda request: html(), 0.5)(request)
+
+        site.fallback = answer
         local = await start(*crawl(tmp_path / "local", site.url("/")), "--summary", str(summary))
         await until(lambda: len(finished(tmp_path / "local")) > 5, local)
         address = (tmp_path / "local" / "peer-1" / "address").read_text().strip()
         other = await joined(address, tmp_path / "other")
+        has_joined.set()
         run = await ended(local)
         assert run.code == 0, run
         await interrupted(other)

@@ -10,7 +10,7 @@ import pytest
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.recrawl.scheduler import CELL_PENDING_MAX, COPYING_MAX, Recrawling
-from kadcrawl.keys import Cell, Key
+from kadcrawl.keys import SITE_BYTES, Key, cell_of, site_hash
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
@@ -20,7 +20,7 @@ from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import Clock
 from sim.loop import SimLoop, world
 
-CELL = Cell(0)
+CELL = cell_of(Key(site_hash("a.test")), 1)
 NOW = 1_000_000.0
 PAGES = 2 * CELL_PENDING_MAX + 300
 
@@ -32,7 +32,7 @@ class SchedulerBench:
         self.store = Store(directory, 0.0, lambda fds: None)
         self.store.begin(1)
         for number in range(PAGES):
-            key = Key(number.to_bytes(20, "big"))
+            key = Key(site_hash("a.test") + number.to_bytes(8, "big"))
             entry = self.store.accept(key, "a.test", f"http://a.test/{number}", 0, 0)
             assert entry is not None
             self.store.finish(entry, b"{}\n", visit=self._visit(key, NOW - number))
@@ -55,7 +55,7 @@ class SchedulerBench:
         self.task: asyncio.Task[Any] = loop.create_task(self.recrawling.run())
 
     def _visit(self, key: Key, due: float | None) -> Visit:
-        number = int.from_bytes(key, "big")
+        number = int.from_bytes(key[SITE_BYTES:], "big")
         return Visit(key, "a.test", f"http://a.test/{number}", 0, due, 9.0, "", "", "", "", 0)
 
     def fetch(self, count: int) -> list[Key]:
@@ -91,7 +91,7 @@ def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(
     first += one.fetch(1)
     loop.run_until_complete(asyncio.sleep(1))
     assert CELL_PENDING_MAX == one.store.pending
-    assert {int.from_bytes(key, "big") for key in first} <= set(range(PAGES - CELL_PENDING_MAX, PAGES)), "longest due"
+    assert {int.from_bytes(key[SITE_BYTES:], "big") for key in first} <= set(range(PAGES - CELL_PENDING_MAX, PAGES)), "longest due"
     fetched = len(first)
     while one.store.pending:
         fetched += len(one.fetch(400))
