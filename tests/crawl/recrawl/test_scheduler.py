@@ -91,7 +91,8 @@ def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(
     first += one.fetch(1)
     loop.run_until_complete(asyncio.sleep(1))
     assert CELL_PENDING_MAX == one.store.pending
-    assert {int.from_bytes(key[SITE_BYTES:], "big") for key in first} <= set(range(PAGES - CELL_PENDING_MAX, PAGES)), "longest due"
+    numbers = {int.from_bytes(key[SITE_BYTES:], "big") for key in first}
+    assert numbers <= set(range(PAGES - CELL_PENDING_MAX, PAGES)), "longest due"
     fetched = len(first)
     while one.store.pending:
         fetched += len(one.fetch(400))
