@@ -15,11 +15,12 @@ from kadcrawl.cli.data_check.catalog import Catalog
 from kadcrawl.cli.data_check.data_finding import REPAIR, DataFinding, Report, damage, plural
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.scope.partitioner import Partitioner
-from kadcrawl.keys import ID_BYTES, Cell, Key, cell_of
+from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, cell_of
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.job import Job
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.journal import UNREADABLE, said
+from kadcrawl.store.migration import OPENED
 from kadcrawl.store.schema import SCHEMA_VERSION, STATE_MAX, is_pending
 from kadcrawl.system.file_names import JOURNAL
 
@@ -90,7 +91,8 @@ def _check_file(path: Path, journal: sqlite3.Connection) -> list[DataFinding]:
         return [damage("journal", path, 1, "it is empty", ANEW)]
     if version != SCHEMA_VERSION:
         other = f"it is of another version of kadcrawl (journal {version}, not {SCHEMA_VERSION})"
-        return [damage("journal_version", path, 1, other, "check it with that version")]
+        anew = "go on with the crawl by this version, which changes the journal, and check it then"
+        return [damage("journal_version", path, 1, other, anew if version in OPENED else "check it with that version")]
     faults = [str(text) for (text,) in journal.execute(f"PRAGMA integrity_check({FAULTS_MAX})")]
     if faults == ["ok"]:
         return []
@@ -166,18 +168,20 @@ def _compare_cells(
 def _check_frontier(path: Path, journal: sqlite3.Connection, partitioner: Partitioner | None) -> Iterator[DataFinding]:
     """Yield the findings about pending URLs: each has a row in the history and a row in the frontier."""
     (without_history,) = journal.execute(
-        "SELECT count(*) FROM frontier LEFT JOIN history USING (key) WHERE coalesce(state, 2) % 2 = 0"
+        "SELECT count(*) FROM frontier f LEFT JOIN history h ON h.key=CAST(site_hash || url_hash AS BLOB) "
+        "AND h.depth=f.depth AND h.seq=f.seq WHERE coalesce(state, 2) % 2 = 0"
     ).fetchone()
     (without_url,) = journal.execute(
-        "SELECT count(*) FROM history LEFT JOIN frontier USING (key) WHERE state % 2 = 1 AND url IS NULL"
+        f"SELECT count(*) FROM history h LEFT JOIN frontier f ON site_hash=substr(key, 1, {SITE_BYTES}) "
+        "AND f.depth=h.depth AND f.seq=h.seq WHERE state % 2 = 1 AND url IS NULL"
     ).fetchone()
     if without_history or without_url:
         said_ = f"{plural(without_history + without_url, 'pending URL')} are in one of two tables only"
         yield damage("journal_row", path, without_history + without_url, said_, ANEW)
     if partitioner is not None:
         others = sum(
-            (location := partitioner.locate_offered(str(url))) is None or location.key != key
-            for key, url in journal.execute("SELECT key, url FROM frontier")
+            (location := partitioner.locate_offered(str(url))) is None or location.key != of_site + of_url
+            for of_site, of_url, url in journal.execute("SELECT site_hash, url_hash, url FROM frontier")
         )
         if others:
             yield damage(
