@@ -22,8 +22,8 @@ SLACK_S = 0.5
 def owners_at(entry: FrontierEntry, peers: Iterable[tuple[int, Peer]], now: float) -> Iterator[int]:
     """Yield the machines whose own crawler may begin a page at this instant of the loop."""
     for number, peer in peers:
-        if peer.cells.away_s(now) >= STALL_S:
-            continue  # The peer has just thawed: it will notice the stall before it begins a page.
+        if peer.cells.away_s(now) >= STALL_S or peer.cells.in_doubt:
+            continue  # The peer was away: it asks its siblings before it begins a page.
         cell, frontier = peer.store.cell_of(entry.key), peer.components.frontier
         if not frontier.is_open(cell) or peer.store.state(entry.key) != PENDING or entry.key in frontier.keys_out(cell):
             continue

@@ -52,7 +52,7 @@ CONVERSATIONS = {
     "peer.membership": "bootstrap departed endpoints key_refusals key_rotation known_peers newcomers node_id",
     "peer.swarm": "budget_sharing census commands fetch_again reach_sync retry retrying seed_streams seeds "
     "state_gossip wave_answers",
-    "replication": "anti_entropy cells epoch_filter_transfer holder_side peer_tasks record_codec "
+    "replication": "absence_check anti_entropy cells epoch_filter_transfer holder_side peer_tasks record_codec "
     "replication_stream replicator",
     "replication.owner": "batched_cell_queries catch_up cell_opener join sync",
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",

@@ -9,7 +9,7 @@ until they have ended, so a range never moves while another peer may still ask i
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -78,6 +78,8 @@ class Lender:
         now: Callable[[], float],
         random: Random,
         wake: Callable[[], None],
+        is_away: Callable[[], bool],
+        sure: Callable[[], Awaitable[None]],
         spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
         """Take the parts of the peer.
@@ -87,6 +89,8 @@ class Lender:
             budget: pays for the pages that are lent.
             now: gives wall-clock seconds.
             wake: wakes the crawler after entries have come back or are done.
+            is_away: returns whether this peer was away, and does not know yet whether its cells are its own.
+            sure: waits while `is_away`.
             spawn: starts a task that ends with the peer. Raises NotRunningError once the peer has ended.
         """
         self._me = me
@@ -100,6 +104,8 @@ class Lender:
         self._now = now
         self._random = random
         self._wake = wake
+        self._is_away = is_away
+        self._sure = sure
         self._spawn = spawn
         self._loans: dict[bytes, Loan] = {}
         """Loans by ID."""
@@ -168,8 +174,11 @@ class Lender:
     async def offers(self, borrower: Contact, allotment: Iterable[tuple[str, int]]) -> list[Lend]:
         """Begin a loan for each (site, URLs) of `allotment`, and return their messages.
 
-        A site is missing from the result if this peer's own requests do not leave its connections in time.
+        A site is missing from the result if this peer's own requests do not leave its connections in time. A peer that
+        was away offers nothing before it knows that its cells are its own.
         """
+        if self._is_away():
+            return []
         reserved = [self._reserve(borrower, site, count) for site, count in allotment]
         loans = [loan for loan in reserved if loan is not None]
         if self._budget.limit is not None:
@@ -177,6 +186,9 @@ class Lender:
         free = await asyncio.gather(*(self._connections_free(loan) for loan in loans))
         messages = []
         for loan, is_free in zip(loans, free, strict=True):
+            if self._is_away():
+                self._end(loan)
+                continue
             if not is_free:
                 # Other sites come first: without a bar a hanging site would be tried again and again.
                 now = self._now()
@@ -221,6 +233,7 @@ class Lender:
 
     async def renew_lease(self, message: RenewLease) -> LeaseRenewed:
         """Take in the reports of a borrower, and answer which of its loans go on."""
+        await self._sure()
         standing: list[Loan] = []
         for report in message.loans:
             loan = self._loans.get(report.loan)

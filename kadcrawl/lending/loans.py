@@ -83,6 +83,8 @@ class Loans:
             now=clock.now,
             random=random,
             wake=components.crawler.wake,
+            is_away=cells.is_stalled,
+            sure=cells.sure,
             spawn=cells.tasks.spawn,
         )
         cells.events.cell_closed.append(self.lender.recall)

@@ -19,6 +19,7 @@ from kadcrawl.link.wire.messages import (
     RenewLease,
     Replicate,
     TakeOver,
+    WasAway,
     WorkRequest,
 )
 from kadcrawl.link.wire.relay_messages import FetchForPeer, GetFetchedPart
@@ -26,6 +27,7 @@ from kadcrawl.link.wire.relay_messages import FetchForPeer, GetFetchedPart
 SENDER_ID: dict[type[Message], Callable[[Any], bytes]] = {
     Replicate: lambda message: message.sender.id,
     FindMyCells: lambda message: message.newcomer.id,
+    WasAway: lambda message: message.peer.id,
     CellsHeld: lambda message: message.holder.id,
     TakeOver: lambda message: message.owner.id,
     KeepEpochFilters: lambda message: message.owner.id,

@@ -204,6 +204,10 @@ class Overlay:
         """Ping these now and then, as if they had been evicted: nobody knows whether they are alive."""
         self._membership.remember(contacts)
 
+    def note_heard(self, contact: Contact) -> None:
+        """Count a message of a live contact by the link as its heartbeat."""
+        self._membership.heard_request(contact, self._now())
+
     def suspect(self, contact: Contact) -> None:
         """Ping `contact` now, as a call to it has failed."""
         self._verify(contact)

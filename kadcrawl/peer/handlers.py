@@ -49,6 +49,7 @@ from kadcrawl.link.wire.messages import (
     RetryFailed,
     StreamSeeds,
     TakeOver,
+    WasAway,
     Wave,
     WorkRequest,
 )
@@ -90,6 +91,7 @@ RULES: dict[type[Message], Rule] = {
     # Cells.
     Replicate: Rule(Stage.BEGUN, lambda message: message.sender),
     FindMyCells: Rule(Stage.BEGUN, lambda message: message.newcomer),
+    WasAway: Rule(Stage.BEGUN, lambda message: message.peer),
     CellsHeld: Rule(Stage.JOINED, lambda message: message.holder),
     TakeOver: Rule(Stage.BEGUN, lambda message: message.owner),
     CompareDigests: Rule(Stage.BEGUN),

@@ -1,8 +1,8 @@
 """`Cells` puts the replication of one peer together, and ties it to the store, the overlay and the crawl.
 
 A cell is crawled here only between `open` and `close`. A link is acknowledged when it is journaled here and at every
-backup of its cell. A peer that was stopped or starved for a moment may have lost cells without noticing, so it closes
-all of them until they are synced again.
+backup of its cell. A peer that was stopped or starved for a moment may have lost cells without noticing, so it asks
+its siblings before it goes on (absence_check.py).
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.messages import (
     EPOCH_FILTER_BYTES_MAX,
+    AbsenceSeen,
     AssignReplica,
     CellsHeld,
     CompareDigests,
@@ -39,9 +40,12 @@ from kadcrawl.link.wire.messages import (
     Replicated,
     TakeOver,
     TakeOverAnswer,
+    WasAway,
 )
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.activity import Activity
+from kadcrawl.replication.absence import AbsenceLog
+from kadcrawl.replication.absence_check import AbsenceCheck
 from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.cell_crawl import CellCrawl
 from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilters
@@ -152,6 +156,13 @@ class Cells:
         store.events.site_changed.append(self._site_changed)
         overlay.on_joined.append(self._joined)
         overlay.on_lost.append(self._lost)
+        self._overlay = overlay
+        self._absences = AbsenceLog()
+        self._absence_check = AbsenceCheck(
+            *(overlay, client, self.tasks.spawn, self.away_s, lambda: STALL_S),
+            close_all=self._close_all,
+            go_on=components.crawler.wake,
+        )
         self._lost_at = -inf
         """Loop second at which this peer last lost another."""
         self._beat_at: float | None = None
@@ -192,6 +203,7 @@ class Cells:
             KeepFilterPart: self._answer_keep_filter_part,
             CellsHeld: _at_once(self.sync.cells_held),
             FindMyCells: _at_once(self.sync.find_my_cells),
+            WasAway: _at_once(self.absence_seen),
             TakeOver: _at_once(self._answer_take_over),
             AssignReplica: _at_once(self.holder_side.assign_replica),
             CompareDigests: self.anti_entropy.answer_compare,
@@ -281,16 +293,42 @@ class Cells:
         return 0.0 if self._beat_at is None else now - self._beat_at
 
     def is_stalled(self) -> bool:
-        """Return whether this peer was away so long that others may own its cells. If so, close all cells."""
+        """Return whether this peer was away so long that others may own its cells, and has not asked them yet.
+
+        Until they have answered it must start nothing.
+        """
         now = asyncio.get_running_loop().time()
         away_s = self.away_s(now)
-        if away_s < STALL_S:
-            return False
-        log.warning("peer.stalled seconds=%.1f", away_s)
+        if away_s >= STALL_S:
+            log.warning("peer.stalled seconds=%.1f", away_s)
+            self._beat_at = now
+            self._absence_check.begin(now - away_s)
+        return self._absence_check.in_doubt
+
+    @property
+    def in_doubt(self) -> bool:
+        """True while this peer, which was away, does not know whether its cells are its own."""
+        return self._absence_check.in_doubt
+
+    async def sure(self) -> None:
+        """Return when this peer, if it was away, knows again which cells are its own."""
+        while self.is_stalled():
+            await self._absence_check.over()
+
+    def absence_seen(self, question: WasAway) -> AbsenceSeen:
+        """Answer a peer that was away: has this peer taken it for dead, or has another come meanwhile?"""
+        peer, now = question.peer, asyncio.get_running_loop().time()
+        if not self._overlay.is_live(peer.id):
+            self._overlay.suspect(peer)
+            return AbsenceSeen(noticed=True)
+        # From now on its silence counts anew, so that this answer holds when it arrives.
+        self._overlay.note_heard(peer)
+        return AbsenceSeen(self._absences.noticed(peer.id, question.away_s, now))
+
+    def _close_all(self) -> None:
+        """Close all cells until they are synced again. With many cells that takes a second, which is no stall."""
         self.sync.close_all()
-        # That takes a second with many cells, in which nothing is open: it is no further stall.
         self._beat_at = asyncio.get_running_loop().time()
-        return True
 
     async def leave(self, goodbye: Callable[[], Awaitable[None]], deadline_s: float) -> None:
         """Close all cells, say goodbye, and answer until other peers hold them, or none has moved for `deadline_s`."""
@@ -348,6 +386,7 @@ class Cells:
     def _joined(self, newcomer: Contact) -> None:
         # After a partition the end of the crawl may have been the end on this side only.
         self._activity.doubt()
+        self._absences.joined(asyncio.get_running_loop().time())
         with suppress(NotRunningError):
             self.sync.joined(newcomer)
 
@@ -360,6 +399,7 @@ class Cells:
 
     def _lost(self, peer: Contact) -> None:
         self._lost_at = asyncio.get_running_loop().time()
+        self._absences.lost(peer.id, self._lost_at)
         self._incoming.lost(peer.id)
         with suppress(NotRunningError):
             self.sync.lost(peer)
@@ -369,12 +409,12 @@ class Cells:
 
     async def _beat(self) -> None:
         self._beat_at = asyncio.get_running_loop().time()
+        self._absences.begin(self._beat_at)
         while True:
             await asyncio.sleep(BEAT_S)
-            now = asyncio.get_running_loop().time()
-            if not self.is_stalled():
-                self._beat_at = now
-            self._incoming.let_go(now)
+            self.is_stalled()
+            self._beat_at = asyncio.get_running_loop().time()
+            self._incoming.let_go(self._beat_at)
 
 
 def _at_once(answer: Callable[[Any], Message]) -> Handler:

@@ -49,5 +49,8 @@ class SyncOverlay(HolderOverlay, Protocol):
     def owns(self, cell: Cell) -> bool:
         """Return whether this peer is the nearest live peer to the cell's anchor."""
 
+    def note_heard(self, contact: Contact) -> None:
+        """Count a message of a live contact as a sign of life."""
+
     def siblings(self) -> list[Contact]:
         """Return the nearest live contacts."""

@@ -36,6 +36,7 @@ TOPICS = {
     "offer_messages": "Links",
     "retry_messages": "Orders to retry",
     "cell_messages": "Cells",
+    "absence_messages": "Absent peers",
     "loan_messages": "Loans",
     "leaf_messages": "Leaves",
     "leave_messages": "Departed peers",

@@ -67,6 +67,8 @@ FIELDS = {
     "Replicate.sender": "The peer that sends.",
     "Replicate.batch": "The records.",
     "FindMyCells.newcomer": "The peer that asks.",
+    "WasAway.peer": "The peer that asks.",
+    "AbsenceSeen.noticed": "True if others may own cells of the asker.",
     "MyCells.cells": "Numbers of cells, four bytes each.",
     "CellsHeld.holder": "The peer that holds the records.",
     "CellsHeld.cells": "Summaries of its records.",

@@ -88,6 +88,7 @@ from kadcrawl.link.wire.messages import (
     TakeOver,
     TakeOverAnswer,
     Tally,
+    WasAway,
     Wave,
     Welcome,
     Window,
@@ -172,6 +173,7 @@ def lies(me: Contact) -> Iterator[Message]:
     held = [CellSummary(cell, keys, COUNT_MAX, DIGEST) for cell in CELLS for keys in (0, COUNT_MAX)]
     for speaker in speakers:
         yield FindMyCells(speaker)
+        yield WasAway(speaker, 2.0)
         yield Replicate(speaker, batch())
         for cells in ([0], [0, 0], CELLS, [2**16]):
             yield TakeOver(speaker, cells)
@@ -268,6 +270,7 @@ async def test_a_peer_is_not_sent_where_no_peer_can_be(make_peer: MakePeer) -> N
             nowhere = Contact(LIAR, host, 1)
             for lie in (
                 FindMyCells(nowhere),
+                WasAway(nowhere, 2.0),
                 TakeOver(nowhere, [0]),
                 CellsHeld(nowhere, [CellSummary(0, 1, 1, DIGEST)]),
                 AssignReplica(nowhere, 0, []),

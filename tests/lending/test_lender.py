@@ -1,6 +1,8 @@
 """The lender's side of loans: the effects of reports, silence and recalls."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -307,3 +309,36 @@ def test_nobody_reports_of_the_loan_of_another(play_loans: Play) -> None:
         assert [] == await bench.report(B, 0)
 
     play_loans(1.0, scenario)
+
+
+def test_a_lender_that_was_away_neither_lends_nor_renews_before_it_knows_its_cells(play_loans: Play) -> None:
+    """Another peer may own the site by now, and may ask it at the same time."""
+
+    async def scenario(bench: LenderBench) -> None:
+        await bench.lender.lend(A, SITE, 2)
+        bench.sure.clear()
+        assert await bench.lender.lend(B, SITE, 2) is None
+        renewal = asyncio.create_task(bench.report(A, 0))
+        await asyncio.sleep(1.0)
+        assert not renewal.done()
+        bench.sure.set()
+        assert [bench.lends[0].loan] == await renewal
+
+    play_loans(0.0, scenario)
+
+
+def test_a_loan_that_waits_for_connections_ends_if_the_lender_was_away_meanwhile(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        bench.lender._connections_free = _clear_first(bench)  # type: ignore[method-assign]
+        assert await bench.lender.lend(A, SITE, 2) is None
+        assert (0, []) == (bench.lender.urls, bench.lends)
+
+    play_loans(0.0, scenario)
+
+
+def _clear_first(bench: LenderBench) -> Callable[[Any], Coroutine[Any, Any, bool]]:
+    async def connections_free(loan: Any) -> bool:
+        bench.sure.clear()
+        return True
+
+    return connections_free

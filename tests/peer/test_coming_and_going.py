@@ -31,7 +31,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.membership import bootstrap as bootstrap_module
 from kadcrawl.peer.membership.endpoints import hello
-from kadcrawl.replication import cells as cells_module
+from kadcrawl.replication import absence, cells as cells_module
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.web import Web, html, tree
@@ -349,6 +349,26 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(400)} == dict(site.fetched)
 
 
+async def test_peers_that_stall_together_keep_their_cells(make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them has missed another, so each goes on where it was."""
+    monkeypatch.setattr(absence, "MARGIN_S", 0.0)  # The peers have come a moment ago.
+    async with Web(SITES) as site:
+        site.fallback = tree(400, SITES)(site)
+        peers = await swarm(make_peer, "abc")
+        logs = [peer.runtime.cells._absences for peer in peers]
+        await until(lambda: not any(log.noticed(bytes(20), 0.6, asyncio.get_running_loop().time()) for log in logs))
+        await peers[0].crawl([site.url("/0")])
+        await until(lambda: len(site.fetched) >= 60)
+        closed: list[Cell] = []
+        for peer in peers:
+            peer.runtime.cells.events.cell_closed.append(closed.append)
+        time.sleep(2.0)
+        assert all(peer.runtime.cells.is_stalled() for peer in peers)
+        await finish(peers)
+        assert [] == closed
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(400)} == dict(site.fetched)
+
+
 async def test_closing_the_cells_after_a_stall_is_no_further_stall(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,4 +379,5 @@ async def test_closing_the_cells_after_a_stall_is_no_further_stall(
     monkeypatch.setattr(cells.sync, "close_all", lambda: time.sleep(0.4))
     time.sleep(0.4)
     assert cells.is_stalled()
+    await cells.sure()
     assert not cells.is_stalled()

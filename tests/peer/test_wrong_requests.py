@@ -22,6 +22,7 @@ from kadcrawl.link.wire.messages import (
     PendingRecord,
     Rekey,
     SiteRecord,
+    WasAway,
 )
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
@@ -43,6 +44,7 @@ def lend_one_url(giver: Contact) -> Lend:
 
 WRONG: list[tuple[Message, Misbehavior, str]] = [
     (CellsHeld(NOWHERE, []), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
+    (WasAway(NOWHERE, 2.0), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
     (FindMyCells(NOWHERE), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
     (lend_one_url(NOWHERE), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
     (Hello(WIRE_VERSION + 1), Misbehavior.VERSION, "use the same release"),

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, field
 
+from kadcrawl.link.wire.absence_messages import AbsenceSeen as AbsenceSeen, WasAway as WasAway
 from kadcrawl.link.wire.basics import (
     BATCH_MAX as BATCH_MAX,
     CONTACTS_MAX as CONTACTS_MAX,
@@ -329,6 +330,7 @@ Request = (
     | Wave
     | Replicate
     | FindMyCells
+    | WasAway
     | CellsHeld
     | TakeOver
     | CompareDigests
@@ -367,6 +369,7 @@ Reply = (
     | Answer
     | Replicated
     | MyCells
+    | AbsenceSeen
     | CellsAccepted
     | TakeOverAnswer
     | DigestsCompared

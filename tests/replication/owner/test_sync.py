@@ -602,6 +602,7 @@ def test_a_peer_that_was_away_crawls_nothing_before_it_has_synced_again(play: Pl
         swarm.thaw(sleeper)
         sleeper.cells._beat_at = swarm.loop.time() - 10.0  # It was stopped, so its beat was too.
         assert sleeper.cells.is_stalled()
+        await sleeper.cells.sure()
         assert [] == [cell for cell in CELLS if sleeper.frontier.is_open(cell)]
         await swarm.settle()
 

@@ -52,6 +52,9 @@ class LenderBench:
         self.lends: list[Lend] = []
         self.budget = Budget(None, 0, 0)
         self.fails = False
+        self.sure = asyncio.Event()
+        """Unset while the lender, which was away, does not know whether its cells are its own."""
+        self.sure.set()
         self.lender = Lender(
             me=lambda: ME,
             client=self,  # type: ignore[arg-type]
@@ -64,6 +67,8 @@ class LenderBench:
             now=loop.time,
             random=Random(1),
             wake=lambda: None,
+            is_away=lambda: not self.sure.is_set(),
+            sure=self.wait_sure,
             spawn=lambda work, name: work.close(),
         )
         for number in range(6):
@@ -71,6 +76,10 @@ class LenderBench:
             entry = self.store.accept(url_key(site_hash(SITE), url), SITE, url, 0, 0)
             assert entry is not None
             self.frontier.add(entry, 0.0)
+
+    async def wait_sure(self) -> None:
+        """Return when the lender knows its cells."""
+        await self.sure.wait()
 
     def batch(self, entries: list[Any]) -> Batch:
         pending = [PendingRecord(entry.url, 0, 0, 0, 0.0) for entry in entries]

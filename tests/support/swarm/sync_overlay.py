@@ -47,5 +47,8 @@ class SwarmOverlay:
     async def nearest(self, target: int, count: int) -> list[Contact]:
         return self.nearest_known(target, count)
 
+    def note_heard(self, contact: Contact) -> None:
+        """Do nothing, as the swarm tells in its own time."""
+
     def suspect(self, contact: Contact) -> None:
         """The swarm tells in its own time."""

@@ -31,6 +31,7 @@ from kadcrawl.link.wire.messages import (
     Reply,
     Request,
     TakeOver,
+    WasAway,
 )
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.cells import Cells
@@ -128,6 +129,8 @@ class FakePeer:
                 return Replicated()
             case FindMyCells():
                 return cells.sync.find_my_cells(message)
+            case WasAway():
+                return cells.absence_seen(message)
             case CellsHeld():
                 return cells.sync.cells_held(message)
             case TakeOver():
