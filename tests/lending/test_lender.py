@@ -329,7 +329,7 @@ def test_a_lender_that_was_away_neither_lends_nor_renews_before_it_knows_its_cel
 
 def test_a_loan_that_waits_for_connections_ends_if_the_lender_was_away_meanwhile(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
-        bench.lender._connections_free = _clear_first(bench)  # type: ignore[method-assign]
+        bench.lender._connections_free = _clear_first(bench)  # type: ignore[assignment, method-assign]
         assert await bench.lender.lend(A, SITE, 2) is None
         assert (0, []) == (bench.lender.urls, bench.lends)
 
