@@ -5,6 +5,7 @@ Tests: tests/docs/test_log_events.py
 
 AREAS = {
     "peer": "The peer as a whole",
+    "absence": "A peer that was away",
     "swarm": "The swarm and its key",
     "state": "The state that all peers share",
     "job": "The job",
