@@ -67,6 +67,9 @@ chaos-net: $(STAMP) ## Delay, lose and cut what real peers send each other (as r
 bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, side by side (about two minutes)
 	$(BIN)/python -m scripts.bench $(ARGS)
 
+bench-links: $(STAMP) ## Measure the link extractor in Python and in native code (half a minute)
+	$(BIN)/python -m scripts.bench_links $(ARGS)
+
 bench-overlay: $(STAMP) ## Measure the overlay on loopback: joins, owners after a kill, look-ups (about five minutes)
 	$(BIN)/python -m scripts.bench_overlay $(ARGS)
 
@@ -126,4 +129,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-links bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers examples docs dist clean

@@ -145,7 +145,7 @@ class Comparison:
 
     def differs(self, page: bytes, url: str) -> Difference | None:
         """Return the difference in the reading of a page, or None."""
-        python, native = run_to_end(link_tags(page)), self._native.tags(page)
+        python, native = run_to_end(link_tags(page)), run_to_end(link_tags(page, self._native))
         if python != native:
             return Difference(page, python, native)
         found: list[Extracted] = [one.extract(page, "text/html; charset=utf-8", url) for one in self._extractors]

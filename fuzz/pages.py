@@ -11,10 +11,11 @@ import brotlicffi
 from fuzz.target import Bites, Target, plain
 from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.charset import decode, encoding_of
-from kadcrawl.crawl.content.html_links import LinkExtractor, _parsed
+from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.html_walk import link_tags, markup_of
 from kadcrawl.crawl.content.simhash import BITS, simhash
 from kadcrawl.crawl.content.sitemap import AHEAD_S, Sitemap, read
+from kadcrawl.crawl.content.tag_parser import parsed
 from kadcrawl.crawl.fetch.content_encoding import BodyError, decoded
 from kadcrawl.crawl.robots.rules import SITEMAPS_MAX, Rules, parse, verdict
 from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
@@ -52,7 +53,7 @@ def html(data: bytes) -> None:
     assert found == LinkExtractor(LIMITS, native=None).extract(body, content_type, PAGE), "native code sees other links"
     markup = run_to_end(markup_of(body, encoding_of(body, content_type)))
     tags = dict.fromkeys(run_to_end(link_tags(markup)))
-    assert all(_parsed(tag)[0] for tag in islice(tags, TAGS_LOOKED_AT)), "walk and parser do not see the same tags"
+    assert all(parsed(tag)[0] for tag in islice(tags, TAGS_LOOKED_AT)), "walk and parser do not see the same tags"
     assert len(found.links) == len(set(found.links)) <= LIMITS.links_per_page_max
     assert found.cut >= 0
     for link in found.links:

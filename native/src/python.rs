@@ -5,7 +5,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr;
 
 use crate::join::Base;
-use crate::tag::{may_be_base, plain, says_something, Plain};
+use crate::tag::{may_be_base, plain, may_say, Plain};
 use crate::walk::Walk;
 
 /// A longer tag is never remembered, as `_SHORT_BYTES` in html_links.py has it.
@@ -56,6 +56,7 @@ extern "C" {
     fn PyErr_Occurred() -> *mut Object;
     fn PyErr_SetString(kind: *mut Object, message: *const c_char);
     fn PyBool_FromLong(value: c_long) -> *mut Object;
+    fn PyLong_FromSsize_t(value: isize) -> *mut Object;
     fn PyLong_AsSsize_t(object: *mut Object) -> isize;
     fn PyBytes_AsStringAndSize(object: *mut Object, bytes: *mut *mut c_char, size: *mut isize) -> c_int;
     fn PyBytes_FromStringAndSize(bytes: *const c_char, size: isize) -> *mut Object;
@@ -64,6 +65,8 @@ extern "C" {
     fn PyDict_New() -> *mut Object;
     fn PyDict_GetItemWithError(dict: *mut Object, key: *mut Object) -> *mut Object;
     fn PyDict_SetItem(dict: *mut Object, key: *mut Object, value: *mut Object) -> c_int;
+    fn PyList_Size(list: *mut Object) -> isize;
+    fn PyList_GetItem(list: *mut Object, at: isize) -> *mut Object;
     fn PyList_New(size: isize) -> *mut Object;
     fn PyList_Append(list: *mut Object, item: *mut Object) -> c_int;
     fn PyTuple_Pack(size: isize, ...) -> *mut Object;
@@ -134,13 +137,27 @@ fn value_in(dict: *mut Object, key: &Owned) -> Result<*mut Object, Raised> {
     if value.is_null() && !unsafe { PyErr_Occurred() }.is_null() { Err(Raised) } else { Ok(value) }
 }
 
-/// `tags(markup)` returns the link tags of a page, as a list of bytes.
-fn tags(arguments: [*mut Object; 1]) -> Result<Owned, Raised> {
+/// Reads a number that is not negative.
+fn number_of(object: *mut Object) -> Result<usize, Raised> {
+    let number = unsafe { PyLong_AsSsize_t(object) };
+    if number == -1 && !unsafe { PyErr_Occurred() }.is_null() {
+        return Err(Raised);
+    }
+    Ok(number.max(0) as usize)
+}
+
+/// `tags(markup, start, tags_max)` returns the link tags of a page from this place on, at most so many, and the place
+/// up to which the page was read.
+fn tags(arguments: [*mut Object; 3]) -> Result<Owned, Raised> {
+    let [markup, start, tags_max] = arguments;
+    let (page, start, tags_max) = (bytes_of(markup)?, number_of(start)?, number_of(tags_max)?);
     let found = Owned::list()?;
-    for tag in Walk::over(bytes_of(arguments[0])?) {
+    let mut walk = Walk::from(page, start);
+    for tag in walk.by_ref().take(tags_max) {
         found.append(Owned::bytes(tag)?.0)?;
     }
-    Ok(found)
+    let end = Owned::new(unsafe { PyLong_FromSsize_t(walk.at() as isize) })?;
+    Owned::new(unsafe { PyTuple_Pack(2, found.0, end.0) })
 }
 
 /// `join(base, href)` returns a canonical URL, or None if the URL parser has to make it.
@@ -152,21 +169,47 @@ fn join(arguments: [*mut Object; 2]) -> Result<Owned, Raised> {
     }
 }
 
-/// `meanings(markup, known, nothing, base, tags_max)` returns None if Python has to read this page, or four things: the
+/// `plain(tags, base, agent)` returns two things: the URLs of the plain tags among these, and the others that may say
+/// something.
+fn plain_tags(arguments: [*mut Object; 3]) -> Result<Owned, Raised> {
+    let [tags, base, agent] = arguments;
+    let (base, agent) = (Base::of(text_of(base)?), text_of(agent)?);
+    let (fresh, others) = (Owned::new(unsafe { PyDict_New() })?, Owned::list()?);
+    let mut url = Vec::new();
+    let count = unsafe { PyList_Size(tags) };
+    if count < 0 {
+        return Err(Raised);
+    }
+    for at in 0..count {
+        let key = unsafe { PyList_GetItem(tags, at) }; // Borrowed from the list, which nobody changes meanwhile.
+        if key.is_null() {
+            return Err(Raised);
+        }
+        let tag = bytes_of(key)?;
+        match (&base, plain(tag)) {
+            (Some(base), Plain::Href(href)) if tag.len() <= SHORT_BYTES && base.join(href, &mut url) => {
+                done(unsafe { PyDict_SetItem(fresh.0, key, Owned::text(&url)?.0) })?;
+            }
+            _ if may_say(tag, agent) => others.append(key)?,
+            _ => {}
+        }
+    }
+    Owned::new(unsafe { PyTuple_Pack(2, fresh.0, others.0) })
+}
+
+/// `meanings(markup, known, nothing, base, tags_max, agent)` returns None if Python has to read this page, or four things: the
 /// meanings of its tags that say something, or the tag in the place of an unknown meaning; these tags; the plain tags
 /// whose meanings were not among the known ones; whether all of the meanings are plain.
-fn meanings(arguments: [*mut Object; 5]) -> Result<Owned, Raised> {
-    let [markup, known, nothing, base, tags_max] = arguments;
-    let tags_max = unsafe { PyLong_AsSsize_t(tags_max) };
-    if tags_max < 0 {
-        return if unsafe { PyErr_Occurred() }.is_null() { Ok(Owned::none()) } else { Err(Raised) };
-    }
+fn meanings(arguments: [*mut Object; 6]) -> Result<Owned, Raised> {
+    let [markup, known, nothing, base, tags_max, agent] = arguments;
+    let agent = text_of(agent)?;
+    let tags_max = number_of(tags_max)?;
     let Some(base) = Base::of(text_of(base)?) else { return Ok(Owned::none()) };
     let (found, unknown, fresh) = (Owned::list()?, Owned::list()?, Owned::new(unsafe { PyDict_New() })?);
     let mut url = Vec::new();
     let mut is_plain = true;
-    for (number, tag) in Walk::over(bytes_of(markup)?).enumerate() {
-        if number >= tags_max as usize || may_be_base(tag) {
+    for (number, tag) in Walk::from(bytes_of(markup)?, 0).enumerate() {
+        if number >= tags_max || may_be_base(tag) {
             return Ok(Owned::none());
         }
         let key = Owned::bytes(tag)?;
@@ -193,7 +236,7 @@ fn meanings(arguments: [*mut Object; 5]) -> Result<Owned, Raised> {
                 _ => {}
             }
         }
-        if says_something(tag) {
+        if may_say(tag, agent) {
             is_plain = false;
             found.append(key.0)?;
             unknown.append(key.0)?;
@@ -240,13 +283,18 @@ unsafe extern "C" fn call_meanings(_: *mut Object, arguments: *const *mut Object
     called(meanings, arguments, count)
 }
 
+unsafe extern "C" fn call_plain(_: *mut Object, arguments: *const *mut Object, count: isize) -> *mut Object {
+    called(plain_tags, arguments, count)
+}
+
 const fn method(name: &'static CStr, function: Function) -> Method {
     Method { name: name.as_ptr(), function: Some(function), flags: METH_FASTCALL, doc: ptr::null() }
 }
 
-static mut METHODS: [Method; 4] = [
+static mut METHODS: [Method; 5] = [
     method(c"tags", call_tags),
     method(c"join", call_join),
+    method(c"plain", call_plain),
     method(c"meanings", call_meanings),
     Method { name: ptr::null(), function: None, flags: 0, doc: ptr::null() },
 ];

@@ -1,4 +1,4 @@
-//! The meaning of a tag, as far as it needs no parser: `_PLAIN` and `_SAYS_SOMETHING` of html_links.py.
+//! The meaning of a tag, as far as it needs no parser: `_PLAIN` and `_may_say` of html_links.py.
 
 use crate::walk::{find, skip, PLAIN, WHITE};
 
@@ -67,15 +67,18 @@ fn other_end(tag: &[u8], at: usize) -> Option<usize> {
     find(tag, key + letters + 2, b'"').map(|end| end + 1)
 }
 
-/// Tells whether a tag has one of the words that a parser would look for.
-pub fn says_something(tag: &[u8]) -> bool {
-    let begins = |at: usize, word: &[u8]| tag[at..].get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
-    (0..tag.len()).any(|at| match tag[at] {
-        b'h' | b'H' => begins(at, b"href"),
-        b's' | b'S' => begins(at, b"src"),
-        b'c' | b'C' => begins(at, b"content"),
-        _ => false,
-    })
+/// Tells whether a tag has to be parsed, as `_may_say` does: whether it has words that count. `agent` is in lower case.
+pub fn may_say(tag: &[u8], agent: &[u8]) -> bool {
+    let has_any = |words: &[&[u8]]| (0..tag.len()).any(|at| words.iter().any(|word| begins(&tag[at..], word)));
+    match tag.first() {
+        Some(b'm' | b'M') if !has_any(&[b"robots", b"refresh", b"&", b"\xe2\x84\xaa", agent]) => false,
+        Some(b'l' | b'L') if !has_any(&[b"next", b"canonical", b"alternate", b"&"]) => false,
+        _ => has_any(&[b"href", b"src", b"content"]),
+    }
+}
+
+fn begins(text: &[u8], word: &[u8]) -> bool {
+    text.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word))
 }
 
 /// Tells whether a tag may be a base element, which gives the links of a page another meaning.

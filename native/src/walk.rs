@@ -67,8 +67,13 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn over(page: &'a [u8]) -> Self {
-        Walk { page, at: 0 }
+    pub fn from(page: &'a [u8], at: usize) -> Self {
+        Walk { page, at }
+    }
+
+    /// Returns the place up to which the page is walked.
+    pub fn at(&self) -> usize {
+        self.at
     }
 }
 
@@ -78,12 +83,20 @@ impl<'a> Iterator for Walk<'a> {
     fn next(&mut self) -> Option<&'a [u8]> {
         let page = self.page;
         loop {
-            let start = find(page, self.at, b'<')? + 1;
-            self.at = match *page.get(start)? {
+            let Some(open) = find(page, self.at, b'<') else {
+                self.at = page.len();
+                return None;
+            };
+            let start = open + 1;
+            let Some(&byte) = page.get(start) else {
+                self.at = page.len();
+                return None;
+            };
+            self.at = match byte {
                 b'/' => end_tag_end(page, start),
                 b'!' if page[start..].starts_with(b"!--") => comment_end(page, start + 3),
                 b'!' | b'?' => find(page, start + 1, b'>').unwrap_or(page.len()),
-                byte if is(byte, ALPHA) => {
+                _ if is(byte, ALPHA) => {
                     let name_end = until(page, start, NAME_END);
                     let end = attributes_end(page, name_end) + 1;
                     if end > page.len() {

@@ -108,6 +108,19 @@ def overlay(kept: KeptFigures) -> str:
     return f"{table(head, rows)}\n\n{kept.measured('bench-overlay')}"
 
 
+def native_links(kept: KeptFigures) -> str:
+    """Return the table of the link extractor in Python and in native code."""
+    figures = kept["bench-links"]
+    rows = []
+    for name, cost in (("all pages", figures["every"]), ("pages of up to 128 KiB", figures["ordinary"])):
+        for step, times in (("the walk over the markup", cost["walk_us"]), ("all links", cost["links_us"])):
+            what = f"{name} ({cost['pages']:,} of {cost['kilobytes']:.0f} kB): {step}"
+            python, native = times["Python"], times["native"]
+            rows.append((what, number(python), number(native), number(python / native)))
+    head = ("", "us in Python", "us natively", "times less")
+    return f"{table(head, rows)}\n\n{kept.measured('bench-links')}"
+
+
 def seen(kept: KeptFigures) -> str:
     """Return the table of expiring fingerprints beside Scrapy's set."""
     most = max(cost["keys"] for cost in kept["bench-seen"])
@@ -414,6 +427,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "bench-members": members,
     "bench-overlay": overlay,
     "bench-moves": moves,
+    "bench-links": native_links,
     "bench-seen": seen,
     "bench-frontier": frontier,
     "bench-history": history,

@@ -46,6 +46,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
     "links": Measurement(
         "Links beside wget and Scrapy", _module("scripts.compare_links"), 2, make=".venv-bench/.installed"
     ),
+    "bench-links": Measurement("Links in Python and natively", _module("scripts.bench_links"), 0.5),
     "bench-seen": Measurement("Fingerprints that expire", _module("scripts.bench_seen"), 2, may_miss=True),
     "bench-frontier": Measurement("URLs that wait", _module("scripts.bench_frontier"), 3, may_miss=True),
     "bench-history": Measurement(

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import pytest
 from aiohttp import web
 
-from kadcrawl.crawl.content import html_links
+from kadcrawl.crawl.content import html_walk
 from kadcrawl.crawl.content.canonical_link import named_by_header
 from kadcrawl.crawl.content.charset import decode, encoding_of
 from kadcrawl.crawl.content.html_links import HTML_BYTES_MAX, LinkExtractor
+from kadcrawl.crawl.content.native_links import NativeLinks
 from kadcrawl.crawl.content.simhash import simhash
 from kadcrawl.settings.limits import Limits
 from kadcrawl.urls import canonical
+from tests.support.native import ENGINES, engine
 from tests.support.sites.foreign_addresses import CrawlSeeds
 from tests.support.sites.web import Web, html
 
@@ -117,10 +119,11 @@ ROWS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("code", ENGINES)
 @pytest.mark.parametrize("name", ROWS)
-def test_a_page_has_the_links_it_has(name: str) -> None:
+def test_a_page_has_the_links_it_has(name: str, code: str) -> None:
     row = ROWS[name]
-    page = LinkExtractor(LIMITS).extract(row.body, row.content_type, PAGE)
+    page = LinkExtractor(LIMITS, native=engine(code)).extract(row.body, row.content_type, PAGE)
     if isinstance(row.links, int):
         assert row.links == len(page.links)
     else:
@@ -138,28 +141,30 @@ def test_a_page_is_some_text_and_has_a_fingerprint(name: str) -> None:
     assert fingerprint is None or 0 <= fingerprint < 2**64
 
 
+@pytest.mark.parametrize("code", ENGINES)
 @pytest.mark.parametrize("name", ["an attribute of 10 MB", "100,000 attributes", "an href of 10 MB"])
-def test_a_page_costs_a_few_times_its_size(name: str) -> None:
+def test_a_page_costs_a_few_times_its_size(name: str, code: str) -> None:
     body = ROWS[name].body
-    assert peak_of(body) < 4 * len(body)
+    assert peak_of(body, engine(code)) < 4 * len(body)
 
 
+@pytest.mark.parametrize("code", ENGINES)
 @pytest.mark.parametrize("tag", [b"<a>", b"<a href=/x>", b"<p>"])
-def test_markup_is_looked_at_up_to_a_number(tag: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markup_is_looked_at_up_to_a_number(tag: bytes, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else 16 MB of the shortest tags would be a list of 700 MB."""
     most = 100_000
-    monkeypatch.setattr(html_links, "MARKUP_MAX", most)
+    monkeypatch.setattr(html_walk, "MARKUP_MAX", most)
     body = tag * 5 * most
-    assert peak_of(body) < 2 * len(body) + 200 * most
+    assert peak_of(body, engine(code)) < 2 * len(body) + 200 * most
     head = tag * (most - 1)
-    page = LinkExtractor(LIMITS).extract(head + b"<a href=/y>" + b"<a href=/z>" * 9, "", PAGE)
+    page = LinkExtractor(LIMITS, native=engine(code)).extract(head + b"<a href=/y>" + b"<a href=/z>" * 9, "", PAGE)
     assert "http://h/y" == page.links[-1]
 
 
-def peak_of(body: bytes) -> int:
+def peak_of(body: bytes, native: NativeLinks | None) -> int:
     tracemalloc.start()
     try:
-        LinkExtractor(LIMITS).extract(body, "text/html; charset=utf-8", PAGE)
+        LinkExtractor(LIMITS, native=native).extract(body, "text/html; charset=utf-8", PAGE)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

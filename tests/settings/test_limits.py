@@ -36,7 +36,7 @@ CONSTANTS = {
     # of a page
     "crawl.content.html_links.HTML_BYTES_MAX": 16 * MEGA,
     "crawl.content.html_walk.MARKUP_MAX": 1_000_000,
-    "crawl.content.html_links.TAG_BYTES_MAX": 64 * 1024,
+    "crawl.content.tag_parser.TAG_BYTES_MAX": 64 * 1024,
     "crawl.content.html_links.TAGS_MAX": 120_000,
     "crawl.content.html_links.BASES_MAX": 100,
     "crawl.content.html_links.LINKS_CHARS_MAX": 4 * MEGA,

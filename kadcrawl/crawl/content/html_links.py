@@ -26,14 +26,13 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser
-
 from kadcrawl.crawl.content.charset import encoding_of
-from kadcrawl.crawl.content.html_walk import END, KEY, SET, WHITE, link_tags, markup_of
+from kadcrawl.crawl.content.html_walk import WHITE, link_tags, markup_of
 from kadcrawl.crawl.content.legacy_query import query_in
 from kadcrawl.crawl.content.native_links import NATIVE, NativeLinks
 from kadcrawl.crawl.content.refresh import refresh_target
 from kadcrawl.crawl.content.robots_directives import directives
+from kadcrawl.crawl.content.tag_parser import SHORT_BYTES, parsed
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.request_headers import TOKEN_DEFAULT
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end
@@ -41,8 +40,6 @@ from kadcrawl.urls import URL_CHARS_MAX, canonical
 
 HTML_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of a page that are searched for links. The rest of a longer page is not searched."""
-TAG_BYTES_MAX = 64 * 1024
-"""A longer tag is passed over."""
 TAGS_MAX = 120_000
 """Tags of one page that are read, however few links they make: 2.5 s of work at most."""
 BASE_CHARS_MAX = 64 * 1024 * 1024
@@ -65,10 +62,6 @@ REMEMBERED_MAX = 100_000
 REMEMBERED_CHARS_MAX = 32 * 1024 * 1024
 """Characters of remembered tags and their meanings, estimated from the base. Beyond the limit all are forgotten as
 well."""
-
-_SHORT_BYTES = 256
-"""The length of a tag whose attributes are all read. The parser compares attributes pair by pair, so a longer tag is
-first freed of the attributes that are not needed. A longer tag is not remembered either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +153,9 @@ class LinkExtractor:
         a page speaks to this crawl. Without `native` the code here does everything."""
         self.agent = agent.lower()
         self._native = native
+        # Without these words a meta element is no refresh, and no demand. Python takes the sign of Kelvin for a k.
+        words = rb"robots|refresh|&|\xe2\x84\xaa|" + re.escape(self.agent.encode())
+        self._meta_says = re.compile(words, re.IGNORECASE)
         self._obeys_nofollow = obeys_nofollow
         self._links_max = limits.links_per_page_max
         self._url_chars_max = limits.url_chars_max
@@ -213,7 +209,7 @@ class LinkExtractor:
         place = (_directory(url), encoding)
         known = self._remembered.get(place, {})
         tags_max = min(BATCH_TAGS, TAGS_MAX)
-        read = self._native.meanings(markup, known, _NOTHING, url, tags_max)
+        read = self._native.meanings(markup, known, _NOTHING, url, tags_max, self.agent)
         if read is None:
             return False
         found, unknown, fresh, are_links = read
@@ -247,7 +243,7 @@ class LinkExtractor:
                 if not is_first:
                     yield
                 is_first = False
-                page.add(self._meanings(turn, base, encoding))
+                page.add(self._meanings(turn, base, encoding, self._native))
             if len(links) > LINKS_CHARS_MAX // URL_CHARS_MAX:
                 links_chars += _chars(islice(links, counted, None))
                 counted = len(links)
@@ -260,30 +256,44 @@ class LinkExtractor:
             return kept
         return kept[: bisect_right(list(accumulate(map(len, kept))), LINKS_CHARS_MAX)]
 
-    def _meanings(self, tags: list[bytes], base: str, encoding: str) -> list[_Meaning]:
+    def _meanings(
+        self, tags: list[bytes], base: str, encoding: str, native: NativeLinks | None = None
+    ) -> list[_Meaning]:
         """Return the meaning of each tag on a page with this base and encoding. Unknown tags are read."""
         place = (_directory(base), encoding)
         known = self._remembered.get(place, {})
         fresh: dict[bytes, _Meaning] = {}
         odd: list[bytes] = []
         once: dict[bytes, _Meaning] = {}
-        for tag in dict.fromkeys([tag for tag in tags if tag not in known]):
-            if len(tag) <= _SHORT_BYTES and (plain := _PLAIN.fullmatch(tag)):
+        unknown = list(dict.fromkeys([tag for tag in tags if tag not in known]))
+        if native is not None and len(base) <= NATIVE_URL_CHARS_MAX:
+            fresh, unknown = native.plain(unknown, base, self.agent)
+        for tag in unknown:
+            if len(tag) <= SHORT_BYTES and (plain := _PLAIN.fullmatch(tag)):
                 if href := plain[2]:
                     meaning = known.get(href) or fresh.get(href)
                     fresh[href] = fresh[tag] = meaning or canonical(href.decode("ascii"), base) or _NOTHING
                 else:
                     once[tag] = base
-            elif _SAYS_SOMETHING.search(tag):
+            elif self._may_say(tag):
                 odd.append(tag)
         for tag in odd:
             meaning, lasting = _read(tag, base, encoding, self.agent)
-            (fresh if lasting and len(tag) <= _SHORT_BYTES else once)[tag] = meaning
+            (fresh if lasting and len(tag) <= SHORT_BYTES else once)[tag] = meaning
         if fresh and len(base) > self._url_chars_max:
             once.update(fresh)  # What is relative to it is never in scope.
         elif fresh:
             self._learn(place, known, fresh, base)
         return [known.get(tag) or once.get(tag, _NOTHING) for tag in tags]
+
+    def _may_say(self, tag: bytes) -> bool:
+        """Return whether a tag has to be parsed: most meta and link elements are about something else."""
+        first = tag[:1]
+        if first in b"mM" and self._meta_says.search(tag) is None:
+            return False
+        if first in b"lL" and _LINK_SAYS.search(tag) is None:
+            return False
+        return _SAYS_SOMETHING.search(tag) is not None
 
     def _learn(
         self, place: tuple[str, str], known: dict[bytes, _Meaning], fresh: dict[bytes, _Meaning], base: str
@@ -328,30 +338,28 @@ _PLAIN = re.compile(
 )
 """Most tags: their href, short of the fragment, needs no parser, and means the same all over the directory."""
 _SAYS_SOMETHING = re.compile(rb"href|src|content", re.IGNORECASE)
-_FRAME = re.compile(rb"i?frame", re.IGNORECASE)
+_LINK_SAYS = re.compile(rb"next|canonical|alternate|&", re.IGNORECASE)
+"""A link element without these words is a stylesheet or the like. A reference may hide such a word."""
 _BASE = re.compile(rb"base[%b/]" % WHITE, re.IGNORECASE)
-_ATTRIBUTE = re.compile(rb"[%b/]*+(%b)%b" % (WHITE, KEY, SET))
-_WANTED = frozenset((b"href", b"src", b"rel", b"name", b"content", b"http-equiv"))
 _PAGE_DEPENDENT = re.compile(r"^[\x00-\x20]*+(?:[?#]|$|https?:(?!//))|[\t\n\r]", re.IGNORECASE)
 """Matches an href with line breaks, or with another meaning on the next page of the directory. Both are rare."""
-_NAME_END = re.compile(END)
 
 
 def _base(tags: list[bytes], url: str) -> CooperativeWork[str]:
     """Return the URL that the links of this page are relative to."""
     if b"base" in b"".join(tags).lower():
-        bases = [tag for tag in tags if _BASE.match(tag)][:BASES_MAX]
+        bases = [tag for tag in tags if tag[0] in b"bB" and _BASE.match(tag)][:BASES_MAX]
         for tag in bases:
             if len(tag) > TURN_BYTES // BASES_MAX:
                 yield
-            if (href := _parsed(tag)[1].get("href")) is not None:
+            if (href := parsed(tag)[1].get("href")) is not None:
                 return canonical(href, url) or url
     return url
 
 
 def _read(tag: bytes, base: str, encoding: str, agent: str) -> tuple[_Meaning, bool]:
     """Return the meaning of a tag, and whether the meaning is the same on all pages of the base's directory."""
-    name, attributes = _parsed(tag)
+    name, attributes = parsed(tag)
     rel = (attributes.get("rel") or "").lower().split()
     if name == "meta":
         href, robots = _meta(attributes, agent)
@@ -369,34 +377,6 @@ def _read(tag: bytes, base: str, encoding: str, agent: str) -> tuple[_Meaning, b
         return _NOTHING, lasting
     is_hint = name == "link" and "canonical" in rel
     return _Special(url, follow, is_hint) if is_hint or not follow else url, lasting
-
-
-def _parsed(tag: bytes) -> tuple[str, dict[str, str | None]]:
-    """Return the name and attributes of a tag. A frame is called embed, which has no content either.
-
-    The name is empty if the parser does not see exactly one tag.
-    """
-    if len(tag) > _SHORT_BYTES:
-        tag = _shortened(tag)
-    if tag[0] in b"iIfF":
-        tag = _FRAME.sub(b"embed", tag, count=1)
-    root = LexborHTMLParser("<" + tag.decode("utf-8", "replace")).root
-    assert root is not None, "an HTML document has a root"
-    # Not by css(), which first builds a selector engine: 45 us.
-    found = [node for node in islice(root.traverse(), 1, None) if node.tag not in ("head", "body")]
-    return (found[0].tag or "", found[0].attributes) if len(found) == 1 else ("", {})
-
-
-def _shortened(tag: bytes) -> bytes:
-    """Return a tag with no more than one each of the attributes we look at."""
-    name = _NAME_END.split(tag, maxsplit=1)[0]
-    if len(tag) > TAG_BYTES_MAX:
-        return name + b">"
-    kept: dict[bytes, bytes] = {}
-    for attribute in _ATTRIBUTE.finditer(tag, len(name), len(tag) - 1):
-        if (key := attribute[1].lower()) in _WANTED:
-            kept.setdefault(key, attribute[0])
-    return b" ".join([name, *kept.values()]) + b">"
 
 
 def _meta(attributes: dict[str, str | None], agent: str) -> tuple[str | None, str]:

@@ -72,8 +72,15 @@ def markup_of(body: bytes, encoding: str) -> CooperativeWork[bytes]:
 def link_tags(body: bytes, native: NativeLinks | None = None) -> CooperativeWork[list[bytes]]:
     """Return the link tags of a page in UTF-8, without their ``<``."""
     if len(body) <= WALK_BYTES:
-        return native.tags(body) if native else list(filter(None, LINK_TAG.findall(body)))
+        return native.tags(body, 0, len(body))[0] if native else list(filter(None, LINK_TAG.findall(body)))
     tags: list[bytes] = []
+    if native:
+        at = 0
+        while at < len(body):
+            more, at = native.tags(body, at, WALK_TAGS)
+            tags += more
+            yield
+        return tags
     walk = LINK_TAG.finditer(body)
     while batch := list(islice(walk, WALK_TAGS)):
         tags += [tag for found in batch if (tag := found[1])]

@@ -22,14 +22,20 @@ class NativeLinks(Protocol):
     SOURCES: str
     """The digest of the sources that the module was built from."""
 
-    def tags(self, markup: bytes, /) -> list[bytes]:
-        """Return the link tags of a page in UTF-8, without their ``<``."""
+    def tags(self, markup: bytes, start: int, tags_max: int, /) -> tuple[list[bytes], int]:
+        """Return the link tags of a page in UTF-8, without their ``<``, from a place on, at most so many.
+
+        Also return the place up to which the page was read.
+        """
 
     def join(self, base: str, href: bytes, /) -> str | None:
         """Return the canonical URL of a plain href on a page, or None if that takes the URL parser."""
 
+    def plain(self, tags: list[bytes], base: str, agent: str, /) -> tuple[dict[bytes, Any], list[bytes]]:
+        """Return the URLs of the plain tags among these, and the others that may say something."""
+
     def meanings(
-        self, markup: bytes, known: dict[bytes, Any], nothing: object, base: str, tags_max: int, /
+        self, markup: bytes, known: dict[bytes, Any], nothing: object, base: str, tags_max: int, agent: str, /
     ) -> tuple[list[Any], list[bytes], dict[bytes, Any], bool] | None:
         """Return None if Python has to read this page, or the meanings of its tags.
 

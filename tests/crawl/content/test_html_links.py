@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from kadcrawl.crawl.content import html_links
+from kadcrawl.crawl.content import html_links, tag_parser
 from kadcrawl.crawl.content.charset import PIECE_BYTES
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
 from kadcrawl.crawl.content.html_walk import link_tags
@@ -277,7 +277,7 @@ def test_hostile_markup_never_reaches_the_parser(hostile: bytes, monkeypatch: py
         given_to_parser.append(source)
         return LexborHTMLParser(source)
 
-    monkeypatch.setattr(html_links, "LexborHTMLParser", parser)
+    monkeypatch.setattr(tag_parser, "LexborHTMLParser", parser)
     page = extracted(hostile + b"<a href=x id=&>")
     assert page.links[-1:] == ["http://h/d/x"]
     for source in given_to_parser:
@@ -291,7 +291,7 @@ def test_a_long_tag_keeps_its_first_link_up_to_the_limit() -> None:
     def tag(size: int) -> bytes:
         return (b"a data-x='href=no> ' HREF = 'y\">' href=z rel=\"x\" " + b"on=1 " * size)[: size - 1] + b">"
 
-    limit = html_links.TAG_BYTES_MAX
+    limit = tag_parser.TAG_BYTES_MAX
     assert extracted(b"<" + tag(limit)).links == ["http://h/d/y%22%3E"]
     assert extracted(b"<" + tag(limit + 1)).links == []
     assert extracted(b"<a " + b"on=1 " * 100 + b"rel='x nofollow' href=y>").nofollow == ["http://h/d/y"]
@@ -364,12 +364,12 @@ PIECES = st.sampled_from(MARKUP.split("|"))
 def test_walk_and_parser_agree_where_each_tag_ends(body: str, short_bytes: int) -> None:
     """The result is the same with and without the tags that the crawler does not need."""
     tags = run_to_end(link_tags(body.encode()))
-    with patch.object(html_links, "_SHORT_BYTES", short_bytes):
-        apart = [html_links._parsed(tag) for tag in tags]
+    with patch.object(tag_parser, "SHORT_BYTES", short_bytes):
+        apart = [tag_parser.parsed(tag) for tag in tags]
     nodes = LexborHTMLParser("<" + "<".join(tag.decode() for tag in tags)).css("a,area,base,link,meta") if tags else []
 
     def wanted(attributes: dict[str, str | None]) -> dict[str, str | None]:
-        return {name: value for name, value in attributes.items() if name.encode() in html_links._WANTED}
+        return {name: value for name, value in attributes.items() if name.encode() in tag_parser.WANTED}
 
     assert [(node.tag, wanted(node.attributes)) for node in nodes] == [(name, wanted(found)) for name, found in apart]
 
@@ -391,7 +391,7 @@ def test_no_page_says_what_the_tags_of_another_site_mean(begin: str) -> None:
 
 @pytest.mark.parametrize("tag", [b"a href='2>", b"a href=3><a href=4>", b"a href=3><i>", b"5>"])
 def test_a_tag_the_parser_sees_otherwise_means_nothing(tag: bytes) -> None:
-    assert html_links._parsed(tag) == ("", {})
+    assert tag_parser.parsed(tag) == ("", {})
 
 
 @given(st.lists(PIECES, max_size=25).map("".join))
@@ -461,7 +461,7 @@ def test_an_honest_base_costs_no_tag() -> None:
 
 def test_long_tags_are_read_in_turns() -> None:
     body = b"".join(b"<a href=/x a%d %s>" % (number, b"b " * 5_000) for number in range(100))
-    with patch.object(html_links, "_parsed", Mock(wraps=html_links._parsed)) as parsed:
+    with patch.object(html_links, "parsed", Mock(wraps=tag_parser.parsed)) as parsed:
         page, turns = in_turns(body, UTF8, lambda: sum(len(call.args[0]) for call in parsed.call_args_list))
     assert ["http://h/x"] == page.links
     assert len(body) * 0.9 < sum(turns)

@@ -37,7 +37,8 @@ class Watched:
 
     def __init__(self, native: NativeLinks) -> None:
         self.SOURCES = native.SOURCES
-        self.join, self.tags, self._meanings = native.join, native.tags, native.meanings
+        self.join, self.tags, self.plain = native.join, native.tags, native.plain
+        self._meanings = native.meanings
         self.read = self.left = 0
 
     def meanings(self, *arguments: object) -> object:
@@ -112,7 +113,7 @@ def test_real_pages_have_the_same_links(native: NativeLinks) -> None:
         for path in sorted(site.root.rglob("*.html"))[::4]:
             url = f"http://{site.name}.example/{path.relative_to(site.root)}"
             body = path.read_bytes()
-            assert native.tags(body) == run_to_end(html_walk.link_tags(body)) or len(body) > html_walk.WALK_BYTES
+            assert run_to_end(html_walk.link_tags(body, native)) == run_to_end(html_walk.link_tags(body)), url
             assert python.extract(body, "text/html", url) == fast.extract(body, "text/html", url), url
     assert watched.read > 500
 
@@ -139,6 +140,24 @@ def test_what_is_above_a_limit_is_left_to_python(
     assert (int(is_read is True), int(is_read is False)) == (watched.read, watched.left)
 
 
+@pytest.mark.parametrize("start", [-1, 0, 3, 9, 10, 11, 1 << 40])
+def test_a_walk_goes_on_where_it_stopped(native: NativeLinks, start: int) -> None:
+    markup = b"<a href=x><b><!-- <a href=y> --><a href=z>"
+    begin = max(0, start)
+    wanted = run_to_end(html_walk.link_tags(markup[begin:]))
+    found, at = native.tags(markup, start, 1)
+    more, end = native.tags(markup, at, 9)
+    assert wanted == found + more
+    assert max(len(markup), begin) == end or not wanted
+
+
+def test_a_long_page_is_walked_in_turns(native: NativeLinks) -> None:
+    markup = b"<a href=x>" * (3 * html_walk.WALK_TAGS)
+    turns = list(html_walk.link_tags(markup, native))
+    assert 3 == len(turns)
+    assert run_to_end(html_walk.link_tags(markup, native)) == run_to_end(html_walk.link_tags(markup))
+
+
 def test_a_tag_that_was_read_natively_is_remembered(native: NativeLinks) -> None:
     extractor = LinkExtractor(Limits(), native=native)
     for _ in range(2):
@@ -157,20 +176,23 @@ def test_ordinary_pages_are_never_walked_in_python(native: NativeLinks, body: by
 @pytest.mark.parametrize(
     "call",
     [
-        lambda native: native.tags("text"),
-        lambda native: native.tags(),
+        lambda native: native.tags("text", 0, 1),
+        lambda native: native.tags(b"text"),
+        lambda native: native.tags(b"text", 0, 1 << 99),
         lambda native: native.join(b"http://h/", b"x"),
         lambda native: native.join("http://h/", "x"),
         lambda native: native.join("http://h/\ud800", b"x"),
-        lambda native: native.meanings(b"<a href=x>", {}, None, "http://h/", "1"),
-        lambda native: native.meanings(b"<a href=x>", [], None, "http://h/", 1),
-        lambda native: native.meanings("", {}, None, "http://h/", 1),
+        lambda native: native.meanings(b"<a href=x>", {}, None, "http://h/", "1", "agent"),
+        lambda native: native.meanings(b"<a href=x>", [], None, "http://h/", 1, "agent"),
+        lambda native: native.plain((b"a>",), "http://h/", "agent"),
+        lambda native: native.plain(["a>"], "http://h/", "agent"),
+        lambda native: native.meanings("", {}, None, "http://h/", 1, "agent"),
     ],
 )
 def test_an_argument_of_another_type_is_an_exception(
     native: NativeLinks, call: Callable[[NativeLinks], object]
 ) -> None:
-    with pytest.raises((TypeError, SystemError, UnicodeEncodeError)):
+    with pytest.raises((TypeError, SystemError, UnicodeEncodeError, OverflowError)):
         call(native)
 
 
@@ -178,14 +200,16 @@ def test_references_are_given_back(native: NativeLinks) -> None:
     """Each call leaves as many references to its arguments as it found."""
     markup, nothing, url = b"<a href='x'><a href=y><a id=z><base>", object(), "http://h/" + "d/" * 9
     known: dict[bytes, object] = {b"a href=y>": nothing, b"a id=z>": "http://h/u"}
-    values = (markup, nothing, url, known, known[b"a id=z>"], None)
+    tags = [b"a href='x'>", b"a href=y>", b"a id=z>"]
+    values = (markup, nothing, url, tags, *tags, known, known[b"a id=z>"], None)
     before = [sys.getrefcount(value) for value in values]
     for _ in range(100):
-        native.tags(markup)
+        native.tags(markup, 0, 10)
         native.join(url, markup[9:10])
-        native.meanings(markup, known, nothing, url, 10)
-        native.meanings(markup[:-6], known, nothing, url, 10)
-        native.meanings(markup, known, nothing, url, 1)
+        native.meanings(markup, known, nothing, url, 10, "agent")
+        native.meanings(markup[:-6], known, nothing, url, 10, "agent")
+        native.meanings(markup, known, nothing, url, 1, "agent")
+        native.plain(tags, url, "agent")
     after = [sys.getrefcount(value) for value in values]
     assert before[:-1] == after[:-1]
     assert abs(before[-1] - after[-1]) < 50, "None"
