@@ -245,7 +245,7 @@ def run_peers(
         simulated(seed, web, job=job, limits=LIMITS, work_area=work_areas, server=PacedServer(web, rates)) as swarm,
     ):
         world = Table2Swarm(swarm, seed, until, share, result)
-        with _counted(world, result):
+        with counted(world, result):
             swarm.run(world.play(sample_s, settled_at, progress))
     return result
 
@@ -258,7 +258,7 @@ def load_of(peer: Peer, setting: Setting) -> BlockLoad:
 
 
 @contextmanager
-def _counted(world: Table2Swarm, result: PeerRun) -> Iterator[None]:
+def counted(world: Table2Swarm, result: PeerRun) -> Iterator[None]:
     """Count the requests among peers and the loans, while the context is open."""
     ask, accept_loan = LinkClient.ask, Balancer.accept_loan
 

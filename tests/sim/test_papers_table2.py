@@ -1,16 +1,18 @@
 """Table 2 on real peers: the peers keep their rates, URLs arrive at their owners, and lending brings what it should."""
 
 from functools import cache
+from unittest import mock
 
 import pytest
 
+from kadcrawl.lending.balancer import Balancer
 from sim.papers import table2_peers as experiment
 from sim.papers.balancing import DRAIN, LEVEL, OFF, PRINTED
 from sim.papers.experiment import Result
 from sim.papers.level_model import run
 from sim.papers.table2 import BLOCK, PEERS, light
 from sim.papers.table2_peers import gain, table2
-from sim.papers.table2_run import PeerRun, run_peers
+from sim.papers.table2_run import PeerRun, counted, run_peers
 from sim.papers.unequal_web import BUSY_S, EmptyWeb, PacedServer
 from sim.web_server import Head
 
@@ -76,6 +78,14 @@ def test_lending_brings_pages_and_makes_no_light_peer_heavy() -> None:
     assert 0 < level.lent
     assert all(level.crawled[peer] > short(OFF).crawled[peer] for peer in light())
     assert gain(short(DRAIN), short(OFF)) > 10
+
+
+def test_a_light_peer_that_a_loan_makes_heavy_is_counted() -> None:
+    levels = iter([-0.5, 0.5, -2.0, -1.0, 0.5, 1.5])
+    world, result = mock.Mock(level_of=lambda balancer: next(levels)), PeerRun()
+    with mock.patch.object(Balancer, "accept_loan", return_value=True), counted(world, result):
+        assert all(Balancer.accept_loan(mock.Mock(), mock.Mock()) for _ in range(3))
+    assert 1 == result.flipped
 
 
 def test_work_areas_are_those_of_table_2() -> None:
