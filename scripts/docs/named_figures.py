@@ -17,11 +17,13 @@ DISAGREED: Final = "URLs two of 100 peers disagree about during churn, %: "
 LARGEST_RANGE: Final = "largest range / mean, 100 peers, d = "
 
 
-def _finding(experiment: str, what: str, form: str, column: str = "ours") -> Callable[[KeptFigures], str]:
+def _finding(
+    experiment: str, what: str, form: str, column: str = "ours", file: str = "papers"
+) -> Callable[[KeptFigures], str]:
     """Return a function to the formatted finding of an experiment of the papers."""
 
     def read(kept: KeptFigures) -> str:
-        values = [found[column] for found in kept["papers"][experiment]["findings"] if found["what"] == what]
+        values = [found[column] for found in kept[file][experiment]["findings"] if found["what"] == what]
         if len(values) != 1:
             raise ValueError(f"the experiment {experiment} has {len(values)} findings {what!r}")
         return format(values[0], form)
@@ -133,6 +135,12 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
         f"drain-{name}-{peers}": _finding("balancing", what.format(peers=peers), ".2f")
         for peers in (8, 64)
         for name, what in DRAIN_FIGURES.items()
+    },
+    **{
+        f"drain-{name}-256": _finding(
+            "balancing-256", DRAIN_FIGURES[name].format(peers=256), form, file="balancing-256"
+        )
+        for name, form in {"output": ".2f", "questions": ".3f"}.items()
     },
     **{
         f"balance-{policy}-{column}-{peers}": _cell("balancing", table, row, heading, form)

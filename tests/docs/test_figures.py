@@ -106,7 +106,8 @@ def experiment_of(name: str) -> str:
     noted = NotedKeys(files["papers"])
     noted.asked = []
     NAMED[name]({"papers": noted, "bench": files["bench"], "bench-moves": files["bench-moves"],
-                 "five-peers": files["five-peers"]})  # type: ignore[arg-type]  # fmt: skip
+                 "five-peers": files["five-peers"],
+                 "balancing-256": files["balancing-256"]})  # type: ignore[arg-type]  # fmt: skip
     return noted.asked[0] if noted.asked else ""
 
 
