@@ -1,4 +1,4 @@
-"""The limits of a plan's job, and its recrawl, drawn from the seed beside all other settings.
+"""The limits of a plan's job, its recrawl and its proxies, drawn from the seed beside all other settings.
 
 A crawl ends at a limit with URLs left, or long before a limit that is too large to matter. A recrawl never ends by
 itself, so it has a limit.
@@ -26,6 +26,19 @@ RECRAWL_PAGES = (100, 150)
 """The least and the most visits of a recrawl that ends so, if the delay is at most one second: more than the URLs."""
 RECRAWL_TIME_S = (25.0, 40.0)
 """The shortest and the longest time of a recrawl that ends so: twice its period, and more."""
+
+
+PROXIED = 1 / 8
+"""Share of the plans in which all peers fetch through proxies."""
+PROXIES, DEAD_PROXIES = (1, 2, 3), (0, 1, 2)
+
+
+def draw_proxies(seed: int, plan: Plan) -> Plan:
+    """Return the plan with the proxies of its job. A job with a delay of addresses cannot have any."""
+    random = Random(f"proxies {seed}")
+    if random.random() >= PROXIED or plan.per_ip:
+        return plan
+    return replace(plan, proxies=random.choice(PROXIES), dead_proxies=random.choice(DEAD_PROXIES))
 
 
 def draw_limits(seed: int, plan: Plan) -> Plan:

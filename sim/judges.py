@@ -28,6 +28,7 @@ VISIT_LATE_S = 30.0
 BUSY_S = 0.5
 """Seconds that a request takes at least, as far as the visits of a site without a delay are concerned."""
 REFUSALS = (429, 503)
+UNSURE = 503
 SLACK_S = 1e-6
 """Tolerance for floating point when delays are compared."""
 
@@ -66,6 +67,8 @@ class Fetch(NamedTuple):
     """It is a form, and no request for a page."""
     owner: int | None = None
     """The owner of the site at that moment, if another machine sent the request."""
+    via: str = ""
+    """The IP address of the proxy through which it came."""
 
     @property
     def path(self) -> str:
@@ -149,6 +152,8 @@ class Facts:
     """The least seconds between two visits to a page, in a job with a recrawl."""
     recrawl_s: float | None = None
     """Seconds after a visit to a page at which the next visit is due, if the job keeps visits."""
+    by_proxies: bool = False
+    """The job says that all requests go through proxies."""
     delay_s: float = 0.0
     """The job's delay, which holds for a site until its robots.txt has been read."""
     delay_factor: float = 0.0
@@ -333,7 +338,9 @@ def backs_off(facts: Facts) -> list[str]:
                 f"s before the wait of its site was over, which had refused {wait.refusal.machine} at "
                 f"{wait.refusal.at_s:.3f} s"
             )
-        if fetch.status not in REFUSALS:
+        # A 503 that comes through a proxy and says no time may be the proxy's own.
+        is_unsure = fetch.via and fetch.status == UNSURE and not fetch.retry_after_s
+        if fetch.status not in REFUSALS or is_unsure:
             if wait is not None and not is_early:
                 waits[alone] = wait._replace(row=0)
         elif place not in facts.cut:
@@ -425,6 +432,15 @@ def headers_of_the_site(facts: Facts) -> list[str]:
         f"{fetch.url} was asked for by {fetch.machine} as {fetch.rule!r} and not as {said!r}"
         for fetch in facts.fetches
         if fetch.rule != (said := facts.treatment(fetch.site).header)
+    ]
+
+
+def through_proxies(facts: Facts) -> list[str]:
+    """In a job with proxies no site is asked for anything without a proxy."""
+    return [
+        f"{fetch.url} was asked for by {fetch.machine} without a proxy"
+        for fetch in facts.fetches
+        if facts.by_proxies and not fetch.via
     ]
 
 
@@ -636,6 +652,7 @@ JUDGES: tuple[Judge, ...] = (
     nothing_beyond_the_links,
     off_sites_left_alone,
     headers_of_the_site,
+    through_proxies,
     cookies_of_the_site,
     cookies_kept,
     within_the_pages,

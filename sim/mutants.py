@@ -30,6 +30,8 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from kadcrawl.crawl.fetch.fetcher import always
+
 from .target_worlds import MODES, Mode, Topic
 
 Replace = Callable[[Any], Any]
@@ -653,6 +655,16 @@ def visited_too_soon(next_visit: Any) -> Any:
         return visit if visit.due is None else visit._replace(due=now + (visit.due - now) / 4)
 
     return soon
+
+
+@mutant("kadcrawl.crawl.proxies.fetcher:ThroughProxies.fetch", "proxies")
+def proxies_passed_over(_: Any) -> Any:
+    """A page is fetched directly, although the job has proxies."""
+
+    async def fetch(self: Any, url: str, extra_headers: Any = (), may_send: Any = always, **rest: Any) -> Any:
+        return await self._fetcher.fetch(url, extra_headers, may_send, **rest)
+
+    return fetch
 
 
 # --- orders to retry --------------------------------------------------------------------------------------------------

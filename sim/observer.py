@@ -270,6 +270,7 @@ class Observer:
             refuse_alone=self._job.partition == "url",
             delay_s=self._job.delay_s,
             cuts_off=self._cuts_off,
+            by_proxies=self._job.by_proxies,
             max_pages=self._job.max_pages,
             max_time_s=self._job.max_time_s,
             again_s=self._again_s,
@@ -541,7 +542,7 @@ class Observer:
             if lender is not None and request.time - self._killed_at.get(lender, -inf) < ORPHANED_S:
                 self._out_of_reach[len(self._fetches)] = request.time
             seen = (request.time, site + request.path, site, request.status, asker, lender, request.retry_after_s)
-            fetch = Fetch(*seen, request.rule, request.cookie, request.given, request.is_form)
+            fetch = Fetch(*seen, request.rule, request.cookie, request.given, request.is_form, via=request.via)
             owner = self._owners.get(self._owned.get(fetch.url, self._owned.get(site, Cell(-1))))
             self._fetches.append(fetch._replace(owner=None if owner == asker else owner))
 

@@ -185,6 +185,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job's."""
     recrawl_after_s: float | None = None
     """The job's. A job of fingerprints has epochs of a quarter of it."""
+    proxies: int = 0
+    """HTTP proxies through which all peers fetch, if there are any."""
+    dead_proxies: int = 0
+    """Further proxies of the job that nobody serves."""
     copies: int = Job().copies
     """The job's: the peers that hold each record."""
     leaves: int = 0

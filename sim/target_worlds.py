@@ -17,7 +17,7 @@ from .draw import draw
 from .draw_limits import AMPLE_PAGES, ending_early, recrawling
 from .plan import Event, Kind, Plan
 
-Topic = Literal["any", "lending", "pages", "time", "recrawl"]
+Topic = Literal["any", "lending", "pages", "time", "recrawl", "proxies"]
 """The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
 Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -86,6 +86,7 @@ _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "pages": lambda plan: ending_early(replace(_unlimited(plan), max_pages=PAGES)),
     "time": lambda plan: ending_early(replace(_unlimited(plan), max_time_s=TIME_S)),
     "recrawl": _recrawling,
+    "proxies": lambda plan: replace(_unlimited(plan), per_ip=0, proxies=2, dead_proxies=1),
 }
 _SETTINGS: Mapping[Mode, Callable[[Plan], Plan]] = {
     "exact": lambda plan: plan,

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_network
 from itertools import islice
 from pathlib import Path
@@ -42,7 +43,7 @@ from .site_treatment import by_number
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
 from .wall import Wall
-from .web_server import WebServer
+from .web_server import HEALTH_HOST, WebServer
 
 OBSERVE_INTERVAL_S = 0.25
 """Virtual seconds between two looks of the observer, ..."""
@@ -63,6 +64,7 @@ QUIET_S = 2.0
 SEEDS = 3
 """The number of sites at which a crawl begins."""
 WEB_ADDRESS = str(ip_network(WEB_NETWORKS[0])[1])
+PROXY_PORT = 3128
 CELLS_ASKED = 4
 """The number of cells for which peers are asked."""
 PEERS_ASKED_MAX = 64
@@ -201,6 +203,8 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         sitemaps=annex.sitemaps,
         sites=rules,
         contact=contact(rules),
+        proxies=tuple(f"http://{one}:{PROXY_PORT}" for one in proxy_addresses(plan.proxies + plan.dead_proxies)),
+        proxy_judge=f"http://{HEALTH_HOST}/" if plan.proxies else "",
     )
     # The smallest possible work area: the delays of the sites leave a peer of so small a crawl little work at once.
     work_area = plan.block_urls if plan.balance == "level" else None
@@ -215,6 +219,11 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         limits=replace(size.limits, fetches_max=plan.fetches_max),
         work_area=work_area,
     )
+
+
+def proxy_addresses(count: int) -> list[str]:
+    """Return the IP addresses of so many proxies: the last of the simulated web."""
+    return [str(ip_network(WEB_NETWORKS[0])[-2 - number]) for number in range(count)]
 
 
 def run_scene(
@@ -333,7 +342,11 @@ class Trial:
         for address in served:
             listens = self._loop.create_server(self.server.connect, address, 80)
             await self._loop.network.host(address).spawn(listens)
-        self._loop.network.web = frozenset(served)
+        proxies = proxy_addresses(self._plan.proxies)
+        for address in proxies:
+            listens = self._loop.create_server(partial(self.server.connect_via, address), address, PROXY_PORT)
+            await self._loop.network.host(address).spawn(listens)
+        self._loop.network.web = frozenset([*served, *proxies])
         self.machines.start(0)
         for number in range(1, self._plan.peers):
             await asyncio.sleep(min(BOOT_APART_S, BOOT_MOST_S / self._plan.peers))

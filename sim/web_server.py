@@ -8,6 +8,9 @@ in which the server waits for the client. Time comes from the loop alone. Shares
 
 A request with another method than GET or a target that is no path, is refused. It is counted, but not logged. So is a
 request with a body, but for the form of a site with a wall.
+
+The same web is served by HTTP proxies (`WebServer.connect_via`), which take whole URLs for targets. They log the
+request of their client with their own name, and answer for the health-check page themselves.
 """
 
 import asyncio
@@ -36,6 +39,10 @@ REFUSED_S: Final = 1.5
 SLOW_PIECE_S: Final = 0.2
 """An answer is written in pieces of this length, or at once if it is shorter."""
 
+HEALTH_HOST: Final = "health.test"
+"""The host of the health-check page, by which a crawler verifies proxies. Only proxies know it, and nobody logs it."""
+
+_RELAYED_LINE: Final = re.compile(rb"([A-Z]+) http://[^/ ]+(/[!-~]*) HTTP/1\.([01])(?=\r\n|$)")
 _REQUEST_LINE: Final = re.compile(r"([A-Z]+) (/[!-~]*) HTTP/1\.([01])")
 _FIELD: Final = re.compile(r"([!#-'*+.^_`|~0-9A-Za-z-]+):[ \t]*([ -~\t]*)")
 _HEAD_END: Final = b"\r\n\r\n"
@@ -70,6 +77,8 @@ class Request(NamedTuple):
     """The cookie that the answer gives."""
     is_form: bool = False
     """It is a POST to the form of a site."""
+    via: str = ""
+    """The IP address of the proxy through which it came, or an empty text."""
 
     @property
     def url(self) -> str:
@@ -123,14 +132,20 @@ class WebServer:
         """Return the protocol of a new connection."""
         return WebConnection(self)
 
+    def connect_via(self, proxy: str) -> "WebConnection":
+        """Return the protocol of a new connection to a proxy with this IP address."""
+        return WebConnection(self, proxy)
+
     def close(self) -> None:
         """Cut all connections. The owner of the listeners closes the listeners."""
         for connection in list(self.connections):
             connection.abort()
 
-    def take(self, now: float, head: Head, peer: str, form: bytes = b"") -> SyntheticResponse:
-        """Log a request and return the answer to it."""
+    def take(self, now: float, head: Head, peer: str, form: bytes = b"", via: str = "") -> SyntheticResponse:
+        """Log a request and return the answer to it. A proxy answers for the health-check page, which is not logged."""
         host, target = head.host, head.target
+        if via and host == HEALTH_HOST:
+            return SyntheticResponse(200)
         asked = self._asked.get((host, target), 0)
         answer = self._at_the_door(head, form) or self.web.answer(host, target, asked)
         if answer.counted:
@@ -138,7 +153,7 @@ class WebServer:
         retry_after_s = float(dict(answer.headers).get("Retry-After", 0))
         given = dict(answer.headers).get("Set-Cookie", "").partition(";")[0] if host in self._walls else ""
         is_form = head.form_bytes is not None
-        seen = (now, host, target, answer.status, peer, retry_after_s, head.rule, head.cookie, given, is_form)
+        seen = (now, host, target, answer.status, peer, retry_after_s, head.rule, head.cookie, given, is_form, via)
         self.log.append(Request(*seen))
         self.overs.append(inf)
         return answer
@@ -156,13 +171,15 @@ class WebServer:
 class WebConnection(asyncio.Protocol):
     """One connection: it waits for a request, or writes an answer."""
 
-    def __init__(self, server: WebServer) -> None:
+    def __init__(self, server: WebServer, via: str = "") -> None:
+        """`via` is the IP address of a proxy, for a connection to that proxy."""
         self._server = server
+        self._via = via
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()
         self._reading = True
-        self._number = -1
-        """The number of the last request in the server's log."""
+        self._number: int | None = None
+        """The number of the last request in the server's log, or None if that was not logged."""
         self._unsent: memoryview | None = None
         """The rest of the answer under way, or None while waiting for a request."""
         self._piece_bytes = 0
@@ -208,7 +225,8 @@ class WebConnection(asyncio.Protocol):
         self._server.connections.pop(self, None)
         if self._unsent is not None:
             self._over()
-            self._server.cut.add(self._number)
+            if self._number is not None:
+                self._server.cut.add(self._number)
         for timer in (self._write_timer, self._idle_timer):
             if timer is not None:
                 timer.cancel()
@@ -223,7 +241,8 @@ class WebConnection(asyncio.Protocol):
             return
         if end < 0:
             return
-        head = parse_head(bytes(self._received[:end]))
+        sent = bytes(self._received[:end])
+        head = parse_head(relayed_head(sent) if self._via else sent)
         if isinstance(head, HTTPStatus):
             self._refuse(head)
             return
@@ -233,8 +252,9 @@ class WebConnection(asyncio.Protocol):
             return
         form = bytes(self._received[body_from:body_to])
         del self._received[:body_to]
-        answer = self._server.take(self._loop.time(), head, self._peer, form)
-        self._number = len(self._server.log) - 1
+        number = len(self._server.log)
+        answer = self._server.take(self._loop.time(), head, self._peer, form, self._via)
+        self._number = number if number < len(self._server.log) else None
         self._keep = head.keep
         self._unsent = memoryview(_rendered(answer, head.keep))
         self._piece_bytes = max(1, int(min(answer.bytes_per_s * SLOW_PIECE_S, len(self._unsent))))
@@ -283,7 +303,8 @@ class WebConnection(asyncio.Protocol):
         self._read_on()
 
     def _over(self) -> None:
-        self._server.overs[self._number] = self._loop.time()
+        if self._number is not None:
+            self._server.overs[self._number] = self._loop.time()
 
     def _look(self) -> None:
         """Give the client up if nothing has been up to us for long."""
@@ -292,6 +313,12 @@ class WebConnection(asyncio.Protocol):
             self.abort()
         else:
             self._idle_timer = self._loop.call_later(CONNECTION_TIMEOUT_S - idle_s, self._look)
+
+
+def relayed_head(head: bytes) -> bytes:
+    """Return the request head that a proxy sends on, or an empty one for a target that is no URL."""
+    relayed, count = _RELAYED_LINE.subn(rb"\1 \2 HTTP/1.\3", head, count=1)
+    return relayed if count and _RELAYED_LINE.match(head) else b""
 
 
 def parse_head(head: bytes) -> Head | HTTPStatus:

@@ -57,6 +57,7 @@ AGAIN_THERE = fetch(20.0, "/page", machine=2)
 AGAIN_AND_AGAIN: dict[str, Any] = {"again_s": 10.0, "recrawl_s": 10.0}
 """Facts of a job with a recrawl. Pages of this site may be left alone for 52 s."""
 
+VIA = tuple(one._replace(via="192.0.2.9") for one in CLEAN.fetches[:-1])
 QUICK: dict[str, Any] = {
     "delay_s": 0.0,
     "delays": {},
@@ -165,6 +166,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("within_the_time", {"max_time_s": 7.9 - judges.LATE_S}),
     ("visited_again", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, AGAIN, fetch(55.0, "/page"))}),
     ("one_fetch_per_owner", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, fetch(13.9, "/page"))}),
+    ("through_proxies", {"by_proxies": True, "fetches": (*VIA, BUSY)}),
     ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
     ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
     ("polite", {"treatments": {SITE: SiteTreatment(0, delay_s=3.0)}, "delays": {SITE: 3.0}, "fetches": SPACED}),
@@ -226,6 +228,14 @@ def test_each_judge_finds_its_violation(name: str, change: dict[str, Any]) -> No
 )
 def test_a_wait_that_is_kept_or_that_nobody_can_know_is_no_violation(change: dict[str, Any]) -> None:
     assert [] == judges.backs_off(replace(CLEAN, **change))
+
+
+def test_an_unsure_refusal_through_a_proxy_is_no_refusal_of_the_site() -> None:
+    early = asked_at(6.0, 8.0, 11.9, 14.0)
+    through = tuple(one._replace(via="192.0.2.9") for one in early["fetches"])
+    assert [] == judges.backs_off(replace(CLEAN, **{**early, "fetches": through}))
+    busy = tuple(one._replace(status=429) if one.status == 503 else one for one in through)
+    assert 1 == len(judges.backs_off(replace(CLEAN, **{**early, "fetches": busy})))
 
 
 def test_the_rest_of_a_slow_site_is_bounded_and_may_be_lost_with_a_machine() -> None:

@@ -102,6 +102,18 @@ def test_limits_and_recrawls_are_drawn_beside_all_else_and_older_plans_have_none
     assert (None, None, None) == (old.max_pages, old.max_time_s, old.recrawl_after_s)
 
 
+def test_proxies_are_drawn_beside_all_else_but_a_delay_of_addresses() -> None:
+    plans = [draw(seed, 16) for seed in range(200)]
+    proxied = [plan for plan in plans if plan.proxies]
+    assert 12 < len(proxied) < 40
+    assert not any(plan.per_ip for plan in proxied)
+    assert {0, 1, 2} == {plan.dead_proxies for plan in proxied}
+    assert not any(plan.dead_proxies for plan in plans if not plan.proxies)
+    assert any(plan.balance != "off" for plan in proxied)
+    assert any(plan.max_pages is not None or plan.max_time_s is not None for plan in proxied)
+    assert 0 == Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}').proxies
+
+
 def test_a_recrawl_of_fingerprints_has_epochs_and_no_clock_that_is_hours_off() -> None:
     jumping = Plan(1, 3, (Event(3.0, Kind.JUMP, (1,), amount=-7200.0), Event(3.0, Kind.KILL, (1,))))
     assert jumping.events == jumping.kept_by("bloom").events
