@@ -5,10 +5,12 @@ itself, so it has a limit.
 """
 
 from random import Random
+from typing import get_args
 
 from msgspec.structs import replace
 
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.recrawl_checks import CalendarGrain
 
 from .plan import Kind, Plan
 
@@ -17,9 +19,12 @@ LIMITED = 1 / 4
 AMPLE_PAGES = 5_000
 """Pages that no crawl here needs, whatever the grants of dead peers take with them."""
 FEW_PAGES = (15, 60)
-"""The least and the most pages of a crawl that ends early."""
+"""The least and the most pages of a crawl that ends early, if the delay is at most one second."""
 TIME_S = (8.0, 20.0)
 """The shortest and the longest time of a crawl that ends early."""
+GRAINS: tuple[CalendarGrain, ...] = get_args(CalendarGrain)
+BOUNDARY_S = (3.0, 20.0)
+"""The first and the last second at which a unit of the calendar begins, amid the crawl."""
 RECRAWL_S = (6.0, 14.0)
 """The shortest and the longest time between two visits to a page."""
 RECRAWL_PAGES = (100, 150)
@@ -50,7 +55,9 @@ def draw_limits(seed: int, plan: Plan) -> Plan:
     if kind == "ample":
         return replace(plan, max_pages=AMPLE_PAGES)
     if kind == "pages":
-        return ending_early(replace(plan, max_pages=random.randint(*FEW_PAGES)))
+        few = round(random.randint(*FEW_PAGES) / max(1.0, plan.delay_s))
+        plan = ending_early(replace(plan, max_pages=few))
+        return replace(plan, calendar=random.choice(GRAINS), boundary_s=round(random.uniform(*BOUNDARY_S), 3))
     if kind == "time":
         return ending_early(replace(plan, max_time_s=round(random.uniform(*TIME_S), 1)))
     after_s, max_time_s = round(random.uniform(*RECRAWL_S), 1), round(random.uniform(*RECRAWL_TIME_S), 1)

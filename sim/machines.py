@@ -139,17 +139,21 @@ class Machines:
         directory: Path,
         exit_when_done: bool = False,
         streamed: Sequence[str] = (),
+        begins_at: float = EPOCH,
     ) -> None:
-        """The first machine streams the seeds `streamed` beside those of the job, before anything is fetched.
+        """The world begins at the wall-clock second `begins_at`.
 
-        `work_area` is that of each peer, or of single machines by number.
-        `directory` is where the disks are made: best in memory, e.g. below /dev/shm."""
+        The first machine streams the seeds `streamed` beside those of the job, before anything is fetched. `work_area`
+        is that of each peer, or of single machines by number. `directory` is where the disks are made: best in memory,
+        e.g. below /dev/shm.
+        """
         self.loop = loop
         self.machines: dict[int, Machine] = {}
         self.errors: list[str] = []
         """Unhandled exceptions and log records of level ERROR. No peer should ever cause either."""
         self._web = web
         self._job = job
+        self._begins_at = begins_at
         self._streamed = streamed
         self._streamer: int | None = None
         """The machine that streams seeds, until the crawl goes on."""
@@ -225,7 +229,7 @@ class Machines:
     @property
     def wall(self) -> float:
         """The world's time, in seconds since 1970."""
-        return EPOCH + self.loop.time()
+        return self._begins_at + self.loop.time()
 
     # --- faults and other events
 

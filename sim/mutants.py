@@ -657,6 +657,12 @@ def visited_too_soon(next_visit: Any) -> Any:
     return soon
 
 
+@mutant("kadcrawl.crawl.build:period_of", "calendar")
+def forgotten_with_the_calendar(period_of: Any) -> Any:
+    """Fingerprints expire as soon as the next unit of the calendar begins."""
+    return lambda job: replace(period_of(job), epochs=1)
+
+
 @mutant("kadcrawl.crawl.proxies.fetcher:ThroughProxies.fetch", "proxies")
 def proxies_passed_over(_: Any) -> Any:
     """A page is fetched directly, although the job has proxies."""

@@ -17,6 +17,7 @@ import msgspec
 
 from kadcrawl.settings.job import History, Job, PartitionSolver
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.recrawl_checks import CalendarGrain
 
 from .annex import Annex
 from .site_treatment import SiteTreatment
@@ -185,6 +186,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job's."""
     recrawl_after_s: float | None = None
     """The job's. A job of fingerprints has epochs of a quarter of it."""
+    calendar: CalendarGrain | None = None
+    """The unit of the calendar for the epochs of the job's fingerprints, which forget after two of them."""
+    boundary_s: float = 0.0
+    """The second of the world at which the next of these units begins."""
     proxies: int = 0
     """HTTP proxies through which all peers fetch, if there are any."""
     dead_proxies: int = 0
@@ -243,7 +248,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if history == "exact":
             return self
         left_out = {Kind.OUTAGE, Kind.RETRY}
-        if self.recrawl_after_s is not None:
+        if self.recrawl_after_s is not None or self.calendar is not None:
             left_out.add(Kind.JUMP)  # A peer whose clock is hours off forgets all, or what it alone has finished.
         events = tuple(one for one in self.events if one.kind not in left_out)
         treatments = tuple(one for one in self.treatments if one.pages_max is None)

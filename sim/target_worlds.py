@@ -17,7 +17,7 @@ from .draw import draw
 from .draw_limits import AMPLE_PAGES, ending_early, recrawling
 from .plan import Event, Kind, Plan
 
-Topic = Literal["any", "lending", "pages", "time", "recrawl", "proxies"]
+Topic = Literal["any", "lending", "pages", "time", "recrawl", "calendar", "proxies"]
 """The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
 Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -36,6 +36,8 @@ NEWCOMER_FIRST = 100
 """The number of the first of them, above those of the plan."""
 PAGES = 40
 """The job's limit in worlds of a limit of pages: half of the URLs."""
+BOUNDARY_S = 8.0
+"""The second at which an hour begins, in worlds of the calendar."""
 TIME_S = 12.0
 """The job's limit in worlds of a limit of time: less than most crawls take."""
 RECRAWL_S, RECRAWL_TIME_S = 8.0, 30.0
@@ -74,11 +76,17 @@ def _lending(plan: Plan) -> Plan:
 
 
 def _unlimited(plan: Plan) -> Plan:
-    return replace(plan, max_pages=None, max_time_s=None, recrawl_after_s=None)
+    return replace(plan, max_pages=None, max_time_s=None, recrawl_after_s=None, calendar=None)
 
 
 def _recrawling(plan: Plan) -> Plan:
     return replace(recrawling(_unlimited(plan), RECRAWL_S), max_time_s=RECRAWL_TIME_S)
+
+
+def _calendar(plan: Plan) -> Plan:
+    few = round(PAGES / max(1.0, plan.delay_s))
+    plan = replace(_unlimited(plan), max_pages=few, calendar="hour", boundary_s=BOUNDARY_S)
+    return ending_early(plan).kept_by("bloom")
 
 
 _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
@@ -86,6 +94,7 @@ _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "pages": lambda plan: ending_early(replace(_unlimited(plan), max_pages=PAGES)),
     "time": lambda plan: ending_early(replace(_unlimited(plan), max_time_s=TIME_S)),
     "recrawl": _recrawling,
+    "calendar": _calendar,
     "proxies": lambda plan: replace(_unlimited(plan), per_ip=0, proxies=2, dead_proxies=1),
 }
 _SETTINGS: Mapping[Mode, Callable[[Plan], Plan]] = {

@@ -25,13 +25,15 @@ import msgspec
 from kadcrawl.keys import Cell
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.recrawl_checks import CALENDAR_GRAINS_S
+from kadcrawl.store.bloom import calendar_epochs
 
 from .ambush import STEP_S, Ambushes
 from .annex import PAGES, TRACKED, Annex
 from .job_rules import contact, site_rules
 from .judges import Facts, cut_short, duplicates, judge, parted
 from .loop import SimLoop, world
-from .machines import WEB_NETWORKS, Machines, memory_directory
+from .machines import EPOCH, WEB_NETWORKS, Machines, memory_directory
 from .mutants import planted
 from .network import Conditions
 from .observer import Observer
@@ -65,6 +67,8 @@ SEEDS = 3
 """The number of sites at which a crawl begins."""
 WEB_ADDRESS = str(ip_network(WEB_NETWORKS[0])[1])
 PROXY_PORT = 3128
+CALENDAR_EPOCHS = 2
+"""The units of the calendar after which fingerprints expire: the fewest that a job may have."""
 CELLS_ASKED = 4
 """The number of cells for which peers are asked."""
 PEERS_ASKED_MAX = 64
@@ -176,6 +180,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
     """Return the synthetic web and the job of a plan."""
     web = size.web(plan)
     annex = plan.annex or Annex(0)
+    calendar = plan.calendar if plan.history == "bloom" else None
     rules = site_rules([site.treatment for site in web.sites], [site.host for site in web.sites])
     job = Job(
         seeds=web.seeds[:1] if plan.streamed else web.seeds,
@@ -192,8 +197,9 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         max_depth=plan.max_depth,
         max_pages=plan.max_pages,
         max_time_s=plan.max_time_s,
-        recrawl_after_s=plan.recrawl_after_s,
+        recrawl_after_s=plan.recrawl_after_s if calendar is None else CALENDAR_EPOCHS * CALENDAR_GRAINS_S[calendar],
         grain_s=plan.grain_s,
+        calendar_grain=calendar,
         block_urls=plan.block_urls,
         copies=plan.copies,
         update_s=plan.update_s,
@@ -219,6 +225,16 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         limits=replace(size.limits, fetches_max=plan.fetches_max),
         work_area=work_area,
     )
+
+
+def begins_at(plan: Plan) -> float:
+    """Return the wall-clock second at which the world of a plan begins: before a unit of its calendar begins, if any.
+
+    A unit has the same instants in a job that does not use it.
+    """
+    if plan.calendar is None:
+        return EPOCH
+    return calendar_epochs.begin_s(plan.calendar, calendar_epochs.number(plan.calendar, EPOCH) + 1) - plan.boundary_s
 
 
 def proxy_addresses(count: int) -> list[str]:
@@ -293,6 +309,7 @@ class Trial:
             work_area=scene.work_area,
             seed=plan.seed,
             directory=directory,
+            begins_at=begins_at(plan),
         )
         first_fault_at = min((event.at_s for event in plan.events), default=math.inf)
         connections_max = scene.limits.site_connections_max

@@ -7,9 +7,10 @@ from collections import defaultdict
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from kadcrawl.crawl import build
 from kadcrawl.replication import cells, epoch_filter_transfer
@@ -17,6 +18,7 @@ from kadcrawl.replication.cells import Cells
 from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilters
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.settings.recrawl_checks import CalendarGrain
 from kadcrawl.store.bloom import cell_filters, epoch_filter
 from kadcrawl.store.bloom.calendar_epochs import begin_s, number as number_of
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
@@ -25,7 +27,8 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from sim.draw import draw
 from sim.loop import world
 from sim.machines import Machines
-from sim.trial import run
+from sim.plan import Event, Kind, Plan
+from sim.trial import Size, begins_at, run
 from sim.web_server import WebServer
 from tests.support.sites.changing_pages import DELAY_S, PAGES, SITES, ChangingPages
 from tests.support.sites.sim_pages import MEMORY, WEB_IP
@@ -149,6 +152,16 @@ def test_the_seeds_are_offered_again_when_an_hour_of_the_calendar_begins() -> No
     first, second = (request.time + ahead_s for request in server.log if request.path == "/0")
     assert number_of("hour", first) + 2 == number_of("hour", second)
     assert second - begin_s("hour", number_of("hour", second)) < LATE_S
+
+
+@pytest.mark.parametrize("grain", get_args(CalendarGrain))
+def test_a_unit_of_the_calendar_that_begins_amid_a_crawl_forgets_nothing(grain: CalendarGrain) -> None:
+    plan = Plan(4, 4, (), delay_s=0.5, history="bloom", calendar=grain, boundary_s=7.0, max_pages=55)
+    begins, size = begins_at(plan), Size(pages=60, sites=6)
+    assert number_of(grain, begins + 6.9) + 1 == number_of(grain, begins + 7.1)
+    kill = (Event(9.0, Kind.KILL, (1,)),)
+    assert [{}, {}] == [run(replace(plan, events=events), size).violations for events in ((), kill)]
+    assert "one_fetch_per_owner" in run(plan, size, mutant="forgotten_with_the_calendar").violations
 
 
 @pytest.mark.parametrize("seed", [1, 2])

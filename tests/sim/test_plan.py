@@ -94,6 +94,8 @@ def test_limits_and_recrawls_are_drawn_beside_all_else_and_older_plans_have_none
     recrawling = [plan for plan in plans if plan.recrawl_after_s is not None]
     assert {True, False} == {plan.max_time_s is None for plan in recrawling}
     assert all(plan in limited for plan in recrawling), "a recrawl never ends by itself"
+    assert {"hour", "day", "week", "month", None} == {plan.calendar for plan in limited}
+    assert not any(plan.calendar for plan in recrawling)
     assert any(plan.balance != "off" for plan in recrawling)
     assert any(plan.partition == "url" for plan in limited)
     cut_off = [plan for plan in limited if plan.max_pages != AMPLE_PAGES]
@@ -119,7 +121,8 @@ def test_a_recrawl_of_fingerprints_has_epochs_and_no_clock_that_is_hours_off() -
     assert jumping.events == jumping.kept_by("bloom").events
     again = msgspec.structs.replace(jumping, recrawl_after_s=8.0)
     assert (None, 2.0) == (again.grain_s, again.kept_by("bloom").grain_s)
-    assert [Kind.KILL] == [event.kind for event in again.kept_by("bloom").events]
+    for of_time in (again, msgspec.structs.replace(jumping, calendar="hour")):
+        assert [Kind.KILL] == [event.kind for event in of_time.kept_by("bloom").events]
     assert None is jumping.kept_by("bloom").grain_s
 
 
