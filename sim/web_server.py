@@ -103,6 +103,8 @@ class Head(NamedTuple):
     """The value of the header Cookie."""
     form_bytes: int | None = None
     """The length of the form that follows, or None for a GET."""
+    via: str = ""
+    """The IP address of the proxy that takes the request."""
 
 
 class WebServer:
@@ -141,9 +143,9 @@ class WebServer:
         for connection in list(self.connections):
             connection.abort()
 
-    def take(self, now: float, head: Head, peer: str, form: bytes = b"", via: str = "") -> SyntheticResponse:
+    def take(self, now: float, head: Head, peer: str, form: bytes = b"") -> SyntheticResponse:
         """Log a request and return the answer to it. A proxy answers for the health-check page, which is not logged."""
-        host, target = head.host, head.target
+        host, target, via = head.host, head.target, head.via
         if via and host == HEALTH_HOST:
             return SyntheticResponse(200)
         asked = self._asked.get((host, target), 0)
@@ -253,7 +255,7 @@ class WebConnection(asyncio.Protocol):
         form = bytes(self._received[body_from:body_to])
         del self._received[:body_to]
         number = len(self._server.log)
-        answer = self._server.take(self._loop.time(), head, self._peer, form, self._via)
+        answer = self._server.take(self._loop.time(), head._replace(via=self._via), self._peer, form)
         self._number = number if number < len(self._server.log) else None
         self._keep = head.keep
         self._unsent = memoryview(_rendered(answer, head.keep))

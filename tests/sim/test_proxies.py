@@ -53,8 +53,8 @@ def test_a_proxy_takes_whole_urls_and_nothing_else(sent: bytes, relayed: bytes) 
 
 def test_a_proxy_answers_for_the_health_check_page_which_no_log_has() -> None:
     server = WebServer(HandMade())
-    assert 200 == server.take(0.0, Head(HEALTH_HOST, "/", keep=True), "10.0.0.1", via="198.18.0.9").status
+    assert 200 == server.take(0.0, Head(HEALTH_HOST, "/", keep=True, via="198.18.0.9"), "10.0.0.1").status
     assert [] == server.log
-    server.take(1.0, Head("a.test", "/x", keep=True), "10.0.0.1", via="198.18.0.9")
+    server.take(1.0, Head("a.test", "/x", keep=True, via="198.18.0.9"), "10.0.0.1")
     server.take(2.0, Head("a.test", "/x", keep=True), "10.0.0.1")
     assert [("10.0.0.1", "198.18.0.9"), ("10.0.0.1", "")] == [(one.peer, one.via) for one in server.log]
