@@ -152,6 +152,7 @@ class Cells:
             )
         )
         self.events.records_forgotten.append(components.crawler.wake)
+        store.events.page_done.append(self._page_done)
         store.events.record_changed.append(self._changed)
         store.events.site_changed.append(self._site_changed)
         overlay.on_joined.append(self._joined)
@@ -241,12 +242,15 @@ class Cells:
             safe = False  # A backup does not keep up; the sender tries again.
         return [index for index, (_, location) in enumerate(links) if not safe or location.cell not in opened]
 
-    async def receive(self, message: Replicate) -> None:
-        """Journal records that another peer sent."""
-        self.holder_side.backed(self.records.merge(message.batch, sender=message.sender), message.sender)
+    async def receive(self, message: Replicate) -> list[int]:
+        """Journal records that another peer sent. Return the indices of runs that this peer has otherwise."""
+        cells, unlike = self.records.merge_runs(message.runs, message.sender)
+        cells |= self.records.merge(message.batch, sender=message.sender)
+        self.holder_side.backed(cells, message.sender)
         self._activity.move()
         await self._store.journal.durable()
         self._components.crawler.wake()
+        return unlike
 
     async def keep_epoch_filters(self, message: KeepEpochFilters) -> None:
         """Journal epoch filters that the owner of a cell sent."""
@@ -365,8 +369,7 @@ class Cells:
             self.records.merging = False
 
     async def _answer_replicate(self, message: Replicate) -> Replicated:
-        await self.receive(message)
-        return Replicated()
+        return Replicated(await self.receive(message))
 
     async def _answer_keep_epoch_filters(self, message: KeepEpochFilters) -> Replicated:
         await self.keep_epoch_filters(message)
@@ -377,11 +380,22 @@ class Cells:
 
     def _changed(self, cell: Cell, key: Key) -> None:
         if cell in self.holdings.owned:
-            # A sync compares its merged records with the backups at its end.
-            if not (self.records.merging and self.sync.is_syncing(cell)):
+            if self._is_copied(cell):
                 self.replicator.changed(cell, key)
         elif not self.records.merging:
             self.holder_side.notify_owner(cell)  # A page was finished late: its owner must know.
+
+    def _page_done(self, entry: FrontierEntry) -> None:
+        cell = self._store.cell_of(entry.key)
+        if self._is_copied(cell):
+            self.replicator.page_done(cell, entry)
+
+    def _is_copied(self, cell: Cell) -> bool:
+        """Return whether a change in an owned cell goes to its backups.
+
+        A sync compares its merged records with the backups at its end.
+        """
+        return not (self.records.merging and self.sync.is_syncing(cell))
 
     def _joined(self, newcomer: Contact) -> None:
         # After a partition the end of the crawl may have been the end on this side only.

@@ -29,12 +29,14 @@ from kadcrawl.link.wire.messages import (
     Batch,
     Contact,
     CookiesRecord,
+    DoneRun,
     Link,
     PendingRecord,
     RobotsRecord,
     SiteRecord,
     VisitRecord,
 )
+from kadcrawl.replication.done_runs import resolved
 from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
@@ -219,6 +221,25 @@ class Records:
         finally:
             self.merging = False
         return cells
+
+    def merge_runs(self, runs: Sequence[DoneRun], sender: Contact) -> tuple[set[Cell], list[int]]:
+        """Merge runs of done pages into the open transaction. Return the merged cells, and the indices of runs that
+        this store has otherwise. As with keys, those of a sender that is not trusted change nothing.
+        """
+        cells: set[Cell] = set()
+        now, loop_s = self._now(), asyncio.get_running_loop().time()
+        found = resolved(self._store, runs)
+        self.merging = True
+        try:
+            for keys in found:
+                cell = None if keys is None else self._store.cell_of(keys[0])
+                if keys is not None and cell is not None and self._trust.trusts(sender, cell, loop_s):
+                    for key in keys:
+                        self._intake.merge_done(key, now)
+                    cells.add(cell)
+        finally:
+            self.merging = False
+        return cells, [index for index, keys in enumerate(found) if keys is None]
 
     def refused(self, batch: Batch, only: Cell) -> list[Key]:
         """Return the keys of a cell that are PENDING in a batch and DONE here by an epoch filter."""

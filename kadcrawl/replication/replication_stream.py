@@ -14,6 +14,7 @@ from math import inf
 
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import BATCH_MAX, CellSummary, Contact
+from kadcrawl.store.frontier_entry import FrontierEntry
 
 SILENT_S = 1.0
 """Time for which a delivery has been under way after which the stream counts as silent."""
@@ -38,6 +39,10 @@ class ReplicationStream:
         self.keys: dict[Key, Cell] = {}
         self.in_flight: frozenset[Key] = frozenset()
         """The keys of the delivery under way."""
+        self.places: dict[Key, FrontierEntry] = {}
+        """The former entries of those queued keys that are done and that the peer has as PENDING."""
+        self.unordered: set[Cell] = set()
+        """Cells whose pages the peer has in another order."""
         self.sites: dict[str, None] = {}
         self.epochs: dict[Cell, set[int]] = {}
         """Cell -> epochs whose filters differ at the peer, if the job keeps epoch filters. They go first."""
@@ -88,6 +93,11 @@ class ReplicationStream:
             if len(self.keys) == BATCH_MAX:
                 self.hurried.set()
 
+    def put_place(self, cell: Cell, entry: FrontierEntry) -> None:
+        """Note the place of a page that is done. `put` follows."""
+        if not (cell in self.unordered or entry.key in self.keys or entry.key in self.in_flight):
+            self.places[entry.key] = entry
+
     def put_site(self, site: str) -> None:
         self.sites[site] = None
         self.hurried.set()
@@ -113,16 +123,17 @@ class ReplicationStream:
         """Return whether a delivery takes so long that the peer may be lost, and the overlay may not know it yet."""
         return self._moved_at is not None and SILENT_S <= now - self._moved_at < SILENT_MAX_S
 
-    def take(self) -> tuple[dict[Key, Cell], list[str]]:
-        """Take the next changes from the queue."""
+    def take(self) -> tuple[dict[Key, Cell], dict[Key, FrontierEntry], list[str]]:
+        """Take the next changes from the queue: keys with their cells, places of done pages, and sites."""
         keys = dict(islice(self.keys.items(), BATCH_MAX))
         sites = list(islice(self.sites, BATCH_MAX))
         for key in keys:
             del self.keys[key]
+        places = {key: self.places.pop(key) for key in keys if key in self.places}
         self.in_flight = frozenset(keys)
         for site in sites:
             del self.sites[site]
-        return keys, sites
+        return keys, places, sites
 
     def take_epochs(self) -> dict[Cell, list[int]]:
         """Take the epochs of the next cells from the queue, oldest first for each cell."""
@@ -180,6 +191,7 @@ class ReplicationStream:
                 future.set_result(False)
         self.waiting.clear()
         self.keys.clear()
+        self.places.clear()
         self.sites.clear()
         self.epochs.clear()
         self.notices.clear()

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from msgspec import structs
+
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
@@ -28,6 +30,7 @@ from kadcrawl.link.wire.messages import (
     Replicate,
     Replicated,
 )
+from kadcrawl.replication.done_runs import done_run, in_runs
 from kadcrawl.replication.epoch_filter_transfer import in_parts, packed, part_message
 from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.overlay_port import LivenessOverlay
@@ -36,6 +39,7 @@ from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import OWNER
 from kadcrawl.replication.replication_stream import CopySpacing, ReplicationStream
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 
 CALM_S = 1.0
@@ -120,6 +124,13 @@ class Replicator:
                     self._give_up(contact)
             if self._is_idle:
                 self._hurry()
+
+    def page_done(self, cell: Cell, entry: FrontierEntry) -> None:
+        """Note the place of a page that is done, of a cell owned here. `changed` follows."""
+        owned = self._holdings.owned.get(cell)
+        if owned is not None:
+            for contact in owned.backups:
+                self._stream(contact).put_place(cell, entry)
 
     def site_changed(self, cell: Cell, site: str) -> None:
         """Send a site's clock and delay to the backups of its cell."""
@@ -214,15 +225,24 @@ class Replicator:
                 stream.end()
 
     async def _deliver_records(self, stream: ReplicationStream) -> None:
-        keys, sites = stream.take()
+        keys, places, sites = stream.take()
+        total, left = len(keys), list(keys)
         while not stream.lost:
             # Made anew at each try: by then it may be DONE.
-            records = Replicate(self._overlay.me, self._make_batch(list(keys), sites))
+            batch = self._make_batch(left, sites)
+            runs, rest = in_runs(batch.done, places, self._store.is_parted)
+            records = Replicate(self._overlay.me, structs.replace(batch, done=rest), [done_run(run) for run in runs])
             # If others heard DONE before it is on this disk, a crash would lose the page unnoticed.
             await self._store.journal.durable()
-            if await self._ask(stream, records, Replicated) is not None:
-                stream.advance(len(keys), asyncio.get_running_loop().time())
-                return
+            answer = await self._ask(stream, records, Replicated)
+            if answer is not None:
+                left = [key for index in answer.unlike if index < len(runs) for key in runs[index]]
+                if not left:
+                    stream.advance(total, asyncio.get_running_loop().time())
+                    return
+                stream.unordered.update(keys[key] for key in left)
+                sites = []
+            places = {}  # The peer may have merged a batch whose answer was lost.
 
     async def _deliver_epoch_filters(self, stream: ReplicationStream) -> None:
         """Deliver epoch filters of some cells in their state by then: they include all changes sent before."""

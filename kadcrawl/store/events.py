@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kadcrawl.keys import Cell, Key
+from kadcrawl.store.frontier_entry import FrontierEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,9 @@ class StoreEvents:
 
     record_changed: list[Callable[[Cell, Key], None]] = field(default_factory=list)
     """Listeners to each change of a record: of its state, its retry state or its depth."""
+    page_done: list[Callable[[FrontierEntry], None]] = field(default_factory=list)
+    """Listeners to each pending URL that is done in its first round and has no visit. They hear its last entry, before
+    `record_changed`."""
     depth_shortened: list[Callable[[Key, int], None]] = field(default_factory=list)
     """Listeners to each smaller depth of a pending URL, called with its key and depth."""
     site_changed: list[Callable[[str], None]] = field(default_factory=list)

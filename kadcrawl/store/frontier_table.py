@@ -47,6 +47,21 @@ class FrontierTable:
         select = f"SELECT {_SELECTED} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
         return [_entry(row) for row in self._journal.rows(_TYPES, select, (site_hash(site), count))]
 
+    def keys_from(self, entry: FrontierEntry, count: int) -> list[Key]:
+        """Return the keys of up to `count` entries of the entry's site, breadth first, from this entry on."""
+        select = (
+            "SELECT site_hash, url_hash FROM frontier WHERE site_hash=? AND (depth, seq)>=(?, ?) "
+            "ORDER BY depth, seq LIMIT ?"
+        )
+        rows = self._journal.rows((bytes, bytes), select, (entry.key[:SITE_BYTES], entry.depth, entry.seq, count))
+        return [Key(of_site + of_url) for of_site, of_url in rows]
+
+    def has_between(self, first: FrontierEntry, last: FrontierEntry) -> bool:
+        """Return whether the site has an entry after the first and before the last of these."""
+        select = "SELECT 1 FROM frontier WHERE site_hash=? AND (depth, seq)>(?, ?) AND (depth, seq)<(?, ?) LIMIT 1"
+        values = (first.key[:SITE_BYTES], first.depth, first.seq, last.depth, last.seq)
+        return self._journal.row((int,), select, values) is not None
+
     def sites(self, begin: bytes, end: bytes, count: int) -> list[tuple[bytes, str]]:
         """Return up to `count` (hash, site) of the sites with entries whose hashes lie from `begin` to `end`."""
         found: list[tuple[bytes, str]] = []

@@ -197,7 +197,7 @@ class Store:
             self.visits.put(self.cell_of(key), visit)
         done = DONE + 2 * rounds if state is None else finished(state)
         if state is not None:
-            self._frontier.delete(key)
+            self._leave_frontier(key, is_plain=done == DONE and visit is None)
         self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, done))
         self._changed(key, state, done)
         return True
@@ -209,7 +209,7 @@ class Store:
             return self._add_fingerprint(self.expiring_filters, key)
         state = self.state(key)
         if state == PENDING:
-            self._frontier.delete(key)
+            self._leave_frontier(key, is_plain=True)
         elif state is not None:
             return False
         self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, DONE))
@@ -344,6 +344,14 @@ class Store:
         """Return the first `count` PENDING entries of a site, breadth first."""
         return self._frontier.window(site, count)
 
+    def pending_from(self, entry: FrontierEntry, count: int) -> list[Key]:
+        """Return the keys of up to `count` PENDING entries of a site, breadth first, from this entry on."""
+        return self._frontier.keys_from(entry, count)
+
+    def is_parted(self, first: FrontierEntry, last: FrontierEntry) -> bool:
+        """Return whether the site has a PENDING entry between these two."""
+        return self._frontier.has_between(first, last)
+
     def forget_cell(self, cell: Cell, count: int) -> int:
         """Delete up to `count` records of a cell that other peers hold now. Return the number of records left."""
         self.journal.refuse_if_failed()
@@ -385,7 +393,7 @@ class Store:
         """Journal the fingerprint of a done key. Return False if the key was known as done."""
         cell = self.cell_of(key)
         was_done = filters.has(cell, key)
-        self._frontier.delete(key)
+        self._leave_frontier(key, is_plain=not was_done)
         was_pending = self._write("DELETE FROM history WHERE key=?", (key,)) > 0
         if was_done and not was_pending:
             return False
@@ -402,6 +410,14 @@ class Store:
         self.journal.write_page_line(line)
         if records:
             self.journal.write_record_lines(records)
+
+    def _leave_frontier(self, key: Key, *, is_plain: bool) -> None:
+        """Delete the entry of a key that is done. `is_plain` says that the record has nothing but the key."""
+        entry = self._frontier.get(key) if is_plain and self.events.page_done else None
+        self._frontier.delete(key)
+        if entry is not None:
+            for listener in self.events.page_done:
+                listener(entry)
 
     # --- changes -------------------------------------------------------------------------------------------------
 

@@ -103,12 +103,13 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
     "offers": _finding("messages", "offers of links, of the paper's requests, 8 peers", ".3f"),
     "offered-urls": _finding("messages", "URLs in them, of the paper's, 8 peers", ".3f"),
     "copies": _finding("messages", "the same with copies, requests, 8 peers", ".2f"),
-    "copied-urls": _finding("messages", "the same with copies, URLs, 8 peers (bound: each copied twice to two)", ".2f"),
+    "copied-urls": _finding("messages", "the same with copies, URLs, 8 peers", ".2f"),
     "offers-lending": _finding(
         "messages", "offers of links, of the paper's requests, 8 peers that shed (drain)", ".3f"
     ),
     "offered-urls-lending": _finding("messages", "URLs in them, of the paper's, 8 peers that shed (drain)", ".3f"),
     "copies-lending": _finding("messages", "the same with copies, requests, 8 peers that shed (drain)", ".2f"),
+    "copied-urls-lending": _finding("messages", "the same with copies, URLs, 8 peers that shed (drain)", ".2f"),
     "messages-lending": _finding(
         "messages", "messages of a crawl with shedding by level, of one without, 8 peers", ".2f"
     ),

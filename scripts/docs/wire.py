@@ -37,6 +37,7 @@ TOPICS = {
     "retry_messages": "Orders to retry",
     "cell_messages": "Cells",
     "absence_messages": "Absent peers",
+    "filter_messages": "Epoch filters",
     "loan_messages": "Loans",
     "leaf_messages": "Leaves",
     "leave_messages": "Departed peers",

@@ -12,6 +12,8 @@ from hashlib import blake2b
 from typing import Any, Literal
 from unittest import mock
 
+from msgspec import msgpack
+
 from kadcrawl.crawl.content.link_finder import FoundLinks, LinkFinder
 from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.link.client import LinkClient
@@ -66,7 +68,11 @@ class Count:
     offered: int = 0
     """URLs in all offers of links."""
     copied: int = 0
-    """URLs in all records copied to backups."""
+    """URLs named in all records copied to backups."""
+    in_runs: int = 0
+    """Finished URLs told by runs. Of each run one URL is named, which `copied` counts."""
+    copied_bytes: int = 0
+    """Bytes of the requests that copy."""
     datagrams: int = 0
     discovered: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     """(IP address of the peer, distinct links) of each page, in the order of discovery."""
@@ -95,8 +101,10 @@ class Count:
         match message:
             case Offer(links=links):
                 self.offered += len(links)
-            case Replicate(batch=batch):
-                self.copied += len(batch.done) + len(batch.pending)
+            case Replicate(batch=batch, runs=runs):
+                self.copied += len(batch.done) + len(batch.pending) + len(runs)
+                self.in_runs += sum(run.count for run in runs)
+                self.copied_bytes += len(msgpack.encode(message))
 
 
 @contextmanager
@@ -232,7 +240,9 @@ def messages(seed: int, progress: Progress) -> Result:
             "ups of h1 and h2 are free: so this is the least the paper's protocol sends. Here only links that are "
             "news to their finder, and of another site than their page, are sent, in batches, to the owner, who "
             "decides. Copies for two backups, of each URL when it is found and when it is done, are counted apart: "
-            "the paper keeps no copy of what is pending, and one of what is done, its record."
+            "the paper keeps no copy of what is pending, and one of what is done, its record. A URL counts each time "
+            "it is named, by its text or by its key. A run names the first of some pages of a site that end in the "
+            "order in which the backup has them, and says how many they are: it counts as one."
         ),
         seed=seed,
         findings=[
@@ -303,9 +313,8 @@ def _copies(count: Count, paper: Paper, who: str, most: tuple[float, float]) -> 
             most=most[0],
         ),
         Finding(
-            what=f"the same with copies, URLs, {who} (bound: each copied twice to two)",
+            what=f"the same with copies, URLs, {who}",
             ours=(count.offered + count.copied) / paper.requests,
-            bound=(count.offered + 4 * count.pages) / paper.requests,
             most=most[1],
         ),
     ]
@@ -320,6 +329,8 @@ ROWS: dict[str, Callable[[Count, Paper], float]] = {
     "here: URLs offered": lambda count, paper: count.offered,
     "here: requests that copy": lambda count, paper: count.requests["Replicate"],
     "here: URLs copied": lambda count, paper: count.copied,
+    "here: URLs told by runs": lambda count, paper: count.in_runs,
+    "here: bytes of copies": lambda count, paper: count.copied_bytes,
     "new, of all": lambda count, paper: count.pages,
 }
 """The rows of the table: label -> count over all links."""

@@ -54,6 +54,8 @@ class ReplicaClient:
         self.down: set[Contact] = set()
         self.takes_s = 0.01
         self.unlike: list[CellSummary] = []
+        self.unlike_runs: list[int] = []
+        """The answer to the next batch alone."""
         self.under_way = self.under_way_max = 0
 
     async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
@@ -65,7 +67,10 @@ class ReplicaClient:
             if peer in self.down:
                 raise RemoteError(peer, "does not answer")
             self.told.append((peer, message))
-            return Replicated() if expected is Replicated else ReplicaAssigned(self.unlike)
+            if expected is not Replicated:
+                return ReplicaAssigned(self.unlike)
+            unlike, self.unlike_runs = self.unlike_runs, []
+            return Replicated(unlike)
         finally:
             self.under_way -= 1
 
@@ -488,6 +493,72 @@ def test_clocks_of_sites_travel_with_the_changes_of_their_cell(streams_bench: St
     run_replicator(streams_bench, scenario)
     assert ["a.example"] == [site.site for message in streams_bench.client.batches(A) for site in message.batch.sites]
     assert [] == streams_bench.client.batches(B)
+
+
+# --- runs of done pages --------------------------------------------------------------------------------------------
+
+
+def _crawl(bench: StreamsBench, *numbers: int) -> None:
+    """Accept pages of the cell with one backup, or finish those that are known, as the cells of a peer do."""
+    if not bench.store.events.record_changed:
+        bench.store.events.page_done.append(lambda entry: bench.replicator.page_done(OTHER, entry))
+        bench.store.events.record_changed.append(bench.replicator.changed)
+    for number in numbers:
+        key = cell_key(number, OTHER)
+        if not bench.store.accept(key, "a.example", f"http://a.example/{number}", 0, 0):
+            assert bench.store.learn_done(key)
+
+
+def _told(bench: StreamsBench) -> list[tuple[list[int], list[int]]]:
+    """Return the runs, by their lengths, and the keys of each batch."""
+    return [
+        ([run.count for run in message.runs], [key[-1] for key in message.batch.done])
+        for message in bench.client.batches()
+    ]
+
+
+def test_pages_done_in_the_order_of_the_crawl_travel_as_a_run(streams_bench: StreamsBench) -> None:
+    async def scenario() -> None:
+        _crawl(streams_bench, 1, 2, 3, 4, 5, 6)
+        assert await streams_bench.replicator.delivered(A)
+        # One has come and gone since the last batch, so that the peer does not have it as PENDING.
+        _crawl(streams_bench, 1, 2, 3, 5, 7)
+        _crawl(streams_bench, 7)
+        assert await streams_bench.replicator.delivered(A)
+
+    run_replicator(streams_bench, scenario)
+    assert [([], [1, 2, 3, 4, 5, 6]), ([3], [7, 5])] == _told(streams_bench)
+
+
+def test_runs_that_a_peer_has_otherwise_come_by_their_keys_from_then_on(streams_bench: StreamsBench) -> None:
+    async def scenario() -> None:
+        _crawl(streams_bench, 1, 2, 3, 4, 5)
+        assert await streams_bench.replicator.delivered(A)
+        streams_bench.client.unlike_runs = [0, 7]
+        _crawl(streams_bench, 1, 2)
+        assert await streams_bench.replicator.delivered(A)
+        assert [cell_key(1, OTHER), cell_key(2, OTHER)] == streams_bench.client.keys()[-2:]
+        _crawl(streams_bench, 3, 4)
+        assert await streams_bench.replicator.delivered(A)
+
+    run_replicator(streams_bench, scenario)
+    assert [([], [1, 2, 3, 4, 5]), ([2], []), ([], [1, 2]), ([], [3, 4])] == _told(streams_bench)
+
+
+def test_a_run_whose_answer_was_lost_comes_by_its_keys(streams_bench: StreamsBench) -> None:
+    async def scenario() -> None:
+        _crawl(streams_bench, 1, 2, 3, 4)
+        assert await streams_bench.replicator.delivered(A)
+        streams_bench.client.down.add(A)
+        _crawl(streams_bench, 1, 2)
+        await asyncio.sleep(1.0)
+        streams_bench.client.down.clear()
+        assert await streams_bench.replicator.delivered(A)
+        _crawl(streams_bench, 3, 4)
+        assert await streams_bench.replicator.delivered(A)
+
+    run_replicator(streams_bench, scenario)
+    assert [([], [1, 2, 3, 4]), ([], [1, 2]), ([2], [])] == _told(streams_bench)
 
 
 # --- notices -----------------------------------------------------------------------------------------------------

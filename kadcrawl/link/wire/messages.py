@@ -2,10 +2,9 @@
 
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before any field is read. This module re-exports the messages of the other files: `basics` (limits and common
-types), `cell_messages`, `loan_messages`, `leaf_messages`, `joining_messages` (a newcomer's ID), `leave_messages`
-(departed peers), `offer_messages` (links), `relay_messages` (requests for other peers), `retry_messages`
-(orders to retry), `seed_messages` and
-`swarm_state_messages`.
+types), `cell_messages`, `filter_messages` (epoch filters), `loan_messages`, `leaf_messages`, `joining_messages` (a
+newcomer's ID), `leave_messages` (departed peers), `offer_messages` (links), `relay_messages` (requests for other
+peers), `retry_messages` (orders to retry), `seed_messages` and `swarm_state_messages`.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
 (`datagram_messages`). All other messages travel by TCP.
@@ -51,16 +50,11 @@ from kadcrawl.link.wire.basics import (
 from kadcrawl.link.wire.cell_messages import (
     COMPARED_MAX as COMPARED_MAX,
     DIGEST_CHARS_MAX as DIGEST_CHARS_MAX,
-    EPOCH_FILTER_BYTES_MAX as EPOCH_FILTER_BYTES_MAX,
-    EPOCH_FILTER_KEYS_MAX as EPOCH_FILTER_KEYS_MAX,
-    EPOCH_FILTER_WHOLE_BYTES_MAX as EPOCH_FILTER_WHOLE_BYTES_MAX,
-    EPOCH_FILTERS_MAX as EPOCH_FILTERS_MAX,
     JAR_BYTES_MAX as JAR_BYTES_MAX,
     VALIDATOR_CHARS_MAX as VALIDATOR_CHARS_MAX,
     AssignReplica as AssignReplica,
     BackOffRecord as BackOffRecord,
     Batch as Batch,
-    CellEpochFilters as CellEpochFilters,
     CellsAccepted as CellsAccepted,
     CellsHeld as CellsHeld,
     CellState as CellState,
@@ -68,16 +62,8 @@ from kadcrawl.link.wire.cell_messages import (
     CompareDigests as CompareDigests,
     CookiesRecord as CookiesRecord,
     DigestsCompared as DigestsCompared,
-    EpochFilterLabel as EpochFilterLabel,
-    EpochFilterRecord as EpochFilterRecord,
+    DoneRun as DoneRun,
     FindMyCells as FindMyCells,
-    GetEpochFilters as GetEpochFilters,
-    GetFilterPart as GetFilterPart,
-    GotEpochFilters as GotEpochFilters,
-    GotFilterPart as GotFilterPart,
-    KeepEpochFilters as KeepEpochFilters,
-    KeepFilterPart as KeepFilterPart,
-    KeptFilterPart as KeptFilterPart,
     LaterState as LaterState,
     MyCells as MyCells,
     PendingRecord as PendingRecord,
@@ -102,6 +88,22 @@ from kadcrawl.link.wire.datagram_messages import (
     Nodes as Nodes,
     Ping as Ping,
     Pong as Pong,
+)
+from kadcrawl.link.wire.filter_messages import (
+    EPOCH_FILTER_BYTES_MAX as EPOCH_FILTER_BYTES_MAX,
+    EPOCH_FILTER_KEYS_MAX as EPOCH_FILTER_KEYS_MAX,
+    EPOCH_FILTER_WHOLE_BYTES_MAX as EPOCH_FILTER_WHOLE_BYTES_MAX,
+    EPOCH_FILTERS_MAX as EPOCH_FILTERS_MAX,
+    CellEpochFilters as CellEpochFilters,
+    EpochFilterLabel as EpochFilterLabel,
+    EpochFilterRecord as EpochFilterRecord,
+    GetEpochFilters as GetEpochFilters,
+    GetFilterPart as GetFilterPart,
+    GotEpochFilters as GotEpochFilters,
+    GotFilterPart as GotFilterPart,
+    KeepEpochFilters as KeepEpochFilters,
+    KeepFilterPart as KeepFilterPart,
+    KeptFilterPart as KeptFilterPart,
 )
 from kadcrawl.link.wire.joining_messages import (
     DRAWN_MAX as DRAWN_MAX,

@@ -61,6 +61,7 @@ from kadcrawl.link.wire.messages import (
     DatedLink,
     DatedOffer,
     DigestsCompared,
+    DoneRun,
     EpochFilterLabel,
     EpochFilterRecord,
     FetchAgain,
@@ -107,6 +108,7 @@ from kadcrawl.link.wire.messages import (
     RenewLease,
     ReplicaAssigned,
     Replicate,
+    Replicated,
     Reply,
     Request,
     Retried,
@@ -194,7 +196,8 @@ LARGE = 2 * 1024 * 1024
             DatedOffer([DatedLink("http://a.example/", 0, 0, modified=1e9), DatedLink("http://a.example/x", 1, 0)]),
             Request,
         ),
-        (Replicate(CONTACT, BATCH), Request),
+        (Replicate(CONTACT, BATCH, [DoneRun(ID, BATCH_MAX, bytes(16))] * BATCH_MAX), Request),
+        (Replicated([BATCH_MAX - 1] * BATCH_MAX), Reply),
         (FindMyCells(CONTACT), Request),
         (MyCells(bytes(4 * MY_CELLS_MAX)), Reply),
         (WasAway(CONTACT, 2.0), Request),
@@ -379,6 +382,17 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["WasAway", [ID, "h", 1], float("nan")]),
         msgpack.packb(["MyCells", bytes(4 * MY_CELLS_MAX + 1)]),
         msgpack.packb(["Replicate", [ID, "h", 1], [[], [["http://a/", 0, 0, 0, float("nan")]], [], []]]),
+        *(
+            msgpack.packb(["Replicate", [ID, "h", 1], [[], [], [], []], runs])
+            for runs in (
+                [[ID, 1, bytes(16)]],
+                [[ID, BATCH_MAX + 1, bytes(16)]],
+                [[ID, 2, bytes(15)]],
+                [[ID[1:], 2, bytes(16)]],
+                [[ID, 2, bytes(16)]] * (BATCH_MAX + 1),
+            )
+        ),
+        *(msgpack.packb(["Replicated", unlike]) for unlike in ([-1], [BATCH_MAX], [0] * (BATCH_MAX + 1))),
         *(
             msgpack.packb(
                 ["Replicate", [ID, "h", 1], [[], [], [], [], [[*msgspec.structs.astuple(VISIT)[:-1], answer]]]]

@@ -10,10 +10,13 @@ from kadcrawl.link.wire.messages import (
     Batch,
     CellSummary,
     Contact,
+    DoneRun,
     PendingRecord,
     Replicate,
+    Replicated,
     VisitRecord,
 )
+from kadcrawl.replication.done_runs import done_run
 from kadcrawl.replication.owner.trust import SETTLING_S, TrustPolicy
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import HOLDERS, OWNER, placement_keys
@@ -109,6 +112,13 @@ def false_batches() -> list[Batch]:
     ]
 
 
+def false_run(holder: FakePeer) -> list[DoneRun]:
+    """Return a run of pages that the holder has in this order, and that nobody has fetched."""
+    first = holder.store.entry(key(CELL, 0))
+    assert first is not None
+    return [done_run(holder.store.pending_from(first, 2))]
+
+
 def test_nobody_believes_records_from_far(play: Play) -> None:
     """The same holds for a peer that the owner trusts and that would pass the records on."""
 
@@ -127,6 +137,10 @@ def test_nobody_believes_records_from_far(play: Play) -> None:
             assert backed is None or backed.owner != far.contact or told not in holders, "it keeps it for who is nearer"
             for lie in false_batches():
                 await told.answer(Replicate(far.contact, lie))
+            if told in holders:
+                assert Replicated([]) == await told.answer(
+                    Replicate(far.contact, Batch([], [], [], []), false_run(told))
+                )
             await asyncio.sleep(SILENT_S)
         for holder in holders:
             assert [PENDING] * 3 == states(holder, range(3))

@@ -125,8 +125,7 @@ class FakePeer:
         cells = self.cells
         match message:
             case Replicate():
-                await cells.receive(message)
-                return Replicated()
+                return Replicated(await cells.receive(message))
             case FindMyCells():
                 return cells.sync.find_my_cells(message)
             case WasAway():
