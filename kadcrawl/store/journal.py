@@ -75,7 +75,8 @@ class Journal:
                 self._note_moved("outbox", self._page_log)
                 self._note_moved("record_outbox", self._record_log)
             except (*UNREADABLE, OSError, StorageError) as error:
-                raise StartError(f"cannot open the journal {self.path}: {said(error)}") from None
+                why = self.damaged(said(error)) if _is_damage(error) else error
+                raise StartError(f"cannot open the journal {self.path}: {said(why)}") from None
             opened.pop_all()  # They stay open.
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """The line logs by the table that journals their lines."""
@@ -257,10 +258,14 @@ class Journal:
         SQLite may have ended the transaction, and half of a transaction must not stay.
         """
         if self._failure is None:
-            kind = DiskFullError if is_disk_full(error) else StorageError
-            self._failure = kind(f"cannot write to {self.path.parent}: {said(error)}; make room and start again")
+            if _is_damage(error):
+                self.damaged(said(error))
+            else:
+                kind = DiskFullError if is_disk_full(error) else StorageError
+                self._failure = kind(f"cannot write to {self.path.parent}: {said(error)}; make room and start again")
             with contextlib.suppress(*UNREADABLE):
                 self._db.rollback()
+        assert self._failure is not None, "it was set"
         return type(self._failure)(*self._failure.args)
 
     # --- opening -------------------------------------------------------------------------------------------------
@@ -304,6 +309,13 @@ def _has_content(path: Path) -> bool:
 def said(error: Exception) -> str:
     """Return the text of an error of the journal's files. MemoryError has none of its own."""
     return str(error) or "reading needs more memory than the machine has, perhaps because the file is damaged"
+
+
+def _is_damage(error: Exception) -> bool:
+    """Return whether an error means that bytes of a file differ from those written."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return isinstance(error, UnicodeError | MemoryError | OverflowError)
 
 
 def is_disk_full(error: Exception) -> bool:

@@ -106,7 +106,10 @@ class LineLog:
             first, end = rows[0][0], rows[-1][0] + len(rows[-1][1])
             block = b"".join(line for _, line in rows)
             if first < 0 or end - first != len(block) or not block.endswith(b"\n"):
-                raise StorageError(f"its last lines of {self._path.name} are damaged")
+                raise StorageError(
+                    f"its last lines of {self._path.name} are damaged; begin anew with another directory (--data), as "
+                    "other peers have copies of the records in this directory"
+                )
             if first <= self.length and self._begins_line(first):
                 self._write(first, block)
                 self.length = max(self.length, end)
