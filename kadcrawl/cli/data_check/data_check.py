@@ -53,6 +53,12 @@ class DataReport:
         here = {facts.node_id for facts in self.journals}
         return all(facts.is_readable and {contact.id for contact in facts.contacts} <= here for facts in self.journals)
 
+    def warc_end(self, path: Path) -> int:
+        """Return the offset behind the last record of a WARC file: its journaled end, if the peer wrote it last."""
+        journaled = next((facts.warc for facts in self.journals if facts.warc and facts.warc[0] == path.name), None)
+        size = path.stat().st_size
+        return size if journaled is None else min(size, journaled[1])
+
     def has_good_journal(self, peer: Path) -> bool:
         """Return whether the journal of a peer can be read and written."""
         return peer in self.peers and self.journals[self.peers.index(peer)].is_readable

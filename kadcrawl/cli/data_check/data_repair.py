@@ -16,6 +16,7 @@ import msgspec
 from kadcrawl.cli.data_check.data_check import DataReport, check_data
 from kadcrawl.cli.data_check.data_finding import DataFinding, Report
 from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, is_good, lines_of
+from kadcrawl.cli.data_check.warc_filler import fill_gaps
 from kadcrawl.cli.local.retry_at_rest import again_at_rest
 from kadcrawl.crawl.output.outputs import WARC_DIRECTORY, offsets_in
 from kadcrawl.crawl.output.warc_end import close_torn
@@ -42,6 +43,9 @@ def repair_data(found: DataReport, report: Report) -> tuple[DataReport, list[Dat
     for finding in left.findings:
         path = Path(finding.path)
         peer = path.parent
+        if finding.kind == "damaged_record":
+            with closing(Directory(peer.parent)):
+                is_changed = fill_gaps(path, left.warc_end(path)) or is_changed
         if not left.has_good_journal(peer):
             continue
         if finding.kind == "damaged_line":

@@ -20,6 +20,8 @@ from kadcrawl.crawl.scope.partitioner import Partitioner
 
 HEAD_BYTES_MAX = 1024 * 1024
 """Bytes of the head of a record. Its URL is the longest part."""
+FIRST_BYTES = 16 * 1024
+"""Bytes of a record that are read at first: most records are shorter."""
 SUFFIX = ".warc.gz"
 WARC_NAME = re.compile(re.escape(WARC_DIRECTORY) + r"/[A-Za-z0-9_.-]{1,255}")
 """Names that kadcrawl gives to its WARC files."""
@@ -100,16 +102,13 @@ def _check_file(
 ) -> list[DataFinding]:
     """Enter the records of one file, up to the offset `end`, into the catalog."""
     findings = []
-    unsound = skipped = gaps = at = 0
+    unsound = skipped = gaps = 0
     facts: list[ArchivedFact] = []
     with FileIO(path) as file:
-        while at < end:
-            record = read_record(file, at)
-            if record is None or record.end > end:
-                following = next_record(file, at + 1, end)
+        for at, following, record in walk(file, end):
+            if record is None:
                 gaps += 1
                 skipped += following - at
-                at = following
                 continue
             unsound += not record.is_sound
             if record.kind in PAGE_TYPES:
@@ -117,20 +116,32 @@ def _check_file(
                 location = None if partitioner is None else partitioner.locate_offered(url)
                 key = b"" if location is None else location.key
                 facts.append(ArchivedFact(record.begin, key, url, hashed(record.payload_digest)))
-            at = record.end
             if len(facts) >= 1_000:
                 catalog.add_archived(peer, f"{WARC_DIRECTORY}/{path.name}", facts)
                 facts.clear()
-            report(path, at / end)
+            report(path, following / end)
     catalog.add_archived(peer, f"{WARC_DIRECTORY}/{path.name}", facts)
     if gaps:
         said = f"{plural(skipped, 'byte')} are no record, at {plural(gaps, 'place')}"
-        advice = "readers stop there: copy the file from a backup"
+        advice = f"readers stop there: copy the file from a backup, or {REPAIR} by notes in place of the bytes"
         findings.append(damage("damaged_record", path, gaps, said, advice))
     if unsound:
         said = f"{plural(unsound, 'record differs', 'records differ')} from their own lengths or digests"
         findings.append(damage("unsound_record", path, unsound, said, "copy the file from a backup"))
     return findings
+
+
+def walk(file: FileIO, end: int) -> Iterator[tuple[int, int, ArchivedRecord | None]]:
+    """Yield begin, end and record of each part of a file up to `end`. The record is None for bytes that are none."""
+    at = 0
+    while at < end:
+        record = read_record(file, at)
+        if record is None or record.end > end:
+            record, following = None, next_record(file, at + 1, end)
+        else:
+            following = record.end
+        yield at, following, record
+        at = following
 
 
 def read_record(file: FileIO, begin: int) -> ArchivedRecord | None:
@@ -207,7 +218,7 @@ class _Member:
         rest, at = b"", begin
         while not member.eof:
             if not rest:
-                rest = file.read(CHUNK_BYTES) or b""
+                rest = file.read(CHUNK_BYTES if at > begin else FIRST_BYTES) or b""
                 at += len(rest)
                 if not rest:
                     return
