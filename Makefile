@@ -38,11 +38,15 @@ house: $(STAMP) ## Print the figures of the house: circles, files per folder, lo
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
 	$(BIN)/python -m compileall -q kadcrawl sim scripts
 	$(BIN)/python -m scripts.native_build
-	$(BIN)/python -m pytest -n 4 --dist loadgroup -m 'not chaos' $(TESTS)
+	$(BIN)/python -m pytest -n 4 --dist loadgroup -m 'not chaos and not worlds' $(TESTS)
 
 test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; processes they start are not counted
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos' --cov=kadcrawl --cov-branch \
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos and not worlds' --cov=kadcrawl --cov-branch \
 		--cov-report=term-missing:skip-covered $(TESTS)
+
+test-worlds: $(STAMP) ## Run the tests that simulate whole swarms, also those in which a fault was once found (three minutes)
+	$(BIN)/python -m compileall -q kadcrawl sim scripts
+	$(BIN)/python -m pytest -n 2 -m worlds tests/sim
 
 test-chaos: $(STAMP) ## Run the tests in which peers of a real swarm are killed, stopped and cut off (three minutes)
 	$(BIN)/python -m pytest -n 2 -m chaos tests/chaos
@@ -129,4 +133,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-links bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-chaos test-newer fuzz chaos chaos-net bench bench-links bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers examples docs dist clean

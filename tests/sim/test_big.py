@@ -4,12 +4,15 @@ import gc
 import re
 import warnings
 
+import pytest
 from click.testing import CliRunner
 
 from kadcrawl.store import journal
 from sim.__main__ import main
 from sim.big import Alike, SwarmSnapshot, crawl, plan_of
 from sim.plan import RECOVERY_S, Kind
+
+pytestmark = pytest.mark.worlds
 
 
 def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:

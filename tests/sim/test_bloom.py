@@ -33,6 +33,8 @@ from sim.web_server import WebServer
 from tests.support.sites.changing_pages import DELAY_S, PAGES, SITES, ChangingPages
 from tests.support.sites.sim_pages import MEMORY, WEB_IP
 
+pytestmark = pytest.mark.worlds
+
 EPOCH_S, EPOCHS = 15.0, 2
 ROUND_S = 2 * EPOCH_S * EPOCHS
 """Seconds until each page has been met after its period.

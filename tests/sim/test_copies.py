@@ -9,6 +9,8 @@ from sim.draw import draw
 from sim.plan import Plan
 from sim.trial import run
 
+pytestmark = pytest.mark.worlds
+
 FOUR_OF_FIVE = Plan.from_json((Path(__file__).parent / "copies/four_of_five_holders_die.json").read_bytes())
 """Four of eight machines lose their power at once and for good: all holders of cells with work but one."""
 

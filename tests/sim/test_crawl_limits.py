@@ -25,6 +25,8 @@ from sim.synthetic_web import SyntheticWeb
 from sim.web_server import WebServer
 from tests.support.sites.sim_pages import MEMORY, WEB_IP
 
+pytestmark = pytest.mark.worlds
+
 PEERS = 5
 LIMIT_S = 40.0
 LATE_S = 3.0

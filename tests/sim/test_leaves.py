@@ -8,6 +8,8 @@ import pytest
 from sim.plan import LEAF_FIRST, Event, Kind, Plan
 from sim.trial import Size, Trial, TrialOutcome, run
 
+pytestmark = pytest.mark.worlds
+
 SMALL = Size(pages=120, sites=16)
 CALM = Plan(11, 5, (), delay_s=0.5, leaves=2)
 LEAVES = range(LEAF_FIRST, LEAF_FIRST + CALM.leaves)

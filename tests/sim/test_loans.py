@@ -14,6 +14,8 @@ from sim.draw import draw
 from sim.plan import Event, Kind, Plan
 from sim.trial import Size, run
 
+pytestmark = pytest.mark.worlds
+
 SMALL = Size(pages=60, sites=6)
 CALM = Plan(7, 6, (), delay_s=0.5, balance="level", block_urls=1, update_s=1.0)
 

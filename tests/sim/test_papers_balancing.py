@@ -9,6 +9,8 @@ from sim.papers.balancing import DRAIN, OFF, PAGES_PER_PEER_LARGE, POLICIES, SAM
 from sim.papers.experiment import Result
 from sim.papers.registry import LARGE
 
+pytestmark = pytest.mark.worlds
+
 PEERS, PAGES = 8, 60
 
 

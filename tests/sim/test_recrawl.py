@@ -18,6 +18,8 @@ from sim.web_server import WebServer
 from tests.support.sites.changing_pages import DELAY_S, PAGES, SITES, ChangingPages
 from tests.support.sites.sim_pages import MEMORY, WEB_IP
 
+pytestmark = pytest.mark.worlds
+
 PERIOD_S = 30.0
 PEERS = 5
 LIVE_S = 240.0

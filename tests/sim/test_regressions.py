@@ -12,6 +12,8 @@ import pytest
 from sim.plan import Plan
 from sim.trial import run
 
+pytestmark = pytest.mark.worlds
+
 FINDINGS = Path(__file__).parents[2] / "docs/explanation/simulator-findings.md"
 PLANS = sorted((Path(__file__).parent / "plans").glob("*.json"))
 
