@@ -93,7 +93,8 @@ MEANINGS = {
     "disk.line_torn": "A log ended with an incomplete line at the start. The line is in a file beside it now.",
     "disk.lines_lost": "A log was shorter than its journal says. The last lines are in it again, from the journal.",
     "disk.warc_torn": "A WARC file was shorter than its journal says. It ends with its last whole record, and a new "
-    "file is begun. `pages` counts the last pages whose records are lost.",
+    "file is begun. `pages` counts the last pages whose records are lost. `kadcrawl check-data --repair` has them "
+    "fetched again.",
     "disk.has_room": "There is room on the disk again, and the peer goes on.",
     "sink.down": "A sink does not take results at present. The peer tries again, and nothing is lost.",
     "sink.up": "A sink takes results again.",

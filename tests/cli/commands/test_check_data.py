@@ -11,6 +11,8 @@ from fuzz.data_directories import make
 from kadcrawl.cli.app import main
 from kadcrawl.cli.commands import check_data as command
 from kadcrawl.peer.directory import Directory
+from tests.support.sites.web import Web, html
+from tests.support.swarm.command import kadcrawl
 
 
 def run(*arguments: object) -> Result:
@@ -97,3 +99,28 @@ def test_a_long_check_says_where_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     assert "checking " in result.stderr
     assert "%" in result.stderr
     assert "checking" not in result.stdout
+
+
+async def test_the_same_command_goes_on_with_torn_files_and_lost_pages_are_fetched_again(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/1", "/2", "/3")
+        site.fallback = lambda request: html()
+        options = ("--delay", "0", "--allow-network", "127.0.0.0/8", "--insecure", "--data", str(data))
+        first = await kadcrawl("crawl", site.url("/"), *options)
+        assert first.code == 0, first
+        pages = data / "peer-1" / "pages.jsonl"
+        whole = pages.read_bytes()
+        (warc,) = (data / "peer-1" / "warc").iterdir()
+        pages.write_bytes(whole[:-20])
+        warc.write_bytes(warc.read_bytes()[: json.loads(whole.splitlines()[-1])["offset"] + 20])
+        again = await kadcrawl("crawl", "--insecure", "--data", str(data))
+        assert (0, whole) == (again.code, pages.read_bytes()), again
+        assert "Traceback" not in again.err
+        assert 5 == run(data).exit_code, "the record of a page is lost"
+        assert 0 == run(data, "--repair").exit_code
+        last = await kadcrawl("crawl", "--insecure", "--data", str(data))
+        assert last.code == 0, last
+        assert 5 == sum(site.fetched[site.url(path)] for path in ("/", "/1", "/2", "/3")), "one page twice"
+    result = run(data)
+    assert (0, f"{data}: 1 peer, 5 page lines: all is well\n") == (result.exit_code, result.output)
