@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from kadcrawl.urls import canonical, site_of
 
-_LINK = re.compile(r'<([^<>]*+)>((?:[ \t]*+;[^,;"<]*+(?:"(?:[^"\\]|\\.)*+")?+)*+)')
+_LINK = re.compile(r'<([^<>]*+)>((?:[ \t]*+;[^,;"<]*+(?>(?:"(?:[^"\\]|\\.)*+")?))*+)')
 """A link of the header field: its target and its parameters (RFC 8288 3)."""
 _PARAMETER = re.compile(r';[ \t]*+([\w!#$%&\'*+.^`|~-]++)[ \t]*+(?:=[ \t]*+(?:"((?:[^"\\]|\\.)*+)"|([^\s";,]*+)))?+')
 

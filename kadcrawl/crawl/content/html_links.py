@@ -331,9 +331,9 @@ def _chars(texts: Iterable[str | bytes]) -> int:
 # --- what a tag says -------------------------------------------------------------------------------------------
 
 _PLAIN_VALUE = rb"[^\"'&:#>\x00-\x20\x7f-\xff]"
-_OTHERS = rb"(?:[%b]++(?!href|rel)[a-z-]++=\"[^\"]*+\")*+" % WHITE
+_OTHERS = rb"(?:(?>[%b]++(?!href|rel)[a-z-]++=\"[^\"]*+\"))*+" % WHITE
 _PLAIN = re.compile(
-    rb"a%b[%b]++href=([\"'])((?:https?://)?+(?!\?)%b++)?+(?:#[^\"']*+)?+\1%b[%b]*+>"
+    rb"a%b[%b]++href=([\"'])((?>(?:https?://)?)(?!\?)%b++)?(?:#[^\"']*+)?\1%b[%b]*+>"
     % (_OTHERS, WHITE, _PLAIN_VALUE, _OTHERS, WHITE)
 )
 """Most tags: their href, short of the fragment, needs no parser, and means the same all over the directory."""

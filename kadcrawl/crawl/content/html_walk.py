@@ -3,7 +3,10 @@
 The expression follows HTML's tokenizer (13.2.5) as far as it must: comments, raw text, quoted values. `html_links` says
 why no tree is built. The walk is linear in the page, and the native module (`native_links`) has the same walk.
 
-Tests: tests/crawl/content/test_html_links.py, tests/crawl/content/test_native_links.py
+Before 3.11.5 Python goes on behind what the last turn of ``(?:...)*+`` took, even if that turn failed. So such a group
+is atomic inside, ``(?:(?>...))*+``, unless a failed turn takes only white space that would be skipped anyway.
+
+Tests: tests/crawl/content/test_html_walk.py, tests/crawl/content/test_html_links.py
 """
 
 import re
@@ -35,7 +38,7 @@ KEY = rb"(?:=[^%b/>=]*+|[^%b/>=]++)" % (WHITE, WHITE)
 """The sign ``=`` begins a value after an attribute's name. Anywhere else ``=`` is the first letter of a name."""
 SET = rb"(?:[%b]*+=%b)?+" % (WHITE, _VALUE)
 _ATTRIBUTES = rb"(?:[%b/]*+%b%b)*+[%b/]*+" % (WHITE, KEY, SET, WHITE)
-_USUAL = rb"[^>=]*+(?:(?<=[\w-])=(?:\"[^\"]*+\"|'[^']*+'|[^%b\"'>][^%b>]*+)[^>=]*+)*+>" % (WHITE, WHITE)
+_USUAL = rb"[^>=]*+(?:(?>(?<=[\w-])=(?:\"[^\"]*+\"|'[^']*+'|[^%b\"'>][^%b>]*+)[^>=]*+))*+>" % (WHITE, WHITE)
 """The same and the ``>`` for most tags in half the time: a letter before each ``=``, so that it begins a value."""
 _REST = rb"(?:%b|%b(?:>|\Z))" % (_USUAL, _ATTRIBUTES)
 """A tag after its name. What the end of the page cuts off is taken, so that no byte is looked at more than twice."""

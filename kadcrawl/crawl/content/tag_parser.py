@@ -27,7 +27,7 @@ _SPACE = r"[\t\n\f\r ]"
 _KEY = r"[a-zA-Z][a-zA-Z0-9_:.-]*+"
 _IN_DOUBLE, _IN_SINGLE, _BARE = r"[^\"&\0\r]*+", r"[^'&\0\r]*+", r"[^\"'=<>`&\0\t\n\f\r ]++"
 _ORDERLY = re.compile(
-    rf"((?i:a|area|base|embed|link|meta))(?:{_SPACE}++{_KEY}=(?:\"{_IN_DOUBLE}\"|'{_IN_SINGLE}'|{_BARE}))*+{_SPACE}*+/?>"
+    rf"((?i:a|area|base|embed|link|meta))(?:(?>{_SPACE}++{_KEY}=(?:\"{_IN_DOUBLE}\"|'{_IN_SINGLE}'|{_BARE})))*+{_SPACE}*+/?>"
 )
 _ORDERLY_ATTRIBUTE = re.compile(rf"{_SPACE}++({_KEY})=(?:\"({_IN_DOUBLE})\"|'({_IN_SINGLE})'|({_BARE}))")
 
