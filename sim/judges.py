@@ -25,8 +25,8 @@ LATE_S = 3.0
 """Seconds after the job's limit of time within which the last peer hears of it."""
 VISIT_LATE_S = 30.0
 """Seconds that faults may delay a visit to a page: a death is noticed, a cell synced, a site left alone."""
-BUSY_S = 0.5
-"""Seconds that a request takes at least, as far as the visits of a site without a delay are concerned."""
+BUSY_S = 3.0
+"""Seconds that a page of a site without a delay takes: most are slow there, and come three at a time."""
 REFUSALS = (429, 503)
 UNSURE = 503
 SLACK_S = 1e-6
@@ -146,6 +146,8 @@ class Facts:
     """A limit of the job ends the crawl, and URLs may be left."""
     max_pages: int | None = None
     """The job's: the most visits to pages."""
+    forgotten: int = 0
+    """Fetches of machines, and of their borrowers, that the machines had forgotten when they were back on old disks."""
     max_time_s: float | None = None
     """The job's: the seconds from the first request to the last."""
     again_s: float | None = None
@@ -482,9 +484,12 @@ def cookies_kept(facts: Facts) -> list[str]:
 
 
 def within_the_pages(facts: Facts) -> list[str]:
-    """No more pages are fetched than the job's limit, each visit to a page counted. For partitions see `parted`."""
+    """No more pages are fetched than the job's limit, each visit to a page counted. For partitions see `parted`.
+
+    A machine that is back on an old disk may spend again what it has spent since.
+    """
     fetched = {(line.url, line.visit) for line in facts.lines if line.status is not None}
-    if facts.max_pages is None or len(fetched) <= facts.max_pages or facts.partings:
+    if facts.max_pages is None or len(fetched) <= facts.max_pages + facts.forgotten or facts.partings:
         return []
     return [f"{len(fetched)} pages were fetched, and {facts.max_pages} may be"]
 

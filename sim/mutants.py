@@ -85,6 +85,15 @@ QUICK = (
     "retries_carried_out_again",
     "failure_of_one_peer_final",
     "ends_after_a_sample",
+    "lease_too_short",
+    "borrowed_page_not_written",
+    "connections_not_waited_for",
+    "failures_of_borrowers_forgotten",
+    "too_many_pages_granted",
+    "time_limit_ignored",
+    "visited_too_soon",
+    "forgotten_with_the_calendar",
+    "proxies_passed_over",
 )
 """The mutants of a quick campaign: found within a few seeds, and from every room."""
 
@@ -97,7 +106,7 @@ def mutant(seam: str, topic: Topic = "any", modes: tuple[Mode, ...] = ()) -> Cal
 
     def enter(replace: Replace) -> Replace:
         assert replace.__doc__, "a mutant needs a docstring that states its fault"
-        wanted = modes or (MODES if topic == "lending" else MODES[:1])
+        wanted = modes or (MODES if topic in ("lending", "crowded") else MODES[:1])
         MUTANTS[replace.__name__] = Mutant(replace.__name__, seam, replace.__doc__, replace, topic, wanted)
         return replace
 
@@ -320,8 +329,8 @@ def nofollow_followed(outlinks: Any) -> Any:
 def nofollow_never_ignored(init: Any) -> Any:
     """Links that say nofollow are not followed in a job that ignores it."""
 
-    def obey(self: Any, limits: Any, *, obeys_nofollow: bool = True, agent: str = "kadcrawl") -> None:
-        init(self, limits, agent=agent)
+    def obey(self: Any, limits: Any, *, obeys_nofollow: bool = True, agent: str = "kadcrawl", **others: Any) -> None:
+        init(self, limits, agent=agent, **others)
 
     return obey
 
@@ -588,7 +597,7 @@ def lease_too_short(_: Any) -> Any:
     return lambda received_at: received_at + 0.3
 
 
-@mutant("kadcrawl.lending.lender:Lender._connections_free", "lending")
+@mutant("kadcrawl.lending.lender:Lender._connections_free", "crowded")
 def connections_not_waited_for(_: Any) -> Any:
     """Connections are lent while the owner's own requests still use them."""
 
@@ -608,15 +617,10 @@ def loan_never_ends(_: Any) -> Any:
     return end
 
 
-@mutant("kadcrawl.replication.cell_crawl:CellCrawl.is_busy", "lending")
-def released_while_lent(is_busy: Any) -> Any:
+@mutant("kadcrawl.replication.cell_crawl:CellCrawl.is_busy", "crowded")
+def released_while_lent(_: Any) -> Any:
     """A cell goes to its next owner while others still fetch pages of it."""
-
-    def is_busy_itself(self: Any, cell: Any) -> bool:
-        with patch.object(self._frontier, "lent", lambda cell: 0):
-            return bool(is_busy(self, cell))
-
-    return is_busy_itself
+    return lambda self, cell: bool(self._frontier.in_flight(cell))
 
 
 @mutant("kadcrawl.lending.loans:Loans._journal", "lending")

@@ -92,6 +92,10 @@ class Observer:
         after_s = job.recrawl_after_s
         self._again_s = after_s if after_s is None or job.history == "exact" else after_s - after_s / job.grains
         """The least seconds between two visits to a page. A fingerprint is of the beginning of its epoch."""
+        self._copied_at: dict[int, float] = {}
+        """Machine -> the instant of the last copy of its disk."""
+        self._forgotten = 0
+        """Fetches that machines back on an old disk do not know of."""
         self._undisturbed = True
         """No event has taken a grant of pages away so far."""
         self._optional = {url: ExpectedPage(one.status, one.fetches_max) for url, one in scene.optional.items()}
@@ -127,8 +131,9 @@ class Observer:
         """URL -> sentence that says when and by which machines a lent page could be fetched twice."""
         self._overdue: dict[tuple[str, int], str] = {}
         """Site and borrower -> sentence that says for how long the borrower goes on without a lease."""
-        forgets = job.history == "bloom" and job.recrawl_after_s is not None
-        self._trails = SeenTrails(() if forgets else web.trails, self._keys, job.copies)
+        self._forgets = job.history == "bloom" and job.recrawl_after_s is not None
+        """Finished URLs are forgotten after a time."""
+        self._trails = SeenTrails(() if self._forgets else web.trails, self._keys, job.copies)
         self._unsafe: dict[str, str] = {}
         """URL that a finished page linked to -> sentence that says when too few peers knew it."""
         self._looked_at = 0.0
@@ -163,6 +168,8 @@ class Observer:
                 self._before_kill([one for one in event.machines if self._is_up(one)], now)
             case Kind.RESTART:
                 self._before_restart(event)
+            case Kind.SNAPSHOT:
+                self._copied_at.update(dict.fromkeys(event.machines, now))
             case Kind.JOIN:
                 self._newcomers.update(dict.fromkeys(event.machines, now))
             case Kind.PARTITION | Kind.ONE_WAY if not begins:
@@ -272,6 +279,7 @@ class Observer:
             cuts_off=self._cuts_off,
             by_proxies=self._job.by_proxies,
             max_pages=self._job.max_pages,
+            forgotten=self._forgotten,
             max_time_s=self._job.max_time_s,
             again_s=self._again_s,
             recrawl_s=self._job.recrawl_after_s if self._job.history == "exact" else None,
@@ -413,10 +421,14 @@ class Observer:
         return not self._undisturbed or len(self._fetches) >= self._job.max_pages
 
     def _repaired(self, standing: Standing) -> bool:
-        """Return whether the rightful holders have all records that were stored at the last fault."""
+        """Return whether the rightful holders have all records that were stored at the last fault.
+
+        In a job that forgets, these are the records that some machine still has.
+        """
         holders = self._holders(standing)
+        known = {key for number in standing for key in self._records(number)} if self._forgets else None
         return all(
-            keys <= self._records_of(number, cell).keys()
+            (keys if known is None else keys & known) <= self._records_of(number, cell).keys()
             for cell, keys in (self._to_repair or {}).items()
             for number in holders.get(cell, ())
         )
@@ -452,6 +464,12 @@ class Observer:
     def _before_restart(self, event: Event) -> None:
         self._follow_fetches()
         for number in event.machines:
+            if event.disk == "old":
+                copied_at = self._copied_at.get(number, 0.0)
+                self._forgotten += sum(
+                    over_s >= copied_at and number in (fetch.machine, fetch.lender)
+                    for fetch, over_s in zip(self._fetches, self._overs, strict=True)
+                )
             own, since = self._lost_sites.pop(number, (set(), 0))
             if event.disk != "none" and sometimes.old_disk_after_move(number, own, self._fetches[since:]):
                 self.met["old_disk_after_move"] += 1

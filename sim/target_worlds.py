@@ -1,8 +1,9 @@
 """Worlds in which the mutants of one topic show: plans of a seed with the settings that the topic needs.
 
 In a world of lending every peer lends what it can, sites are down for a time, and a person orders retries meanwhile.
-A mode is a setting of the job that changes how loans are counted, so their mutants are hunted in each mode. In the
-other worlds the job has a limit, or a recrawl.
+A mode is a setting of the job that changes how loans are counted, so their mutants are hunted in each mode. In a
+crowded world sites have no delay, and many peers join and leave while pages are lent. In the other worlds the job has a
+limit, or a recrawl.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,12 +13,13 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 
 from .draw import draw
 from .draw_limits import AMPLE_PAGES, ending_early, recrawling
 from .plan import Event, Kind, Plan
 
-Topic = Literal["any", "lending", "pages", "time", "recrawl", "calendar", "proxies"]
+Topic = Literal["any", "lending", "crowded", "pages", "time", "recrawl", "calendar", "proxies"]
 """The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
 Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -34,6 +36,10 @@ JOINS_S = (6.0, 9.0, 12.0, 18.0)
 """The instants at which newcomers join, to which cells move whose pages are lent."""
 NEWCOMER_FIRST = 100
 """The number of the first of them, above those of the plan."""
+NEWCOMERS = 10
+"""The newcomers of a crowded world."""
+LEAVES_S = (6.0, 9.0, 12.0, 15.0)
+"""The instants at which machines of a crowded world leave."""
 PAGES = 40
 """The job's limit in worlds of a limit of pages: half of the URLs."""
 BOUNDARY_S = 8.0
@@ -75,6 +81,22 @@ def _lending(plan: Plan) -> Plan:
     )
 
 
+def _crowded(plan: Plan) -> Plan:
+    numbers = range(NEWCOMER_FIRST, NEWCOMER_FIRST + NEWCOMERS)
+    joins = [Event(4.0 + 1.5 * at, Kind.JOIN, (number,), disk="none") for at, number in enumerate(numbers)]
+    leaves = [Event(at_s, Kind.LEAVE, (machine,)) for machine, at_s in enumerate(LEAVES_S)]
+    return replace(
+        _lending(plan),
+        balance="level",
+        solver="exact",
+        partition="host",
+        per_ip=0,
+        delay_s=0.0,
+        fetches_max=Limits().fetches_max,
+        events=tuple(sorted([*joins, *leaves], key=lambda event: event.at_s)),
+    )
+
+
 def _unlimited(plan: Plan) -> Plan:
     return replace(plan, max_pages=None, max_time_s=None, recrawl_after_s=None, calendar=None)
 
@@ -91,6 +113,7 @@ def _calendar(plan: Plan) -> Plan:
 
 _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "lending": _lending,
+    "crowded": _crowded,
     "pages": lambda plan: ending_early(replace(_unlimited(plan), max_pages=PAGES)),
     "time": lambda plan: ending_early(replace(_unlimited(plan), max_time_s=TIME_S)),
     "recrawl": _recrawling,

@@ -55,7 +55,7 @@ WHILE_DOWN = fetch(22.0, "/page", status=judges.DOWN)
 AGAIN_THERE = fetch(20.0, "/page", machine=2)
 
 AGAIN_AND_AGAIN: dict[str, Any] = {"again_s": 10.0, "recrawl_s": 10.0}
-"""Facts of a job with a recrawl. Pages of this site may be left alone for 52 s."""
+"""Facts of a job with a recrawl. Pages of this site may be left alone for 58 s."""
 
 VIA = tuple(one._replace(via="192.0.2.9") for one in CLEAN.fetches[:-1])
 QUICK: dict[str, Any] = {
@@ -162,9 +162,10 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("lent_to_one", {"shared": [f"{SITE}/page was lent to 2 and could be fetched by 1 at 5.000 s"]}),
     ("leases_end", {"overdue": ["2 goes on at a.test 1.50 s after the end of its lease"]}),
     ("within_the_pages", {"max_pages": 2}),
+    ("within_the_pages", {"max_pages": 1, "forgotten": 1}),
     ("within_the_pages", {"max_pages": 3, "lines": (*CLEAN.lines, CLEAN.lines[0]._replace(visit=1))}),
     ("within_the_time", {"max_time_s": 7.9 - judges.LATE_S}),
-    ("visited_again", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, AGAIN, fetch(55.0, "/page"))}),
+    ("visited_again", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, AGAIN, fetch(61.0, "/page"))}),
     ("one_fetch_per_owner", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, fetch(13.9, "/page"))}),
     ("through_proxies", {"by_proxies": True, "fetches": (*VIA, BUSY)}),
     ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
@@ -265,6 +266,7 @@ def test_every_judge_has_a_violation_to_find_and_says_what_it_promises() -> None
 
 PASSED: list[dict[str, Any]] = [
     {"max_pages": 3},
+    {"max_pages": 2, "forgotten": 1},
     {"max_pages": 2, "partings": [PARTITION]},
     {"max_time_s": 8.0 - judges.LATE_S},
     {"max_time_s": 1.0, "partings": [PARTITION]},

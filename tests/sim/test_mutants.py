@@ -82,8 +82,9 @@ def test_bugs_of_shared_clocks_are_found_where_sites_share_addresses(name: str |
 
 
 def test_mutants_of_loans_are_hunted_in_each_mode_and_others_in_one() -> None:
-    lending = [name for name, one in MUTANTS.items() if one.topic == "lending"]
+    lending = {name: one.modes for name, one in MUTANTS.items() if one.topic in ("lending", "crowded")}
     assert len(lending) >= 9
+    assert {MODES, ("exact", "depth", "pages")} == set(lending.values())
     assert MODES == modes_of("lease_without_end", None)
     assert ("exact", "depth", "pages") == modes_of("failures_of_borrowers_forgotten", None)
     assert ("bloom",) == modes_of("lease_without_end", "bloom")
@@ -100,6 +101,14 @@ def test_worlds_of_lending_lend_in_each_mode(mode: Mode) -> None:
     assert (mode == "bloom") == (plan.history == "bloom")
     assert (mode == "pages") == (plan.max_pages is not None)
     assert (mode == "recrawl") == (plan.recrawl_after_s is not None) == (plan.max_time_s is not None)
+
+
+@pytest.mark.worlds
+def test_connections_lent_while_they_are_in_use_are_found_in_a_crowded_world() -> None:
+    plan = target_world("crowded", "exact", 3, 8)
+    assert ("level", 0.0, {Kind.JOIN, Kind.LEAVE}) == (plan.balance, plan.delay_s, {one.kind for one in plan.events})
+    catch = hunt(Hunt("connections_not_waited_for", range(1, 9), 8))
+    assert ("within_connections",) == catch.judges
 
 
 @pytest.mark.parametrize(
