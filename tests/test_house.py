@@ -54,7 +54,7 @@ CONVERSATIONS = {
     "state_gossip wave_answers",
     "replication": "absence_check anti_entropy cells epoch_filter_transfer holder_side peer_tasks record_codec "
     "replication_stream replicator",
-    "replication.owner": "batched_cell_queries catch_up cell_opener join sync",
+    "replication.owner": "batched_cell_queries catch_up cell_opener join recheck sync",
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",
     "store": "journal migration",
     "system": "clock cooperative daemon_threads datagram_drain packet_filter task_set",

@@ -16,8 +16,8 @@ from kadcrawl.link.wire.messages import BATCH_MAX, CellState, Contact, TakeOver,
 from kadcrawl.replication.overlay_port import LivenessOverlay
 
 TAKE_OVER_DEADLINE_S = 5.0
-LINGER_S = 0.005
-"""Wait of a question for others to the same peer."""
+LINGER_S = 0.03
+"""Wait of a question for others to the same peer. In a job by URL each URL may be in a cell of its own."""
 SILENCES_MAX = 3
 """Unanswered questions in a row after which a peer the overlay does not know is taken for dead."""
 SILENT_MAX = 1_000

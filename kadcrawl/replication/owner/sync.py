@@ -18,8 +18,9 @@ from kadcrawl.replication.owner.catch_up import CatchUp
 from kadcrawl.replication.owner.cell_opener import CellOpener
 from kadcrawl.replication.owner.join import JoinHandshake, packed
 from kadcrawl.replication.owner.owner_parts import OwnerParts
+from kadcrawl.replication.owner.recheck import HolderRecheck
 from kadcrawl.replication.owner.sync_progress import SyncProgress, SyncState
-from kadcrawl.replication.placement.placement import FIRST_BACKUP, nearer
+from kadcrawl.replication.placement.placement import nearer
 
 SYNC_RETRY_S = 0.5
 """Wait after a failed attempt."""
@@ -42,6 +43,8 @@ ALONE_S = 60.0
 """Longest wait of a peer that was away, and knew others before, for one of them. Then it goes on alone."""
 RECHECK_ROUNDS = 6
 """Repairs after which the holders of a cell are looked up anew."""
+SYNC_ROUNDS = 60
+"""Repairs after which a cell is synced even if it has the same holders."""
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +73,7 @@ class CellSync:
         """Peer -> second of the last answer to its `FindMyCells`, of the last interval, oldest first."""
         self.opener = CellOpener(parts)
         self._catch_up = CatchUp(parts, self.opener)
+        self._recheck = HolderRecheck(parts, self.want)
         self._join_handshake = JoinHandshake(parts.overlay, parts.client, self.want, parts.spawn)
         parts.events.copy_differs.append(self._copy_differs)
         parts.events.peer_unreachable.append(self.lost)
@@ -286,19 +290,25 @@ class CellSync:
             return  # It is asked anyway if it is a holder by its ID, and it repeats its claim.
         if cell not in self._syncing or not self._syncing[cell].requested_again:
             quota.charge(holder.id, 1, now)
-        self.want(cell, holder)
+        if cell not in self._syncing and self._recheck.knows(cell, holder):
+            self._recheck.begin([cell])
+        else:
+            self.want(cell, holder)
 
     def _repair(self) -> None:
         """Compare every cell owned here with its backups, and tell the owners of all strays."""
         self._round += 1
+        rechecked: list[Cell] = []
         for cell, owned in list(self._holdings.owned.items()):
             if not self._overlay.owns(cell):
                 self._holder_side.notify_owner(cell)
-            elif not owned.open or not owned.whole or (self._round + cell) % RECHECK_ROUNDS == 0:
+            elif not owned.open or not owned.whole or (self._round + cell) % SYNC_ROUNDS == 0:
                 self.want(cell)
+            elif (self._round + cell) % RECHECK_ROUNDS == 0:
+                rechecked.append(cell)
             elif cell in self._store.cells:
-                for role, contact in enumerate(owned.backups, FIRST_BACKUP):
-                    self._replicator.keep(contact, cell, role)
+                self._recheck.compare(cell)
+        self._recheck.begin(rechecked)
         self._holder_side.notify_of_strays()
 
     # --- tools -------------------------------------------------------------------------------------------------------

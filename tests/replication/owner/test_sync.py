@@ -33,6 +33,7 @@ from kadcrawl.replication.owner.sync import FIND_MY_CELLS_INTERVAL_S
 from kadcrawl.replication.owner.sync_progress import SyncProgress
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, placement_keys
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S
+from kadcrawl.replication.replicator import held_of
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING
 from tests.support.swarm.sync_cells import BITS, CELLS, SITES, key, url
@@ -604,6 +605,59 @@ def test_a_peer_that_was_away_crawls_nothing_before_it_has_synced_again(play: Pl
         assert sleeper.cells.is_stalled()
         await sleeper.cells.sure()
         assert [] == [cell for cell in CELLS if sleeper.frontier.is_open(cell)]
+        await swarm.settle()
+
+    play(scenario)
+
+
+def test_a_backup_that_lacks_the_notice_to_keep_a_cell_gets_it_without_a_sync(play: Play) -> None:
+    """In an overloaded swarm changes of a cell arrive long before the notice, and each cell would be synced again."""
+
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 5)
+        cell = CELLS[3]
+        owner, backup, _ = swarm.holders(cell)
+        sent, syncs = len(swarm.sent), owner.cells.sync.syncs
+        owner.cells.sync.cells_held(CellsHeld(backup.contact, [held_of(backup.store, cell)]))
+        await asyncio.sleep(1.0)
+        told = [
+            to for who, to, message in swarm.sent[sent:] if isinstance(message, AssignReplica) and who == owner.contact
+        ]
+        assert backup.contact.address in told
+        assert syncs == owner.cells.sync.syncs
+
+    play(scenario)
+
+
+def test_a_backup_that_knows_a_nearer_backup_has_the_cell_synced(play: Play) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 5)
+        cell = CELLS[3]
+        owner, backup, _ = swarm.holders(cell)
+        owned = owner.cells.holdings.owned[cell]
+        stranger = next(peer for peer in swarm.peers.values() if peer not in swarm.holders(cell))
+        owner.cells.holdings.back_up_at(cell, (backup.contact, stranger.contact))
+        sent = len(swarm.sent)
+        owner.cells.sync.cells_held(CellsHeld(backup.contact, [held_of(backup.store, cell)]))
+        await asyncio.sleep(1.0)
+        assert tuple(peer.contact for peer in swarm.holders(cell)[FIRST_BACKUP:]) == owned.backups
+        notices = [(to, message) for _, to, message in swarm.sent[sent:] if isinstance(message, AssignReplica)]
+        assert not [message for to, message in notices if to == stranger.contact.address and message.role != OWNER]
+        await swarm.settle()
+
+    play(scenario)
+
+
+def test_a_backup_with_a_record_that_the_owner_lacks_is_synced(play: Play) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 5)
+        cell = CELLS[3]
+        owner, backup, _ = swarm.holders(cell)
+        backup.take(cell, 77)
+        owner.cells.sync.cells_held(CellsHeld(backup.contact, [held_of(backup.store, cell)]))
+        await asyncio.sleep(2.0)
+        assert PENDING == owner.store.state(key(cell, 77))
+        swarm.acknowledged[key(cell, 77)] = PENDING
         await swarm.settle()
 
     play(scenario)
