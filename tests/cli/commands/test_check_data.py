@@ -118,7 +118,7 @@ async def test_the_same_command_goes_on_with_torn_files_and_lost_pages_are_fetch
         assert (0, whole) == (again.code, pages.read_bytes()), again
         assert "Traceback" not in again.err
         assert 5 == run(data).exit_code, "the record of a page is lost"
-        assert 0 == run(data, "--repair").exit_code
+        assert 0 == (await kadcrawl("check-data", str(data), "--repair")).code
         last = await kadcrawl("crawl", "--insecure", "--data", str(data))
         assert last.code == 0, last
         assert 5 == sum(site.fetched[site.url(path)] for path in ("/", "/1", "/2", "/3")), "one page twice"
