@@ -92,7 +92,7 @@ class Balancer:
         """Take up an offered loan, and return whether this peer has it."""
         if self._blocks.job.lends_by == "off":
             return False
-        return self.loans.borrower.accept(lend, lambda urls: self.wants(lend.lender.id, urls, lend.backlog))
+        return self.loans.accept(lend, lambda urls: self.wants(lend.lender.id, urls, lend.backlog))
 
     async def run(self) -> None:
         """Watch over the loans and update the load, until cancelled."""

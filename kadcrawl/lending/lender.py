@@ -9,7 +9,7 @@ until they have ended, so a range never moves while another peer may still ask i
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -81,6 +81,7 @@ class Lender:
         is_away: Callable[[], bool],
         sure: Callable[[], Awaitable[None]],
         spawn: Callable[[Coroutine[Any, Any, None], str], object],
+        are_copied: Callable[[Cell, Collection[Key]], Awaitable[bool]],
     ) -> None:
         """Take the parts of the peer.
 
@@ -92,6 +93,7 @@ class Lender:
             is_away: returns whether this peer was away, and does not know yet whether its cells are its own.
             sure: waits while `is_away`.
             spawn: starts a task that ends with the peer. Raises NotRunningError once the peer has ended.
+            are_copied: waits until all backups of a cell have these keys, and returns whether they have.
         """
         self._me = me
         self._client = client
@@ -107,6 +109,7 @@ class Lender:
         self._is_away = is_away
         self._sure = sure
         self._spawn = spawn
+        self._are_copied = are_copied
         self._loans: dict[bytes, Loan] = {}
         """Loans by ID."""
         self._has_loans = asyncio.Event()
@@ -116,6 +119,8 @@ class Lender:
         """Site -> loans taken back because the borrower was silent."""
         self._loan_backoff = LoanBackoff()
         """The sites (by name) and borrowers (by ID) of loans that failed."""
+        self.page_reported: list[Callable[[Contact, Key], None]] = []
+        """Listeners to each lent page that is done here and on the disk of its borrower."""
         store.events.depth_shortened.append(self._shorten)
         self.done = 0
         """Lent URLs that borrowers have fetched so far."""
@@ -183,13 +188,15 @@ class Lender:
         loans = [loan for loan in reserved if loan is not None]
         if self._budget.limit is not None:
             await self._store.journal.durable()  # After a crash this peer must not spend the same units again.
+        # The borrower offers no links to these URLs, so all holders must have them before.
+        copied = await asyncio.gather(*(self._are_copied(loan.cell, list(loan.entries)) for loan in loans))
         free = await asyncio.gather(*(self._connections_free(loan) for loan in loans))
         messages = []
-        for loan, is_free in zip(loans, free, strict=True):
+        for loan, *ready in zip(loans, copied, free, strict=True):
             if self._is_away():
                 self._end(loan)
                 continue
-            if not is_free:
+            if not all(ready):
                 # Other sites come first: without a bar a hanging site would be tried again and again.
                 now = self._now()
                 self._loan_backoff.note_failure(loan.site, now, now)
@@ -292,6 +299,8 @@ class Lender:
                 self._loan_backoff.note_success(loan.site)
                 self._loan_backoff.note_success(loan.borrower.id)
                 self._finish(entry, report, loan.order)
+                for listener in self.page_reported:
+                    listener(loan.borrower, entry.key)
                 self._frontier.finish(entry, now)
                 self._activity.move()
         for returned in report.returned:
@@ -415,10 +424,7 @@ class Lender:
         self._loan_backoff.note_failure(loan.borrower.id, now, now)
 
     def _end(self, loan: Loan, *, is_lost: bool = False) -> None:
-        """Take back the rest of the loan's pages and its connections.
-
-        `is_lost` says that the borrower may have fetched some of the pages.
-        """
+        """Take back the loan's other pages and its connections. If it `is_lost`, some of them may be fetched."""
         del self._loans[loan.id]
         if is_lost:
             self._budget.lose(loan.entries)

@@ -7,7 +7,7 @@ Tests: tests/lending/test_balance.py, tests/lending/test_lending_peers.py, tests
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from random import Random
 
@@ -15,12 +15,12 @@ from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.dependencies import CrawlHooks
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.keys import Key
+from kadcrawl.keys import Cell, Key
 from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrower
 from kadcrawl.lending.lender import Lender
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import Contact
+from kadcrawl.link.wire.messages import Contact, Lend
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.limits import Limits
@@ -30,6 +30,8 @@ from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import Clock
 
 LOANS_POLL_S = 0.1
+COPIES_WAIT_S = 5.0
+"""A loan waits this long until the backups have its URLs. All but those found in the last second are there already."""
 
 
 class AsideActivity(Activity):
@@ -69,6 +71,7 @@ class Loans:
         self._cells = cells
         self._page_feed = components.page_feed
         self._frontier = components.frontier
+        self._forwarder = components.forwarder
         self._clock = clock
         self._active = components.job.lends_by != "off"
         self.lender = Lender(
@@ -86,8 +89,10 @@ class Loans:
             is_away=cells.is_stalled,
             sure=cells.sure,
             spawn=cells.tasks.spawn,
+            are_copied=self._are_copied,
         )
         cells.events.cell_closed.append(self.lender.recall)
+        self.lender.page_reported.append(cells.replicator.known_to)
         borrowed = BorrowedStore(self._journal)
         frontier = Frontier(
             borrowed,
@@ -115,6 +120,20 @@ class Loans:
             may_lend=may_lend,
             now=clock.now,
         )
+
+    def accept(self, lend: Lend, wants: Callable[[int], bool]) -> bool:
+        """Take up an offered loan, and return whether this peer has it. Its URLs are at all holders of their cell."""
+        accepted = self.borrower.accept(lend, wants)
+        if accepted:
+            for record in lend.pending:
+                self._forwarder.note_safe(record.url, record.depth)
+        return accepted
+
+    async def _are_copied(self, cell: Cell, keys: Collection[Key]) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(COPIES_WAIT_S):
+                return await self._cells.sync.whole({cell: keys})
+        return False
 
     async def run(self) -> None:
         """Watch over the loans until cancelled. In a job without balance only leaves borrow, so this peer does not."""

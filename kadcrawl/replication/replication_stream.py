@@ -7,6 +7,7 @@ Tests: tests/replication/test_replicator.py
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +19,9 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 
 SILENT_S = 1.0
 """Time for which a delivery has been under way after which the stream counts as silent."""
+REFUSED_MAX = 5
+"""Refused runs of a cell after which its pages are told by their keys. Each costs a request, and single records change
+places by a comparison."""
 SILENT_MAX_S = 20.0
 """Longest time for which a silent stream holds up the crawl of its cells: a live peer may accept nothing."""
 
@@ -41,8 +45,10 @@ class ReplicationStream:
         """The keys of the delivery under way."""
         self.places: dict[Key, FrontierEntry] = {}
         """The former entries of those queued keys that are done and that the peer has as PENDING."""
-        self.unordered: set[Cell] = set()
-        """Cells whose pages the peer has in another order."""
+        self.known: set[Key] = set()
+        """Those queued keys whose pages the peer has fetched itself, so that it knows that they are done."""
+        self.refused: Counter[Cell] = Counter()
+        """Cell -> runs that the peer had in another order."""
         self.sites: dict[str, None] = {}
         self.epochs: dict[Cell, set[int]] = {}
         """Cell -> epochs whose filters differ at the peer, if the job keeps epoch filters. They go first."""
@@ -87,6 +93,7 @@ class ReplicationStream:
             self.queued += 1
 
     def put(self, key: Key, cell: Cell) -> None:
+        self.known.discard(key)
         if key not in self.keys:
             self.keys[key] = cell
             self.queued += 1
@@ -95,8 +102,13 @@ class ReplicationStream:
 
     def put_place(self, cell: Cell, entry: FrontierEntry) -> None:
         """Note the place of a page that is done. `put` follows."""
-        if not (cell in self.unordered or entry.key in self.keys or entry.key in self.in_flight):
+        if not (self.refused[cell] >= REFUSED_MAX or entry.key in self.keys or entry.key in self.in_flight):
             self.places[entry.key] = entry
+
+    def note_known(self, key: Key) -> None:
+        """Note that the peer has reported the last change of a key. Only of a plain page its record surely agrees."""
+        if key in self.places:
+            self.known.add(key)
 
     def put_site(self, site: str) -> None:
         self.sites[site] = None
@@ -124,13 +136,19 @@ class ReplicationStream:
         return self._moved_at is not None and SILENT_S <= now - self._moved_at < SILENT_MAX_S
 
     def take(self) -> tuple[dict[Key, Cell], dict[Key, FrontierEntry], list[str]]:
-        """Take the next changes from the queue: keys with their cells, places of done pages, and sites."""
+        """Take the next changes from the queue: keys with their cells, places of done pages, and sites.
+
+        What the peer knows is `in_flight` as well, and is not among the keys.
+        """
         keys = dict(islice(self.keys.items(), BATCH_MAX))
         sites = list(islice(self.sites, BATCH_MAX))
         for key in keys:
             del self.keys[key]
         places = {key: self.places.pop(key) for key in keys if key in self.places}
         self.in_flight = frozenset(keys)
+        for key in self.known & self.in_flight:
+            del keys[key], places[key]
+        self.known -= self.in_flight
         for site in sites:
             del self.sites[site]
         return keys, places, sites
@@ -192,6 +210,7 @@ class ReplicationStream:
         self.waiting.clear()
         self.keys.clear()
         self.places.clear()
+        self.known.clear()
         self.sites.clear()
         self.epochs.clear()
         self.notices.clear()

@@ -132,6 +132,12 @@ class Replicator:
             for contact in owned.backups:
                 self._stream(contact).put_place(cell, entry)
 
+    def known_to(self, peer: Contact, key: Key) -> None:
+        """Note that a peer has reported the page of this key as done, right after `changed`."""
+        stream = self._streams.get(peer.id)
+        if stream is not None:
+            stream.note_known(key)
+
     def site_changed(self, cell: Cell, site: str) -> None:
         """Send a site's clock and delay to the backups of its cell."""
         owned = self._holdings.owned.get(cell)
@@ -226,8 +232,10 @@ class Replicator:
 
     async def _deliver_records(self, stream: ReplicationStream) -> None:
         keys, places, sites = stream.take()
-        total, left = len(keys), list(keys)
-        while not stream.lost:
+        total, left = len(stream.in_flight), list(keys)
+        if not left and not sites:
+            stream.advance(total, asyncio.get_running_loop().time())
+        while (left or sites) and not stream.lost:
             # Made anew at each try: by then it may be DONE.
             batch = self._make_batch(left, sites)
             runs, rest = in_runs(batch.done, places, self._store.is_parted)
@@ -240,7 +248,7 @@ class Replicator:
                 if not left:
                     stream.advance(total, asyncio.get_running_loop().time())
                     return
-                stream.unordered.update(keys[key] for key in left)
+                stream.refused.update(keys[runs[index][0]] for index in answer.unlike if index < len(runs))
                 sites = []
             places = {}  # The peer may have merged a batch whose answer was lost.
 

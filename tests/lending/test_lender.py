@@ -247,6 +247,33 @@ def test_a_loan_without_free_connections_or_an_open_cell_is_not_offered(play_loa
     play_loans(0.0, scenario)
 
 
+def test_a_loan_is_offered_only_once_all_holders_have_its_urls(play_loans: Play) -> None:
+    """The borrower offers no link to them, so their owner alone would know them."""
+
+    async def scenario(bench: LenderBench) -> None:
+        bench.copied = False
+        assert await bench.lender.lend(A, SITE, 3) is None
+        assert ([], 0) == (bench.lends, bench.lender.urls)
+        bench.copied = True
+        assert 3 == await bench.lender.lend(B, SITE, 3)
+
+    play_loans(0.0, scenario)
+
+
+def test_a_page_that_its_borrower_reports_is_named_once(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        told: list[tuple[object, bytes]] = []
+        bench.lender.page_reported.append(lambda borrower, key: told.append((borrower, key)))
+        await bench.lender.lend(A, SITE, 2)
+        key = bytes(next(iter(bench.lender.loans()[0].entries)))
+        report = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), [key], [], False)
+        for _ in range(2):
+            await bench.lender.renew_lease(RenewLease(A, [report]))
+        assert [(A, key)] == told
+
+    play_loans(0.0, scenario)
+
+
 @pytest.mark.parametrize("wait_s", [0.0, 1000.0, 1e6])
 def test_a_borrower_without_progress_loses_its_loan_whatever_it_reports(play_loans: Play, wait_s: float) -> None:
     async def scenario(bench: LenderBench) -> None:

@@ -35,6 +35,8 @@ async def test_a_borrower_takes_turns_between_its_own_and_its_borrowed_work(
         assert 20 == await lender.lend(strong.contact, lender.sites_with_spare_connections()[0][0], 20)
         assert 0 < weak.row().lent == lender.urls
         assert 0 < strong.row().borrowed == strong.balancing.loans.borrower.urls
+        lent = [entry.url for entry in lender.loans()[0].entries.values()]
+        assert strong.components.forwarder.not_recently_sent(lent, 0) == [], "its owner knows them"
         await until(lambda: lender.done >= 20)
         assert strong.counters.pages < 1_000, "it was through with its own work and could do nothing else"
 

@@ -530,19 +530,25 @@ def test_pages_done_in_the_order_of_the_crawl_travel_as_a_run(streams_bench: Str
     assert [([], [1, 2, 3, 4, 5, 6]), ([3], [7, 5])] == _told(streams_bench)
 
 
-def test_runs_that_a_peer_has_otherwise_come_by_their_keys_from_then_on(streams_bench: StreamsBench) -> None:
+def test_runs_that_a_peer_has_otherwise_come_by_their_keys_and_at_last_only_so(
+    streams_bench: StreamsBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replication_stream, "REFUSED_MAX", 2)
+
     async def scenario() -> None:
-        _crawl(streams_bench, 1, 2, 3, 4, 5)
+        _crawl(streams_bench, 1, 2, 3, 4, 5, 6)
         assert await streams_bench.replicator.delivered(A)
-        streams_bench.client.unlike_runs = [0, 7]
-        _crawl(streams_bench, 1, 2)
-        assert await streams_bench.replicator.delivered(A)
-        assert [cell_key(1, OTHER), cell_key(2, OTHER)] == streams_bench.client.keys()[-2:]
-        _crawl(streams_bench, 3, 4)
+        for first in (1, 3):
+            streams_bench.client.unlike_runs = [0, 7]
+            _crawl(streams_bench, first, first + 1)
+            assert await streams_bench.replicator.delivered(A)
+            assert [cell_key(number, OTHER) for number in (first, first + 1)] == streams_bench.client.keys()[-2:]
+        _crawl(streams_bench, 5, 6)
         assert await streams_bench.replicator.delivered(A)
 
     run_replicator(streams_bench, scenario)
-    assert [([], [1, 2, 3, 4, 5]), ([2], []), ([], [1, 2]), ([], [3, 4])] == _told(streams_bench)
+    told = _told(streams_bench)
+    assert [([], [1, 2, 3, 4, 5, 6]), ([2], []), ([], [1, 2]), ([2], []), ([], [3, 4]), ([], [5, 6])] == told
 
 
 def test_a_run_whose_answer_was_lost_comes_by_its_keys(streams_bench: StreamsBench) -> None:
@@ -559,6 +565,36 @@ def test_a_run_whose_answer_was_lost_comes_by_its_keys(streams_bench: StreamsBen
 
     run_replicator(streams_bench, scenario)
     assert [([], [1, 2, 3, 4]), ([], [1, 2]), ([2], [])] == _told(streams_bench)
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside others"])
+def test_a_page_that_its_backup_has_reported_is_not_told_to_it(streams_bench: StreamsBench, beside: bool) -> None:
+    async def scenario() -> None:
+        _crawl(streams_bench, 1, 2, 3)
+        assert await streams_bench.replicator.delivered(A)
+        _crawl(streams_bench, 2)
+        streams_bench.replicator.known_to(A, cell_key(2, OTHER))
+        streams_bench.replicator.known_to(B, cell_key(2, OTHER))
+        if beside:
+            _crawl(streams_bench, 1, 3)
+        assert await streams_bench.replicator.delivered(A)
+        assert 0 == streams_bench.replicator.unacknowledged
+
+    run_replicator(streams_bench, scenario)
+    assert [([], [1, 2, 3]), *([([2], [])] if beside else [])] == _told(streams_bench)
+
+
+def test_a_reported_record_that_changes_again_is_told(streams_bench: StreamsBench) -> None:
+    async def scenario() -> None:
+        _crawl(streams_bench, 1, 2)
+        assert await streams_bench.replicator.delivered(A)
+        _crawl(streams_bench, 2)
+        streams_bench.replicator.known_to(A, cell_key(2, OTHER))
+        streams_bench.change(2, cell=OTHER)
+        assert await streams_bench.replicator.delivered(A)
+
+    run_replicator(streams_bench, scenario)
+    assert [([], [1, 2]), ([], [2])] == _told(streams_bench)
 
 
 # --- notices -----------------------------------------------------------------------------------------------------

@@ -135,6 +135,10 @@ class Forwarder:
             return [url for url in urls if recent.get(url, depth + 1) > depth]
         return [url for url in urls if url not in recent]
 
+    def note_safe(self, url: str, depth: int) -> None:
+        """Note that a URL is journaled at this depth by all holders of its cell, so that links to it are no news."""
+        self._recently_sent.keep(url, min(depth, self._recently_sent.get(url, depth)))
+
     def forget(self) -> None:
         """Forget the links sent, as their owners may have forgotten them as well."""
         self._recently_sent.clear()
@@ -268,7 +272,7 @@ class Forwarder:
         self._remember(link)
 
     def _remember(self, link: Link) -> None:
-        self._recently_sent.keep(link.url, min(link.depth, self._recently_sent.get(link.url, link.depth)))
+        self.note_safe(link.url, link.depth)
         if (date := _date(link)) is not None:
             if link.url in self._dates:
                 self._dates.move_to_end(link.url)

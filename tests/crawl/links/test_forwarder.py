@@ -195,6 +195,18 @@ async def test_a_link_met_before_costs_no_message(world: ForwarderWorld) -> None
         assert len(world.offers) == 1
 
 
+async def test_a_link_that_all_holders_have_costs_no_message_unless_it_is_nearer(world: ForwarderWorld) -> None:
+    url = "http://other.example/1"
+    async with forwarder(world, by_depth=True) as forward:
+        forward.note_safe(url, 2)
+        assert forward.forward([Link(url, 2, 0)], None).acknowledged.done()
+        assert [[], [url]] == [forward.not_recently_sent([url], depth) for depth in (2, 1)]
+        forward.note_safe(url, 1)
+        forward.note_safe(url, 3)
+        assert [] == forward.not_recently_sent([url], 1)
+        assert [] == world.offers
+
+
 async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world: ForwarderWorld) -> None:
     world.answer.clear()
     async with forwarder(world) as forward:

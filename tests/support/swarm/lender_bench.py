@@ -1,7 +1,7 @@
 """A lender without a network, and scenarios of loans in virtual time."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.errors import RemoteError
-from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
+from kadcrawl.keys import Cell, Key, id_bytes, site_hash, url_key
 from kadcrawl.lending.lender import Lender
 from kadcrawl.link.wire.messages import (
     BackOffRecord,
@@ -55,6 +55,7 @@ class LenderBench:
         self.sure = asyncio.Event()
         """Unset while the lender, which was away, does not know whether its cells are its own."""
         self.sure.set()
+        self.copied = True
         self.lender = Lender(
             me=lambda: ME,
             client=self,  # type: ignore[arg-type]
@@ -70,6 +71,7 @@ class LenderBench:
             is_away=lambda: not self.sure.is_set(),
             sure=self.wait_sure,
             spawn=lambda work, name: work.close(),
+            are_copied=self.are_copied,
         )
         for number in range(6):
             url = f"http://{SITE}/{number}"
@@ -80,6 +82,9 @@ class LenderBench:
     async def wait_sure(self) -> None:
         """Return when the lender knows its cells."""
         await self.sure.wait()
+
+    async def are_copied(self, cell: Cell, keys: Collection[Key]) -> bool:
+        return self.copied
 
     def batch(self, entries: list[Any]) -> Batch:
         pending = [PendingRecord(entry.url, 0, 0, 0, 0.0) for entry in entries]
