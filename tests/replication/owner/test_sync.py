@@ -642,7 +642,12 @@ def test_a_backup_that_knows_a_nearer_backup_has_the_cell_synced(play: Play) -> 
         await asyncio.sleep(1.0)
         assert tuple(peer.contact for peer in swarm.holders(cell)[FIRST_BACKUP:]) == owned.backups
         notices = [(to, message) for _, to, message in swarm.sent[sent:] if isinstance(message, AssignReplica)]
-        assert not [message for to, message in notices if to == stranger.contact.address and message.role != OWNER]
+        roles = [
+            message.role
+            for to, message in notices
+            if to == stranger.contact.address and cell in [held.cell for held in message.cells]
+        ]
+        assert {OWNER} == set(roles)  # It was told to drop its copy, and never to keep one.
         await swarm.settle()
 
     play(scenario)
