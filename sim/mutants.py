@@ -532,6 +532,17 @@ def copies_not_awaited(_: Any) -> Any:
     return delivered
 
 
+@mutant("kadcrawl.replication.record_codec:resolved")
+def runs_believed_without_a_check(_: Any) -> Any:
+    """A backup takes one page too many for done with each run of finished pages."""
+
+    def resolved(store: Any, runs: Any) -> Any:
+        entries = [store.entry(run.first) for run in runs]
+        return [entry and store.pending_from(entry, run.count + 1) for run, entry in zip(runs, entries, strict=True)]
+
+    return resolved
+
+
 @mutant("kadcrawl.replication.placement.holdings:Holdings.places")
 def copies_of_the_job_ignored(_: Any) -> Any:
     """Each cell has three holders, whatever the job says."""
