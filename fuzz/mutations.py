@@ -33,6 +33,7 @@ BITS: Final = (
         b'<a class="c" href="../z">',
     ),
     *(b"<a/href=x/>", b'<a href="?q">', b'<a href="#f">', b'<a href="" rel="nofollow">', b'<a rel=nofollow href="n">'),
+    *(b'<a rel="nofollow" href="o">', b'<a href="m" rel="nofollow">', b'<a href="p" hreflang="q">', b"<A href='r'>"),
     *(b"<area href=x>", b"<iframe src='f'>", b"<FRAME src=g>", b'<link rel="next" href="n">', b"<link rel=stylesheet "),
     *(
         b"<link rel=canonical href='c'>",

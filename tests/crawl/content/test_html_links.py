@@ -72,6 +72,8 @@ def extracted(
         ("<frameset><frame src=x><FRAME SRC=y></frameset>", ["http://h/d/x", "http://h/d/y"]),
         ("<link rel=next href=x>", ["http://h/d/x"]),
         ("<link rel='shortlink Canonical' href=x>", ["http://h/d/x"]),
+        ("<link rel='&#110;ext' href=x>", ["http://h/d/x"]),
+        ("<meta http-equiv='refres&#104;' content='0; url=x'>", ["http://h/d/x"]),
         ("<link rel=alternate type=application/rss+xml href=x>", ["http://h/d/x"]),
         ("<link rel='alternate stylesheet' href=x><link rel=stylesheet href=y><link href=z>", []),
         ("<meta http-equiv=refresh content='0; url=x'>", ["http://h/d/x"]),
@@ -160,6 +162,20 @@ def test_links_with_nofollow_are_counted_and_left_out(rel: str) -> None:
     assert not page.nofollow_page
 
 
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<a rel="nofollow" href="x">',
+        '<a href="x" rel="nofollow">',
+        '<a class="c" rel="nofollow" href="x" title="t">',
+        '<a href="x" class="c" rel="noopener nofollow">',
+    ],
+)
+def test_an_orderly_tag_with_nofollow_is_left_out(tag: str) -> None:
+    page = extracted(tag)
+    assert ([], ["http://h/d/x"]) == (page.links, page.nofollow)
+
+
 def test_a_link_met_with_and_without_nofollow_is_followed() -> None:
     page = extracted("<a href=x rel=nofollow><a href=x><a href=p?q rel=nofollow><a href=y rel=nofollow>")
     assert (["http://h/d/x"], ["http://h/d/y"]) == (page.links, page.nofollow)
@@ -192,6 +208,8 @@ def test_many_links_with_nofollow_are_counted_and_keep_no_other_link_out() -> No
         ("robots", "all", False, False),
         ("robots", "noindex nofollow", True, True),
         ("kadcrawl", "nofollow", False, True),
+        ("&#114;obots", "none", True, True),
+        ("\u212aadcrawl", "none", True, True),
         ("googlebot", "none", False, False),
         ("description", "nofollow", False, False),
     ],

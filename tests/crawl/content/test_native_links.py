@@ -19,6 +19,7 @@ from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import run_to_end
 from kadcrawl.urls import canonical
 from scripts.sites import SitesError, sites
+from tests.crawl.content.test_html_walk import NOT_PLAIN, PLAIN
 from tests.support.native import native as compiled
 
 PAGE = "http://h/d/p?q"
@@ -165,6 +166,17 @@ def test_a_tag_that_was_read_natively_is_remembered(native: NativeLinks) -> None
     assert {b"a href='x'>": "http://h/d/x", b"a href=y>": "http://h/d/y"} == {
         tag: meaning for known in extractor._remembered.values() for tag, meaning in known.items()
     }
+
+
+@pytest.mark.parametrize("tag", [*PLAIN, *NOT_PLAIN])
+def test_the_tags_that_need_no_parser_are_the_same(native: NativeLinks, tag: str) -> None:
+    found = html_links._PLAIN.fullmatch(tag.encode())
+    wanted = canonical(found[2].decode(), PAGE) if found and found[2] else None
+    fresh, others = native.plain([tag.encode()], PAGE, "kadcrawl")
+    if wanted is not None and wanted.startswith("http://h/"):
+        assert ({tag.encode(): wanted}, []) == (fresh, others)
+    else:
+        assert ({}, [tag.encode()]) == (fresh, others)
 
 
 @pytest.mark.parametrize("body", [b"<a href='x'>", b"<a href=x>", b"<a href='x'><a href=x rel=nofollow>"])
