@@ -87,11 +87,8 @@ QUICK = (
     "ends_after_a_sample",
     "lease_too_short",
     "borrowed_page_not_written",
-    "connections_not_waited_for",
     "failures_of_borrowers_forgotten",
-    "too_many_pages_granted",
     "time_limit_ignored",
-    "visited_too_soon",
     "forgotten_with_the_calendar",
     "proxies_passed_over",
 )
