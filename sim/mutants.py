@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from kadcrawl.crawl.fetch.fetcher import always
+from kadcrawl.link.wire.absence_messages import AbsenceSeen
 
 from .target_worlds import MODES, Mode, Topic
 
@@ -257,6 +258,12 @@ def released_while_in_flight(_: Any) -> Any:
 def stall_not_noticed(_: Any) -> Any:
     """A peer that was frozen goes on without noticing the stall."""
     return lambda self: False
+
+
+@mutant("kadcrawl.replication.cells:Cells.absence_seen")
+def absences_never_noticed(_: Any) -> Any:
+    """A peer that has lost another tells it after its absence that nothing has changed."""
+    return lambda self, question: AbsenceSeen(noticed=False)
 
 
 @mutant("kadcrawl.crawl.frontier.frontier:Frontier.refuse")
