@@ -6,6 +6,7 @@ Tests: tests/store/test_migration.py
 """
 
 import sqlite3
+from contextlib import closing
 
 from kadcrawl.keys import SITE_BYTES
 from kadcrawl.store.schema import (
@@ -59,4 +60,6 @@ def bring_up_to_date(db: sqlite3.Connection, version: int) -> None:
 
 
 def _columns(db: sqlite3.Connection, table: str) -> set[str]:
-    return {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
+    # A cursor that a damaged name leaves open would keep the file open.
+    with closing(db.execute("SELECT name FROM pragma_table_info(?)", (table,))) as names:
+        return {name for (name,) in names}
