@@ -85,6 +85,9 @@ bench-moves: $(STAMP) ## Count the cells that a join and a leave examine and mov
 	$(BIN)/python -m scripts.bench_restart
 	$(BIN)/python -m scripts.bench_seeds
 
+bench-overload: $(STAMP) ## Crawl by host and by URL with ten peers in one process, also frozen (six minutes at most)
+	$(BIN)/python -m scripts.bench_overload $(ARGS)
+
 five-peers: $(STAMP) ## Let five real peers of unequal power crawl 1,000 pages: equal, shed, predicted (four minutes)
 	$(BIN)/python -m scripts.five_peers $(ARGS)
 
@@ -133,4 +136,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-chaos test-newer fuzz chaos chaos-net bench bench-links bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-chaos test-newer fuzz chaos chaos-net bench bench-links bench-overlay bench-members bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean
