@@ -19,6 +19,21 @@ _SELECTED = "f.depth, f.seq, site_hash, url_hash, site, url, hops, tries, due, t
 _TYPES = (int, int, bytes, bytes, str, str, int, int, float, bytes)
 _ROW_OF_KEY = "(site_hash, depth, seq) = (SELECT ?2, depth, seq FROM history WHERE key=?1)"
 
+_GET = (
+    f"SELECT {_SELECTED} FROM history h JOIN frontier f ON f.site_hash=?2 AND f.depth=h.depth AND f.seq=h.seq "
+    "WHERE h.key=?1"
+)
+_WINDOW = f"SELECT {_SELECTED} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
+_INSERT = f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_DELETE = f"DELETE FROM frontier WHERE {_ROW_OF_KEY}"
+_DELETE_BETWEEN = (
+    f"DELETE FROM frontier WHERE (site_hash, depth, seq) IN (SELECT substr(key, 1, {SITE_BYTES}), depth, seq "
+    "FROM history WHERE key BETWEEN ? AND ? AND seq NOT NULL)"
+)
+_SHORTEN = f"UPDATE frontier SET depth=?3 WHERE {_ROW_OF_KEY} AND depth>?3"
+_SET_TRIES = f"UPDATE frontier SET tries=?3, due=?4 WHERE {_ROW_OF_KEY}"
+_PUT_OFF = f"UPDATE frontier SET due=?3 WHERE {_ROW_OF_KEY} AND due<?3"
+
 SEQ_RESERVED = 10_000
 """Number of sequence numbers that one write reserves: after a crash the next run begins above all of them."""
 
@@ -35,17 +50,12 @@ class FrontierTable:
 
     def get(self, key: Key) -> FrontierEntry | None:
         """Return the entry of a PENDING key, or None."""
-        select = (
-            f"SELECT {_SELECTED} FROM history h JOIN frontier f "
-            "ON f.site_hash=?2 AND f.depth=h.depth AND f.seq=h.seq WHERE h.key=?1"
-        )
-        row = self._journal.row(_TYPES, select, (key, key[:SITE_BYTES]))
+        row = self._journal.row(_TYPES, _GET, (key, key[:SITE_BYTES]))
         return _entry(row) if row else None
 
     def window(self, site: str, count: int) -> list[FrontierEntry]:
         """Return the first `count` entries of a site, breadth first."""
-        select = f"SELECT {_SELECTED} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
-        return [_entry(row) for row in self._journal.rows(_TYPES, select, (site_hash(site), count))]
+        return [_entry(row) for row in self._journal.rows(_TYPES, _WINDOW, (site_hash(site), count))]
 
     def keys_from(self, entry: FrontierEntry, count: int) -> list[Key]:
         """Return the keys of up to `count` entries of the entry's site, breadth first, from this entry on."""
@@ -90,50 +100,32 @@ class FrontierTable:
             self._reserved = self._seq + SEQ_RESERVED
             self._meta.set("frontier_seq", b"%d" % self._reserved)
         depth, seq, key, site, url, hops, tries, due, trail = entry
-        self._journal.write(
-            f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                depth,
-                seq,
-                key[:SITE_BYTES],
-                key[SITE_BYTES:],
-                "" if site == url else site,
-                url,
-                hops,
-                tries,
-                due,
-                trail,
-            ),
-        )
+        site = "" if site == url else site
+        row = (depth, seq, key[:SITE_BYTES], key[SITE_BYTES:], site, url, hops, tries, due, trail)
+        self._journal.write(_INSERT, row)
 
     def delete(self, key: Key) -> None:
-        self._journal.write(f"DELETE FROM frontier WHERE {_ROW_OF_KEY}", (key, key[:SITE_BYTES]))
+        self._journal.write(_DELETE, (key, key[:SITE_BYTES]))
 
     def delete_between(self, first: Key, last: Key) -> None:
         """Delete the entries of the keys from `first` to `last`."""
-        rows = f"SELECT substr(key, 1, {SITE_BYTES}), depth, seq FROM history WHERE key BETWEEN ? AND ?"
-        self._journal.write(
-            f"DELETE FROM frontier WHERE (site_hash, depth, seq) IN ({rows} AND seq NOT NULL)", (first, last)
-        )
+        self._journal.write(_DELETE_BETWEEN, (first, last))
 
     def shorten(self, key: Key, depth: int) -> bool:
         """Journal a smaller depth of a PENDING URL. Return False if the depth is no smaller."""
-        statement = f"UPDATE frontier SET depth=?3 WHERE {_ROW_OF_KEY} AND depth>?3"
-        if not self._journal.write(statement, (key, key[:SITE_BYTES], depth)):
+        if not self._journal.write(_SHORTEN, (key, key[:SITE_BYTES], depth)):
             return False
         self._journal.write("UPDATE history SET depth=?2 WHERE key=?1", (key, depth))
         return True
 
     def set_tries(self, key: Key, tries: int, due: float, *, if_more: bool = False) -> bool:
         """Journal the retry state of a PENDING URL, with `if_more` only if it has more tries. Return if so."""
-        statement = f"UPDATE frontier SET tries=?3, due=?4 WHERE {_ROW_OF_KEY}"
-        if if_more:
-            statement += " AND tries<?3"
+        statement = f"{_SET_TRIES} AND tries<?3" if if_more else _SET_TRIES
         return self._journal.write(statement, (key, key[:SITE_BYTES], tries, due)) > 0
 
     def put_off(self, key: Key, due: float) -> None:
         """Journal a later due time of a PENDING URL, in wall-clock seconds."""
-        self._journal.write(f"UPDATE frontier SET due=?3 WHERE {_ROW_OF_KEY} AND due<?3", (key, key[:SITE_BYTES], due))
+        self._journal.write(_PUT_OFF, (key, key[:SITE_BYTES], due))
 
 
 def _entry(row: Any) -> FrontierEntry:

@@ -393,10 +393,12 @@ class Store:
         """Journal the fingerprint of a done key. Return False if the key was known as done."""
         cell = self.cell_of(key)
         was_done = filters.has(cell, key)
-        self._leave_frontier(key, is_plain=not was_done)
-        was_pending = self._write("DELETE FROM history WHERE key=?", (key,)) > 0
+        was_pending = self._row((int,), "SELECT state FROM history WHERE key=?", (key,)) is not None
         if was_done and not was_pending:
             return False
+        if was_pending:
+            self._leave_frontier(key, is_plain=not was_done)
+            self._write("DELETE FROM history WHERE key=?", (key,))
         if was_done:
             # An epoch filter from another holder has the key already.
             self._digests.put(cell, self._digests.get(cell).minus(digest_records([(key, PENDING)])))
