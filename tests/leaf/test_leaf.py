@@ -425,13 +425,13 @@ async def test_a_leaf_leases_the_clocks_of_its_pages(
     job: dict[str, Any], make_peer: MakePeer, make_leaf: MakeLeaf
 ) -> None:
     async with Web(6) as site:
-        site.fallback = tree(120, 6)(site)
+        site.fallback = slow(tree(60, 6)(site), 0.2)  # Its peers alone leave URLs waiting.
         first = await make_peer("a", limits=replace(QUICK, fetches_max=1), delay_s=0.1, **job)
         peers = [first, await make_peer("b", join=first, limits=replace(QUICK, fetches_max=1))]
         leaf = await make_leaf("leaf", *peers)
         await peers[0].crawl([site.url("/0")])
         await finish(peers)
-        assert site.numbered(120) <= site.fetched.keys()
+        assert site.numbered(60) <= site.fetched.keys()
         assert leaf.counters.pages > 0
         for number in range(6):
             asked = [at for at, url in site.requests if url.startswith(site.url("/", number))]
