@@ -512,22 +512,31 @@ def within_the_time(facts: Facts) -> list[str]:
 def visited_again(facts: Facts) -> list[str]:
     """In a job with a recrawl each page is visited again soon after its period, while the crawl goes on.
 
-    The pages of its site may come first, each twice, and so may the waits after faults.
+    The pages of its site, or of its address with per-ip, may come first, each twice, and so may the waits after faults.
     """
     if facts.recrawl_s is None or not facts.fetches:
         return []
     ended_s = max(fetch.at_s for fetch in facts.fetches)
     times: defaultdict[str, list[float]] = defaultdict(list)
-    sites: Counter[str] = Counter()
+    clocks: dict[str, str] = {}
+    urls: Counter[str] = Counter()
+    longest_s: defaultdict[str, float] = defaultdict(float)
     for place, fetch in enumerate(facts.fetches):
+        clock = facts.addresses.get(fetch.site, fetch.site)
+        if place not in facts.cut:
+            delay_s = max(facts.delays.get(fetch.site, 0.0), facts.delay_s, BUSY_S)
+            if facts.delay_factor and facts.overs:
+                answer_s = facts.overs[place] - fetch.at_s
+                delay_s = max(delay_s, answer_s + min(facts.delay_factor * answer_s, facts.delay_most_s))
+            longest_s[clock] = max(longest_s[clock], delay_s)
         if fetch.url in facts.truth and place not in facts.cut:
-            sites[fetch.site] += fetch.url not in times
+            clocks[fetch.url] = clock
+            urls[clock] += fetch.url not in times
             times[fetch.url].append(fetch.at_s)
     found = []
     for url, asked in times.items():
-        site = url[: url.index("/", len("http://"))]
-        turn_s = 2 * sites[site] * max(facts.delays.get(site, 0.0), facts.delay_s, BUSY_S)
-        most_s = facts.recrawl_s + turn_s + VISIT_LATE_S
+        clock = clocks[url]
+        most_s = facts.recrawl_s + 2 * urls[clock] * longest_s[clock] + VISIT_LATE_S
         waits = [later - earlier for earlier, later in pairwise([*asked, ended_s])]
         found += [f"{url} was left alone for {wait_s:.1f} s of {most_s:.1f} s" for wait_s in waits if wait_s > most_s]
     return found
