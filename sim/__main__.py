@@ -25,7 +25,7 @@ from .target_worlds import MODES, Mode
 from .trial import USUAL, Size, TrialOutcome, run
 
 HUNT_SEEDS = 500
-HUNT_SEEDS_QUICK = 40
+HUNT_SEEDS_QUICK = 80
 SENTENCES_SHOWN = 5
 """The most violations of a judge that are printed."""
 
