@@ -38,15 +38,19 @@ house: $(STAMP) ## Print the figures of the house: circles, files per folder, lo
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
 	$(BIN)/python -m compileall -q kadcrawl sim scripts
 	$(BIN)/python -m scripts.native_build
-	$(BIN)/python -m pytest -n 4 --dist loadgroup -m 'not chaos and not worlds' $(TESTS)
+	$(BIN)/python -m pytest -n 4 --dist loadgroup -m 'not chaos and not worlds and not examples' $(TESTS)
 
 test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; processes they start are not counted
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos and not worlds' --cov=kadcrawl --cov-branch \
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos and not worlds and not examples' --cov=kadcrawl --cov-branch \
 		--cov-report=term-missing:skip-covered $(TESTS)
 
 test-worlds: $(STAMP) ## Run the tests that simulate whole swarms, also those in which a fault was once found (three minutes)
 	$(BIN)/python -m compileall -q kadcrawl sim scripts
 	$(BIN)/python -m pytest -n 2 -m worlds tests/sim
+
+test-examples: $(STAMP) ## Run every example of the documentation and compare its output (two minutes; make examples writes it anew)
+	$(BIN)/python -m compileall -q kadcrawl sim scripts
+	$(BIN)/python -m pytest -n 4 -m examples tests/docs
 
 test-chaos: $(STAMP) ## Run the tests in which peers of a real swarm are killed, stopped and cut off (three minutes)
 	$(BIN)/python -m pytest -n 2 -m chaos tests/chaos
@@ -136,4 +140,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-chaos test-newer fuzz chaos chaos-net bench bench-links bench-overlay bench-members bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links bench-overlay bench-members bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean

@@ -199,7 +199,19 @@ def test_it_is_said_how_to_report_and_what_is_promised() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["check", "test", "test-worlds", "test-chaos", "demo", "sim", "sim-mutants", "fuzz", "test-newer", "dist"],
+    [
+        "check",
+        "test",
+        "test-worlds",
+        "test-examples",
+        "test-chaos",
+        "demo",
+        "sim",
+        "sim-mutants",
+        "fuzz",
+        "test-newer",
+        "dist",
+    ],
 )
 def test_nothing_lands_without_it(command: str) -> None:
     assert re.search(rf"^(\w+=\d )?make {command}\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)

@@ -47,6 +47,7 @@ def _cpu_of_children() -> float:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.examples
 @pytest.mark.parametrize("page", PAGES)
 async def test_the_page_does_as_it_says(
     page: str, tmp_path: Path, record_property: Callable[[str, object], None]
