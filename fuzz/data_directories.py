@@ -5,7 +5,7 @@ records. In an unfinished crawl some URLs are pending, and the journal is as a c
 """
 
 import shutil
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from random import Random
 
 import msgspec
 
-from fuzz.journals import SameThreadLoop, no_sync
+from fuzz.journals import no_sync, run_now
 from kadcrawl.crawl.content.link_finder import FoundLinks
 from kadcrawl.crawl.content.record_extractor import ExtractedRecords
 from kadcrawl.crawl.fetch.result import FetchResult
@@ -150,16 +150,6 @@ class DataPeer:
         """Close the files, as a crash does."""
         self.outputs.close()
         self.store.close()
-
-
-def run_now(work: Coroutine[None, None, None]) -> None:
-    """Run a coroutine of the journal to its end."""
-    with SameThreadLoop().running():
-        try:
-            work.send(None)
-        except StopIteration:
-            return
-        raise AssertionError("a commit awaits more than the disk")
 
 
 def make(directory: Path, *, is_finished: bool, peers: Sequence[str] = PEERS, as_crashed: Path | None = None) -> None:

@@ -72,13 +72,13 @@ def prepared(bloom: bool) -> dict[str, bytes]:
         store.sites.set_robots("http://a.example", b"user-agent: *\ndisallow: /x", NOW)
         store.meta.set("totals", Counters(pages=15).to_bytes())
         store.saved_time.save(NOW + 5.0)
-        _run(store.journal.commit())
+        run_now(store.journal.commit())
         store.journal._db.execute("COMMIT")
         store.journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         store.journal._db.execute("BEGIN")
         for number in range(30, 36):
             store.accept(key(CELLS[number % 3], number), "b.example", url(number), 0, 0)
-        _run(store.journal.commit())
+        run_now(store.journal.commit())
         left = {file: (directory / file).read_bytes() for file in FILES}
         store.close()
     return left
@@ -93,7 +93,7 @@ class SameThreadLoop(StillLoop):
         return future
 
 
-def _run(work: Coroutine[None, None, None]) -> None:
+def run_now(work: Coroutine[None, None, None]) -> None:
     """Run a coroutine of the journal to its end."""
     with SameThreadLoop().running():
         try:
@@ -196,7 +196,7 @@ def _write(store: Store) -> None:
                 store.finish(entry, b"{}\n")
         store.learn_done(key(cell, 41))
     store.sites.learn_robots("http://a.example", b"", NOW + 1)
-    _run(store.journal.commit())
+    run_now(store.journal.commit())
 
 
 def _forget(store: Store) -> None:
@@ -204,7 +204,7 @@ def _forget(store: Store) -> None:
     if store.expiring_filters is None:
         store.forget(key(CELLS[0], 0))
     store.forget_cell(CELLS[0], 100)
-    _run(store.journal.commit())
+    run_now(store.journal.commit())
 
 
 USES = (_read, _write, _forget)

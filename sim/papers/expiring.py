@@ -4,7 +4,7 @@ Keys are drawn at random; what is measured are filters and sets as a peer would 
 both counted on keys never added and read off the bits that are set, which is exact where counts are few.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, exp, log2
@@ -167,17 +167,18 @@ def expiring(seed: int, progress: Progress, sizes: Sequence[int] = SIZES) -> Res
             "here; at 10^8 keys a day and more all is computed from bytes per key."
         ),
         seed=seed,
-        findings=[*_by_hours(fetched), *_by_size(fixed, ours, scrapy)],
+        findings=[*again_by_hours(fetched, "URLs"), *_by_size(fixed, ours, scrapy)],
         tables=[_error_table(fixed), _our_table(ours), _memory_table(ours[-1].key_bytes, scrapy)],
         figures=[_memory_figure(ours[-1].key_bytes, scrapy)],
     )
 
 
-def _by_hours(fetched: list[set[Key]]) -> Iterator[Finding]:
+def again_by_hours(fetched: Sequence[Set[object]], urls: str) -> Iterator[Finding]:
+    """Yield what two hours each have in common. `urls` names whose URLs they are."""
     for one, other in combinations(range(HOURS), 2):
         apart = other - one == 1
         yield Finding(
-            what=f"URLs of hour {one + 1} fetched again in hour {other + 1}",
+            what=f"{urls} of hour {one + 1} fetched again in hour {other + 1}",
             ours=len(fetched[one] & fetched[other]),
             theirs=0 if apart else None,
             least=None if apart else 1,

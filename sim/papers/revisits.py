@@ -4,14 +4,24 @@
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from random import Random
 
 from kadcrawl.keys import Key
 
 from .daily_web import BlogWeb, SearchWeb
 from .experiment import Finding, Progress, Result, Table
-from .expiring import DAYS as PERIOD, ERROR, HOURS, PAGE, REDIS_BYTES, Ours, hours, least_bytes, with_ours
+from .expiring import (
+    DAYS as PERIOD,
+    ERROR,
+    HOURS,
+    PAGE,
+    REDIS_BYTES,
+    Ours,
+    again_by_hours,
+    hours,
+    least_bytes,
+    with_ours,
+)
 from .revisits_run import ASKED, DAY_S, HOUR_S, PEERS, Day, crawl_days, job_of, left_out, repeated
 
 SCALE = 36.0
@@ -67,7 +77,7 @@ def revisits(seed: int, progress: Progress, *, day_s: float = DAY_S / SCALE, pos
         ),
         seed=seed,
         findings=[
-            *_by_hours([set(hour.fetched) for hour in by_hour]),
+            *again_by_hours([set(hour.fetched) for hour in by_hour], "real peers: URLs"),
             *_by_days(by_day, left_out(by_day, met, PERIOD), model),
         ],
         tables=[
@@ -91,18 +101,6 @@ def peer_bytes(day: Day) -> float:
 def swarm_bytes(day: Day) -> float:
     """Return the bytes of a URL in the filters of the whole swarm."""
     return day.filter_bytes / day.live
-
-
-def _by_hours(fetched: Sequence[set[str]]) -> Iterator[Finding]:
-    for one, other in combinations(range(HOURS), 2):
-        apart = other - one == 1
-        yield Finding(
-            what=f"real peers: URLs of hour {one + 1} fetched again in hour {other + 1}",
-            ours=len(fetched[one] & fetched[other]),
-            theirs=0 if apart else None,
-            least=None if apart else 1,
-            most=0 if apart else None,
-        )
 
 
 def _by_days(days: Sequence[Day], missing: Sequence[int], model: Ours) -> Iterator[Finding]:
