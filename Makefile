@@ -78,6 +78,9 @@ bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, 
 bench-links: $(STAMP) ## Measure the link extractor in Python and in native code (half a minute)
 	$(BIN)/python -m scripts.bench_links $(ARGS)
 
+page-counts: $(STAMP) ## Count the statements, tasks, hashes and calls of a page on a fixed web, and compare with the kept counts
+	$(BIN)/python -m scripts.page_counts $(ARGS)
+
 bench-overlay: $(STAMP) ## Measure the overlay on loopback: joins, owners after a kill, look-ups (about five minutes)
 	$(BIN)/python -m scripts.bench_overlay $(ARGS)
 
@@ -140,4 +143,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links bench-overlay bench-members bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links page-counts bench-overlay bench-members bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean

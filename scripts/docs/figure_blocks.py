@@ -121,6 +121,14 @@ def native_links(kept: KeptFigures) -> str:
     return f"{table(head, rows)}\n\n{kept.measured('bench-links')}"
 
 
+def page_counts(kept: KeptFigures) -> str:
+    """Return the counts of one page."""
+    swarms: Mapping[str, Mapping[str, float]] = kept["page-counts"]["swarms"]
+    names = list(dict.fromkeys(name for counts in swarms.values() for name in counts))
+    rows = [[name, *(f"{counts.get(name, 0.0):,.2f}" for counts in swarms.values())] for name in names]
+    return f"{table(['of a page', *swarms], rows)}\n\n{kept.measured('page-counts')}"
+
+
 def seen(kept: KeptFigures) -> str:
     """Return the table of expiring fingerprints beside Scrapy's set."""
     most = max(cost["keys"] for cost in kept["bench-seen"])
@@ -428,6 +436,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "bench-overlay": overlay,
     "bench-moves": moves,
     "bench-links": native_links,
+    "page-counts": page_counts,
     "bench-seen": seen,
     "bench-frontier": frontier,
     "bench-history": history,

@@ -47,6 +47,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
         "Links beside wget and Scrapy", _module("scripts.compare_links"), 2, make=".venv-bench/.installed"
     ),
     "bench-links": Measurement("Links in Python and natively", _module("scripts.bench_links"), 0.5),
+    "page-counts": Measurement("Statements, tasks and calls of a page", _module("scripts.page_counts"), 0.2),
     "bench-seen": Measurement("Fingerprints that expire", _module("scripts.bench_seen"), 2, may_miss=True),
     "bench-frontier": Measurement("URLs that wait", _module("scripts.bench_frontier"), 3, may_miss=True),
     "bench-history": Measurement(
