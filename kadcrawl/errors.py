@@ -22,6 +22,10 @@ class StartError(KadcrawlError):
     """The peer cannot start here: port in use, directory locked or unwritable, bootstrap unreachable."""
 
 
+class UnansweredError(StartError):
+    """No bootstrap peer answers so far. The same peer may be asked to join again."""
+
+
 class StorageError(KadcrawlError):
     """The disk of a running peer failed. All acknowledged records are safe, and the peer ends."""
 

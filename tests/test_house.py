@@ -49,7 +49,10 @@ CONVERSATIONS = {
     "overlay": "bootstrap lookups overlay pending_requests protocol",
     "overlay.waves": "activity termination wave",
     "peer": "base build environment handlers job_store offered_links page_reader peer rejoin resources shutdown",
-    "peer.membership": "bootstrap departed endpoints key_refusals key_rotation known_peers newcomers node_id",
+    "peer.membership": (
+        "bootstrap bootstrap_dialer bootstrap_names departed endpoints key_refusals key_rotation known_peers newcomers "
+        "node_id"
+    ),
     "peer.swarm": "budget_sharing census commands fetch_again reach_sync retry retrying seed_streams seeds "
     "state_gossip wave_answers",
     "replication": "absence_check anti_entropy cells epoch_filter_transfer holder_side peer_tasks record_codec "

@@ -30,6 +30,7 @@ from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.peer.base import PeerBase
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.membership.bootstrap import welcomed
+from kadcrawl.peer.membership.bootstrap_names import is_srv
 from kadcrawl.peer.membership.departed import KEEPERS, SPARE, send_leave_stats
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.status import STATE_BY_PAUSE_REASON
@@ -64,7 +65,8 @@ class Leaf(PeerBase):
         welcome, answering = await welcomed(self.resources, self.known, bootstrap, listens_at=None, rekeyed=rekeyed)
         if (why := why_no_leaf(welcome.job)) is not None:
             raise StartError(why)
-        self.full_peers = FullPeers([*bootstrap, *answering], self.resources.random)
+        hosts = [address for address in bootstrap if not is_srv(address)]
+        self.full_peers = FullPeers([*hosts, *answering], self.resources.random)
         self.full_peers.learn(self.known.contacts)
         job = self.resources.jobs.joined(welcome.job)
         await self._prepare(job)

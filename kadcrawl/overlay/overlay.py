@@ -134,7 +134,7 @@ class Overlay:
         Afterwards the siblings are exact and every bucket has been refreshed. Raises StartError when no peer answers,
         or when all that answered have left before they named another peer.
         """
-        await greet_any(self._socket, self._membership, self.me, bootstrap, self._settings)
+        await self.greet(bootstrap)
         await self.lookup(self._node_id, self._settings.siblings + 1)  # This peer is in the result itself.
         await self._refresh()
         await self._sibling_round()
@@ -143,6 +143,10 @@ class Overlay:
             raise StartError(
                 f"the peer that answered at {names_of(bootstrap)} was leaving; join by another peer, or try again"
             )
+
+    async def greet(self, addresses: Sequence[Address]) -> None:
+        """Make contacts of the peers at these addresses (name or IP, port). Raises StartError if none answers."""
+        await greet_any(self._socket, self._membership, self.me, addresses, self._settings)
 
     async def leave(self) -> None:
         """Send Leave to every contact, nearest first and within `leave_s`. From here on no request is answered."""

@@ -34,6 +34,7 @@ from kadcrawl.peer.build import build_parts
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.handlers import Handlers
 from kadcrawl.peer.membership.bootstrap import welcomed
+from kadcrawl.peer.membership.bootstrap_dialer import BootstrapDialer
 from kadcrawl.peer.membership.endpoints import open_ends, reachable_host
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.membership.newcomers import Newcomers
@@ -127,6 +128,10 @@ class Peer(PeerBase):
         # Waves reach this peer only from now on, so it asks for the orders given meanwhile.
         await self.state_gossip.catch_up(bootstrap)
         self.runtime.joined()
+
+    def dial_while_alone(self, bootstrap: Sequence[tuple[str, int]]) -> None:
+        """Look for the swarm at these names or addresses (host, port) whenever this peer knows no other peer."""
+        self._run(BootstrapDialer(self.runtime, bootstrap).run(), "bootstrap dialer")
 
     async def crawl(self, urls: Sequence[str]) -> None:
         """Add seeds, as typed by a person, to the swarm's job, and return when their owners have journaled them.

@@ -103,3 +103,44 @@ async def test_pages_fetched_for_other_owners_are_known_to_them_once_converged(
             await first.state_gossip.order("resume")
             await finish([first, second])
         assert {1} == set(site.fetched.values())
+
+
+async def test_a_peer_that_starts_joins_the_bootstrap_peer_and_begins_no_other_crawl(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    first = await make_peer("a", key=KEY, seeds=(SEED,), max_depth=0)
+    async with Peer(Config(data=tmp_path / "b", port=0, swarm_key=KEY), Job(max_depth=3)) as second:
+        await come_back(second, bootstrap=[first.contact.address])
+        assert (SEED,) == second.job.seeds
+        assert 0 == second.job.max_depth
+        await until(lambda: first.overlay.contacts() and second.overlay.contacts())
+
+
+async def test_a_peer_that_is_its_own_bootstrap_peer_begins(tmp_path: Path) -> None:
+    """The first pod of a StatefulSet finds only itself behind the name of the service."""
+    async with Peer(Config(data=tmp_path / "a", port=0, swarm_key=KEY), Job(seeds=(SEED,), max_depth=0)) as peer:
+        await come_back(peer, bootstrap=[peer.contact.address, ("localhost", peer.contact.address[1])])
+        assert peer.begun
+
+
+@pytest.mark.parametrize("same", [True, False])
+async def test_a_lone_peer_finds_its_swarm_later_by_the_bootstrap_name(
+    same: bool, make_peer: MakePeer, tmp_path: Path
+) -> None:
+    """All others are at addresses that it never knew. A crawl of other seeds is left alone."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with Peer(Config(data=tmp_path / "a", port=0, swarm_key=KEY), Job(seeds=(SEED,), max_depth=0)) as lone:
+        await come_back(lone, bootstrap=[("localhost", port)])
+        assert lone.begun
+        seeds = (SEED,) if same else ("http://127.0.0.3:9/",)
+        config = Config(data=tmp_path / "b", port=port, swarm_key=KEY)
+        async with Peer(config, Job(seeds=seeds, max_depth=0)) as other:
+            await other.begin()
+            if same:
+                await until(lambda: lone.overlay.contacts() and other.overlay.contacts())
+                assert 2 == len((await lone.census()).rows)
+            else:
+                await asyncio.sleep(TRIES_S)
+                assert not [*lone.overlay.contacts(), *other.overlay.contacts()]

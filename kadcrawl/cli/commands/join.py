@@ -27,6 +27,7 @@ from kadcrawl.cli.options import PEER, SEEDS, Address, is_given, make_sinks
 from kadcrawl.cli.peer_config import listen_beside, make_config, place_beside
 from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
+from kadcrawl.cli.types import Duration
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.system.file_names import SWARM_KEY
@@ -34,9 +35,26 @@ from kadcrawl.system.file_names import SWARM_KEY
 if TYPE_CHECKING:
     from kadcrawl.peer import Peer
 
+WAIT_S_MAX = 7 * 86_400.0
+
 SWARM = option_group(
     "Swarm",
-    option("--bootstrap", type=Address(), multiple=True, required=True, help="A peer of the swarm. Repeatable."),
+    option(
+        "--bootstrap",
+        type=Address(),
+        multiple=True,
+        required=True,
+        help="A peer of the swarm, or a DNS name with the addresses of peers. Repeatable. _kadcrawl._tcp.example.org, "
+        "with underscores, is the name of an SRV record, which has the ports too.",
+    ),
+    option(
+        "--wait",
+        "wait_s",
+        type=Duration(0.0, WAIT_S_MAX),
+        default="0s",
+        show_default=True,
+        help="Ask again and again for so long if no --bootstrap peer answers. DNS names are resolved each time.",
+    ),
     option(
         "--leaf",
         is_flag=True,
@@ -63,6 +81,7 @@ SWARM = option_group(
 @told
 def join(
     bootstrap: tuple[tuple[str, int], ...],
+    wait_s: float,
     leaf: bool,
     listen: tuple[str, int] | None,
     data: Path,
@@ -86,7 +105,7 @@ def join(
     A --leaf owns nothing and is asked nothing. The leaf draws pages of the other peers, of another peer if one dies,
     and gives back what is not fetched when it exits. Not in a crawl with --max-bytes.
     """
-    from kadcrawl.cli.commands.run_peer import live, live_leaf, peer_feed
+    from kadcrawl.cli.commands.run_peer import join_in_time, live, live_leaf, peer_feed
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
 
@@ -103,10 +122,10 @@ def join(
             raise ConfigError("a leaf listens on nothing: leave out --listen")
         if machine.network is not None or machine.powers:
             raise ConfigError("no peer predicts how long a leaf takes: leave out --network and --power")
-        return run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap, rekeyed=rekeyed)))
+        return run(live_leaf(lambda: Leaf(config), lambda leaf: join_in_time(leaf, bootstrap, wait_s, rekeyed=rekeyed)))
 
     async def enter(peer: "Peer") -> None:
-        await peer.join(bootstrap, rekeyed=rekeyed)
+        await join_in_time(peer, bootstrap, wait_s, rekeyed=rekeyed)
         say_missing(settings, peer.job)
 
     feed = None if seeds_file is None else peer_feed(SeedFile(seeds_file))

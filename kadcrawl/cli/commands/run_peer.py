@@ -28,18 +28,21 @@ from kadcrawl.cli.view.live.sites import SiteReport, report_sites
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import failed_before, reasons
 from kadcrawl.crawl.disk_guard import Pauses
-from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError
+from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError, UnansweredError
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.link.wire.messages import PeerRow, SeedsStreamed, StreamSeeds
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.peer import Peer
 from kadcrawl.peer.rejoin import come_back
+from kadcrawl.settings import durations
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
 
 SHOW_INTERVAL_S = 1.0
+ASK_AGAIN_S = 2.0
+"""The time between two tries of a peer that waits for its swarm."""
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +81,24 @@ async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str, fe
 async def live_leaf(make_leaf: Callable[[], Leaf], enter: Enter[Leaf]) -> int:
     """Run a leaf as `live` runs a peer."""
     return await _live(_of_leaf(make_leaf, enter))
+
+
+async def join_in_time(
+    peer: Peer | Leaf, bootstrap: Sequence[tuple[str, int]], wait_s: float, *, rekeyed: bool
+) -> None:
+    """Join by these peers, and ask again for `wait_s` seconds while none answers. Raises StartError."""
+    loop = asyncio.get_running_loop()
+    began, said = loop.time(), False
+    while True:
+        try:
+            return await peer.join(bootstrap, rekeyed=rekeyed)
+        except UnansweredError as error:
+            if loop.time() - began >= wait_s:
+                raise
+            if not said:
+                click.echo(f"kadcrawl: {error}; asking again for {durations.shown(wait_s)}", err=True)
+                said = True
+        await asyncio.sleep(ASK_AGAIN_S)
 
 
 def peer_feed(seeds: SeedFile) -> Feed[Peer]:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloup
+from cloup import option
 
 from kadcrawl.cli.exits import told
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
-from kadcrawl.cli.options import PEER, SEEDS, make_job, make_sinks, say_rule_warnings
+from kadcrawl.cli.options import PEER, SEEDS, Address, make_job, make_sinks, say_rule_warnings
 from kadcrawl.cli.peer_config import make_config
 from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 @cloup.command(short_help="Start the first peer of a swarm.")
 @cloup.argument("urls", nargs=-1, metavar="[URL...]")
 @cloup.option_group("Seeds", SEEDS)
+@cloup.option_group(
+    "Swarm",
+    option(
+        "--bootstrap",
+        type=Address(),
+        multiple=True,
+        help="Join the swarm of this peer if it answers, or one of the peers of a DNS name, and begin no other. "
+        "Repeatable. For services that start all peers at once, and for a first peer that may lose its disk.",
+    ),
+)
 @PEER
 @job_options
 @member_options
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
 @told
 def start(
     urls: tuple[str, ...],
+    bootstrap: tuple[tuple[str, int], ...],
     listen: tuple[str, int] | None,
     data: Path,
     key: KeyOptions,
@@ -62,7 +74,7 @@ def start(
     add, feed = named_again(seeds, feed)
 
     async def enter(peer: "Peer") -> None:
-        await come_back(peer)
+        await come_back(peer, bootstrap=bootstrap)
         if seeds:
             await add(peer)
 

@@ -17,10 +17,12 @@ from kadcrawl.cli.doctor import machine_probes
 from kadcrawl.cli.doctor.check_result import CheckResult, note, problem
 from kadcrawl.cli.doctor.machine import ClockFacts, clock_finding, disk_findings, files_finding, memory_finding
 from kadcrawl.cli.options import listen_at, shown
+from kadcrawl.errors import StartError
 from kadcrawl.settings.config import Config
 from kadcrawl.system.clock import wall
 from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 from kadcrawl.system.directory_lock import is_running
+from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
     from kadcrawl.members.swarm_key import SwarmKey
@@ -153,9 +155,18 @@ class Checkup:
     async def _bootstrap(self, address: tuple[str, int]) -> Sequence[CheckResult]:
         from kadcrawl.cli.doctor.network_probes import bootstrap_facts
         from kadcrawl.cli.doctor.reach import bootstrap_findings
+        from kadcrawl.peer.membership.bootstrap_names import addresses_of, is_srv
 
-        facts = await bootstrap_facts(address, self._key, self.options.data)
-        return bootstrap_findings(facts, self._listening()[0])
+        found: list[CheckResult] = []
+        try:
+            addresses = await addresses_of([address], None) if is_srv(address) else [address]
+        except StartError:
+            said = f"there is no SRV record {printable(address[0])}, or its hosts have no address"
+            return [problem("bootstrap", said, "check the record in the DNS, or give HOST:PORT")]
+        for each in addresses:
+            facts = await bootstrap_facts(each, self._key, self.options.data)
+            found += bootstrap_findings(facts, self._listening()[0])
+        return found
 
     async def _site(self) -> Sequence[CheckResult]:
         from kadcrawl.cli.doctor.network_probes import site_facts

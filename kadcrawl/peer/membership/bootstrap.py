@@ -9,8 +9,10 @@ accepts the new key and serves the same job, then the key was changed. If no kno
 
 from collections.abc import Sequence
 
-from kadcrawl.errors import StartError
+from kadcrawl.errors import StartError, UnansweredError
 from kadcrawl.link.wire.messages import Welcome
+from kadcrawl.overlay.addresses import ip_version
+from kadcrawl.peer.membership.bootstrap_names import addresses_of
 from kadcrawl.peer.membership.endpoints import hello
 from kadcrawl.peer.membership.known_peers import KnownPeers, is_same
 from kadcrawl.peer.resources import Resources
@@ -33,10 +35,8 @@ async def welcomed(
     or when the swarm is another one.
     """
     job, client, rotation = resources.jobs.journaled(), resources.client, resources.key_rotation
-    others = [address for address in bootstrap if address != listens_at]
-    if not (bootstrap := others or await known.answering(job)):
-        raise StartError("cannot join: the peer to join is this very peer; --bootstrap names another one of the swarm")
     try:
+        bootstrap = await _others(bootstrap, listens_at)
         welcome = await hello(client, bootstrap)
     except StartError:
         if not (bootstrap := await known.answering(job)):
@@ -52,3 +52,14 @@ async def welcomed(
             "that swarm and its key was changed meanwhile, say so by --rekeyed"
         )
     return welcome, bootstrap
+
+
+async def _others(bootstrap: Sequence[Address], listens_at: Address | None) -> Sequence[Address]:
+    """Return the addresses of bootstrap peers but this peer's own. Raises StartError if none is left."""
+    addresses = await addresses_of(bootstrap, ip_version(listens_at[0]) if listens_at else None)
+    others = [address for address in addresses if address != listens_at]
+    if not others:
+        why = "cannot join: the peer to join is this very peer; --bootstrap names another one of the swarm"
+        # A name may get the addresses of other peers once they run.
+        raise StartError(why) if addresses == [*bootstrap] else UnansweredError(why)
+    return others

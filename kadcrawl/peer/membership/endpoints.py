@@ -3,12 +3,12 @@
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack
 
 import msgspec
 
-from kadcrawl.errors import RemoteError, StartError
+from kadcrawl.errors import RemoteError, StartError, UnansweredError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import NO_ANSWER, UNREACHED_PREFIX, is_hung_up
 from kadcrawl.link.server import LinkServer
@@ -143,7 +143,7 @@ async def listen(
 async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Welcome:
     """Return the swarm's description by the first of these peers (host, port) to answer.
 
-    Raises StartError if none does.
+    Raises UnansweredError if no peer is there, and StartError if a peer is there and refuses.
     """
     reasons: dict[tuple[str, int], str] = {}
     for _ in range(HELLO_TRIES):
@@ -153,14 +153,19 @@ async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Wel
             except RemoteError as error:
                 reasons[address] = error.why
     said = "; ".join(f"peer {address[0]}:{address[1]}: {why}" for address, why in reasons.items())
-    raise StartError(f"cannot join: {said}{_hint(client, reasons.values())}")
+    text = f"cannot join: {said}{_hint(client, reasons.values())}"
+    raise UnansweredError(text) if _nobody_is_there(reasons.values()) else StartError(text)
+
+
+def _nobody_is_there(reasons: Iterable[str]) -> bool:
+    return all(why.startswith((UNREACHED_PREFIX, NO_ANSWER)) for why in reasons)
 
 
 def _hint(client: LinkClient, reasons: Collection[str]) -> str:
     """Return a hint for the person whose peer could not join for these reasons."""
     if not client.has_key and any(is_hung_up(why) for why in reasons):
         return ". If its swarm has a key, give it: --key-file FILE"
-    if all(why.startswith((UNREACHED_PREFIX, NO_ANSWER)) for why in reasons):
+    if _nobody_is_there(reasons):
         return ". Is a peer running there?"
     return ""
 
