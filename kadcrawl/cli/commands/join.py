@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kadcrawl.peer import Peer
 
 WAIT_S_MAX = 7 * 86_400.0
+"""Limit on --wait: whoever waits longer than a week for a swarm wants a service manager."""
 
 SWARM = option_group(
     "Swarm",

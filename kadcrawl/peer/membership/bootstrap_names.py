@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ADDRESSES_MAX = 32
 """Limit on the addresses of all names together: more would only make a try longer."""
 RECORDS_MAX = 32
-"""SRV records used of one name, those with the least priority first."""
+"""Limit on the SRV records used of one name, those with the least priority first."""
 DNS_DEADLINE_S = 10.0
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 
