@@ -78,6 +78,10 @@ bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, 
 bench-links: $(STAMP) ## Measure the link extractor in Python and in native code (half a minute)
 	$(BIN)/python -m scripts.bench_links $(ARGS)
 
+profile: $(STAMP) $(VENV)/.installed-profile ## Show what a page costs by rooms of the house (a minute; ARGS="--peers 2 --more")
+	$(BIN)/python -m compileall -q kadcrawl scripts
+	$(BIN)/python -m scripts.page_profile $(ARGS)
+
 page-counts: $(STAMP) ## Count the statements, tasks, hashes and calls of a page on a fixed web, and compare with the kept counts
 	$(BIN)/python -m scripts.page_counts $(ARGS)
 
@@ -118,6 +122,10 @@ papers: $(STAMP) ## Do the experiments of the papers again and write papers/repo
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check 'scrapy==2.19.0' lxml uvloop
 	touch $@
 
+$(VENV)/.installed-profile: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[profile]'
+	touch $@
+
 $(VENV)/.installed-fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary atheris -c constraints.txt -e '.[fuzz]' \
 		|| { echo "there may be no wheel of atheris for this Python; try: make fuzz PYTHON=python3.11 VENV=.venv-fuzz"; exit 1; }
@@ -143,4 +151,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links page-counts bench-overlay bench-members bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean

@@ -60,6 +60,17 @@ def bench(kept: KeptFigures) -> str:
     )
 
 
+def profile(kept: KeptFigures) -> str:
+    """Return the cost of one page by room."""
+    figures = kept["profile"]
+    rows = [(f"`{name}`" if "/" in name else name, f"{us:.0f}") for name, us in figures["rooms"].items() if us >= 1]
+    return (
+        f"A page costs {figures['us']:.0f} us of CPU: {figures['pages']:,} pages by one peer, and "
+        f"{figures['samples']:,} samples. The imports of a peer cost {figures['start_up_s']:.2f} s more.\n\n"
+        f"{table(('room', 'us a page'), rows)}\n\n{kept.measured('profile')}"
+    )
+
+
 def members(kept: KeptFigures) -> str:
     """Return the tables on keys, floods and idle connections."""
     figures = kept["bench-members"]
@@ -432,6 +443,7 @@ def _chaos_table(outcomes: Sequence[Mapping[str, Any]]) -> str:
 
 BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "bench": bench,
+    "profile": profile,
     "bench-members": members,
     "bench-overlay": overlay,
     "bench-moves": moves,

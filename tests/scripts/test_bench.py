@@ -66,7 +66,7 @@ def test_time_belongs_to_the_room_that_spends_it_or_calls_what_does(tmp_path: Pa
 
 def test_a_benchmark_without_scrapy_says_what_to_do(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; import scripts.bench as bench\n"
+        "import sys; from pathlib import Path; import scripts.bench.__main__ as bench\n"
         "bench.SCRAPY_PYTHON = Path('/nowhere/python'); sys.argv[1:] = []; bench.main()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -17,34 +17,25 @@ import re
 import resource
 import shutil
 import statistics
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from scripts import truth
+from scripts.bench.served import PAGE_PATTERN, REPOSITORY, Place, served
 from scripts.kadcrawl_run import crawl_command
 from scripts.measure import Cost, cost_of
 from scripts.profile_rooms import functions_of, rooms_of
 from scripts.sites import MORE_PACKAGES, PACKAGES, SitesError, StoredSite, sites
 
-REPOSITORY: Final = Path(__file__).resolve().parent.parent
 SCRAPY_PYTHON: Final = REPOSITORY / ".venv-bench/bin/python"
-PAGE_PATTERN: Final = r"^http://[^/]+/(?:[^?#]*(?:/|\.html?))?$"
-"""A pattern of HTML pages by their names: the same pattern as Scrapy's, but for the hosts, which the scope already
-limits."""
 PROFILE_VARIABLE: Final = "KADCRAWL_PROFILE"
 """Environment variable that makes every peer write a cProfile dump to the file it names, its PID appended."""
 BARE_LOOP: Final = "bare loop"
 FUNCTIONS_SHOWN: Final = 20
-
-Place = tuple[int, str]
-"""A URL wherever its site is served: number of the site, path."""
 
 
 class TimedCrawl(NamedTuple):
@@ -128,7 +119,7 @@ def _say(what: str) -> None:
 
 def _truth(documentation: Sequence[StoredSite], directory: Path) -> dict[Place, int]:
     """Find every wanted URL and its status, the sites side by side."""
-    with _server(documentation, directory) as server, ProcessPoolExecutor() as pool:
+    with served(documentation, directory) as server, ProcessPoolExecutor() as pool:
         crawl = partial(truth.crawl, wanted=_is_page)
         found = pool.map(crawl, ([seed] for seed in server.seeds))
         return {(number, _path(url)): status for number, one in enumerate(found) for url, status in one.items()}
@@ -149,19 +140,18 @@ def _crawl(
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir()
     output = directory / f"{name.replace(', ', '-').replace(' ', '-')}.log"
-    with _server(documentation, directory) as server:
+    with served(documentation, directory) as server:
         cost = cost_of(_command(name, server.seeds, data), output, REPOSITORY, environment)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if cost.exit_code != 0:
         raise BenchError(f"{name} ended with exit code {cost.exit_code}; its output is in {output}")
-    entries = [json.loads(line) for line in server.log.read_text().splitlines()]
-    numbers = {f"http://{urlsplit(seed).netloc}": number for number, seed in enumerate(server.seeds)}
-    fetched = {(numbers[entry["site"]], entry["path"]) for entry in entries}
+    entries = server.entries()
+    fetched = server.answered(entries)
     run = TimedCrawl(
         cost=cost,
         pages=sum(status == 200 and place in fetched for place, status in expected.items()),
-        missing=len(expected.keys() - fetched),
+        missing=len(expected.keys() - fetched.keys()),
         crawl_s=entries[-1]["time"] - entries[0]["time"],
         # The server is the one child that ended in between.
         server_cpu_s=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
@@ -184,27 +174,6 @@ def _command(name: str, seeds: Sequence[str], data: Path) -> list[str]:
         summary=data / "summary.json",
         include=[PAGE_PATTERN],
     )
-
-
-class _Server(NamedTuple):
-    seeds: list[str]
-    log: Path
-    """Complete once the server has been left."""
-
-
-@contextmanager
-def _server(documentation: Sequence[StoredSite], directory: Path) -> Iterator[_Server]:
-    log = directory / "access.jsonl"
-    roots = [str(site.root) for site in documentation]
-    command = [sys.executable, "-m", "scripts.static_server", "--log", str(log), *roots]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as process:
-        assert process.stdout is not None
-        try:
-            origins = json.loads(process.stdout.readline())
-            seeds = [origin + site.entry for origin, site in zip(origins, documentation, strict=True)]
-            yield _Server(seeds, log)
-        finally:
-            process.terminate()
 
 
 def _path(url: str) -> str:
