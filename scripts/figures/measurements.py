@@ -60,7 +60,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
     "node-usage": Measurement("CPU, memory and bandwidth of eight nodes", _module("scripts.node_usage"), 1.5),
     "many-peers": Measurement("Many peers on one machine", _module("scripts.bench_many_peers"), 2),
     "five-peers": Measurement("Five unequal peers", _module("scripts.five_peers"), 5, may_miss=True),
-    "papers": Measurement("The papers' experiments", ("sim.papers", "-o", FILE), 8, writes_directory=True),
+    "papers": Measurement("The papers' experiments", ("sim.papers", "-o", FILE), 9, writes_directory=True),
     "balancing-256": Measurement(
         "Policies of load balance with 256 peers",
         ("sim.papers", "-o", FILE, "--only", "balancing-256"),

@@ -1,47 +1,21 @@
 """Messages: the cost of shedding, and the cost of a discovered link here and by the paper (P1 1.2, Fig 8).
 
-The real peers crawl a web to its end. All requests among them are counted, and all discovered links are recorded with
-their peer. The paper's protocol is then counted on these same links.
+Each crawl is repeated in several worlds, as lending differs much from world to world. Every number is the mean.
+
+Tests: tests/sim/test_papers_messages.py
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any, Literal
-from unittest import mock
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
-from msgspec import msgpack
-
-from kadcrawl.crawl.content.link_finder import FoundLinks, LinkFinder
-from kadcrawl.crawl.fetch.result import FetchResult
-from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import Message, Offer, Replicate
-from kadcrawl.settings.job import Job
-from kadcrawl.settings.limits import Limits
-from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.system.cooperative import CooperativeWork
-
-from ..network import HOST
-from ..synthetic_sites import PLAIN
-from ..synthetic_web import SyntheticWeb
-from ..trial import WEB_ADDRESS
 from .experiment import Figure, Finding, Progress, Result, Series, Table
-from .swarm import Swarm, simulated
+from .message_counts import BLOCK, PAGES, SITES, UPDATE_S, Count, Paper, by_the_paper, crawl, web_of
 
 SIZES = (2, 8, 32)
 PEERS = 8
-SITES = 40
-PAGES = 2_000
-SEEDS = 3
-ZIPF = 1.0
-BLOCK = 20
-"""H, URLs (P1 2)."""
-UPDATE_S = 2.0
-"""T: the crawl takes a minute, so it is shorter than the paper's."""
-BUSY = Limits(fetches_max=1)
-"""Each peer is the bottleneck: it makes one request at a time."""
+WORLDS = 3
+"""Webs and swarms of which each number is the mean. Their seeds follow one another."""
 REQUESTS = 1 / 10
 ENTRIES = 1 / 3
 """The targets of offers, as shares of the paper's protocol."""
@@ -50,181 +24,74 @@ COPYING_LENT = (0.4, 0.6)
 """The targets of offers and copies together, in requests and URLs, without and with lending."""
 
 SHEDDING: dict[Literal["level", "drain"], str] = {"level": "with shedding by level", "drain": "with shedding by drain"}
-OVERLAY, LINKS, COPIES, BALANCE, OTHER = "overlay", "links", "copies", "balance", "moving and the end"
-KINDS = {
-    **dict.fromkeys(("Offer", "DatedOffer"), LINKS),
-    **dict.fromkeys(("Replicate", "AssignReplica", "CompareDigests", "Reconcile"), COPIES),
-    **dict.fromkeys(("GetLoad", "Lend", "RenewLease", "Recall"), BALANCE),
-}
-"""Name of a link request -> its topic. Requests not listed here are `OTHER`."""
+
+Measure = Callable[[Count, Paper], float]
 
 
-@dataclass(slots=True)
-class Count:
-    """The messages of one crawl."""
+@dataclass(frozen=True, slots=True)
+class Crawls:
+    """The same crawl in each world, and the paper's protocol on its links."""
 
-    requests: Counter[str] = field(default_factory=Counter)
-    """Questions on the link, by their names."""
-    offered: int = 0
-    """URLs in all offers of links."""
-    copied: int = 0
-    """URLs named in all records copied to backups."""
-    in_runs: int = 0
-    """Finished URLs told by runs. Of each run one URL is named, which `copied` counts."""
-    copied_bytes: int = 0
-    """Bytes of the requests that copy."""
-    datagrams: int = 0
-    discovered: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    """(IP address of the peer, distinct links) of each page, in the order of discovery."""
-    peers: dict[str, int] = field(default_factory=dict)
-    """IP address -> ID."""
-    pages: int = 0
-    lent: int = 0
-    seconds: float = 0.0
+    counts: list[Count]
+    papers: list[Paper]
 
-    @property
-    def links(self) -> int:
-        """Links discovered, repeats included."""
-        return sum(len(links) for _, links in self.discovered)
+    def each(self, measure: Measure) -> list[float]:
+        """Return a number of each crawl."""
+        return [measure(count, paper) for count, paper in zip(self.counts, self.papers, strict=True)]
 
-    def about(self) -> dict[str, int]:
-        """Return the messages by topic."""
-        found = dict.fromkeys((OVERLAY, LINKS, COPIES, BALANCE, OTHER), 0)
-        found[OVERLAY] = self.datagrams
-        for name, count in self.requests.items():
-            found[KINDS.get(name, OTHER)] += count
-        return found
+    def mean(self, measure: Measure) -> float:
+        """Return the mean of a number of the crawls."""
+        return sum(self.each(measure)) / len(self.counts)
 
-    def note(self, message: Message) -> None:
-        """A peer asks another."""
-        self.requests[type(message).__name__] += 1
-        match message:
-            case Offer(links=links):
-                self.offered += len(links)
-            case Replicate(batch=batch, runs=runs):
-                self.copied += len(batch.done) + len(batch.pending) + len(runs)
-                self.in_runs += sum(run.count for run in runs)
-                self.copied_bytes += len(msgpack.encode(message))
+    def about(self) -> dict[str, float]:
+        """Return the messages of a crawl by topic."""
+        topics = [count.about() for count in self.counts]
+        return {topic: sum(one[topic] for one in topics) / len(topics) for topic in topics[0]}
 
 
-@contextmanager
-def counted(count: Count) -> Iterator[None]:
-    """Count all requests among peers and record their discovered links, while the context is open."""
-    ask, found = LinkClient.ask, LinkFinder.find_links
-
-    async def asked(client: LinkClient, address: Any, message: Message, *rest: Any) -> Any:
-        count.note(message)
-        return await ask(client, address, message, *rest)
-
-    def discovered(
-        finder: LinkFinder, entry: FrontierEntry, fetched: FetchResult, *rest: Any
-    ) -> CooperativeWork[FoundLinks]:
-        result = yield from found(finder, entry, fetched, *rest)
-        count.discovered.append((HOST.get().ip, result.links))
-        return result
-
-    with mock.patch.object(LinkClient, "ask", asked), mock.patch.object(LinkFinder, "find_links", discovered):
-        yield
+def offers(count: Count, paper: Paper) -> float:
+    """Return the offers of links, relative to the paper's requests."""
+    return count.requests["Offer"] / paper.requests
 
 
-def web_of(seed: int) -> SyntheticWeb:
-    """Return the web of the experiment: plain pages on sites of Zipf sizes, with one link in eight to another site."""
-    return SyntheticWeb(seed, sites=SITES, pages=PAGES, seeds=SEEDS, zipf=ZIPF, mix=PLAIN, addresses=(WEB_ADDRESS,))
+def offered_urls(count: Count, paper: Paper) -> float:
+    """Return the URLs in offers, relative to the paper's."""
+    return count.offered / paper.requests
 
 
-def crawl(seed: int, peers: int, balance: Literal["off", "level", "drain"] = "off") -> Count:
-    """Let `peers` peers crawl the web to its end, and return the counts from the start of the crawl on."""
-    web = web_of(seed)
-    count = Count()
-
-    async def story(swarm: Swarm) -> None:
-        await swarm.begin()
-        await swarm.grow(peers)
-        before = sum(peer.overlay.counters.sent for peer in swarm.peers)
-        began = swarm.loop.time()
-        with counted(count):
-            first = swarm.machines.machines[0]
-            assert first.peer is not None
-            await first.host.spawn(first.peer.crawl(web.seeds))
-            await swarm.until(lambda: all(peer.ended for peer in swarm.peers))
-        count.seconds = swarm.loop.time() - began
-        count.datagrams = sum(peer.overlay.counters.sent for peer in swarm.peers) - before
-        count.peers = {machine.host.ip: machine.peer.contact.number for machine in swarm.machines.live if machine.peer}
-        count.pages = sum(peer.counters.pages for peer in swarm.peers)
-        count.lent = sum(peer.balancing.loans.lender.done for peer in swarm.peers)
-
-    job = Job(scope="any", delay_s=0.0, balance=balance, block_urls=BLOCK, update_s=UPDATE_S)
-    with simulated(seed, web, job=job, limits=BUSY) as swarm:
-        swarm.run(story(swarm))
-    return count
+def with_copies(count: Count, paper: Paper) -> float:
+    """Return the offers of links and the copies, relative to the paper's requests."""
+    return (count.requests["Offer"] + count.requests["Replicate"]) / paper.requests
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paper:
-    """The requests of the paper's protocol for some discovered links. Each request is about one URL."""
-
-    queries: int
-    """Is this URL in the history? to the backup at h2."""
-    sends: int
-    """New URLs sent to the owner at h1."""
-    records: int
-    """New URLs sent to the backup again."""
-
-    @property
-    def requests(self) -> int:
-        return self.queries + self.sends + self.records
-
-
-def by_the_paper(
-    peers: dict[str, int], discovered: Sequence[tuple[str, tuple[str, ...]]], seeds: Sequence[str]
-) -> Paper:
-    """Count the requests of the paper's protocol, without loss and delay. Requests of a peer to itself cost nothing.
-
-    `discovered` is as in `Count`. The `seeds` are known from the beginning.
-    """
-    places: dict[str, tuple[int, int]] = {}
-    known = set(seeds)
-    queries = sends = records = 0
-    for finder, links in discovered:
-        me = peers[finder]
-        for url in links:
-            if url not in places:
-                places[url] = (_nearest(peers, url, b"h1"), _nearest(peers, url, b"h2"))
-            owner, backup = places[url]
-            queries += backup != me
-            if url not in known:
-                known.add(url)
-                sends += owner != me
-                records += backup != me
-    return Paper(queries=queries, sends=sends, records=records)
-
-
-def _nearest(peers: dict[str, int], url: str, name: bytes) -> int:
-    place = int.from_bytes(blake2b(url.encode(), digest_size=20, person=name).digest(), "big")
-    return min(peers.values(), key=lambda peer: peer ^ place)
+def urls_with_copies(count: Count, paper: Paper) -> float:
+    """Return the URLs in offers and copies, relative to the paper's."""
+    return (count.offered + count.copied) / paper.requests
 
 
 def messages(seed: int, progress: Progress) -> Result:
     """Crawl with few and many peers, with and without shedding, and count."""
-    done, steps = 0, sum(SIZES) + len(SHEDDING) * PEERS
-    counts: dict[int, Count] = {}
-    papers: dict[int, Paper] = {}
-    for peers in SIZES:
-        counts[peers] = crawl(seed, peers)
-        papers[peers] = by_the_paper(counts[peers].peers, counts[peers].discovered, web_of(seed).seeds)
-        done += peers
-        progress(done / steps)
-    off = counts[PEERS]
-    crawls = {"without shedding": off}
-    for balance, name in SHEDDING.items():
-        crawls[name] = crawl(seed, PEERS, balance)
-        done += PEERS
-        progress(done / steps)
+    done, steps = 0, WORLDS * (sum(SIZES) + len(SHEDDING) * PEERS)
+
+    def repeated(peers: int, balance: Literal["off", "level", "drain"] = "off") -> Crawls:
+        nonlocal done
+        crawls = Crawls([], [])
+        for world in range(seed, seed + WORLDS):
+            count = crawl(world, peers, balance)
+            crawls.counts.append(count)
+            crawls.papers.append(by_the_paper(count.peers, count.discovered, web_of(world).seeds))
+            done += peers
+            progress(done / steps)
+        return crawls
+
+    sizes = {peers: repeated(peers) for peers in SIZES}
+    off = sizes[PEERS]
+    crawls = {"without shedding": off, **{name: repeated(PEERS, balance) for balance, name in SHEDDING.items()}}
     drain = crawls[SHEDDING["drain"]]
-    paper_of_drain = by_the_paper(drain.peers, drain.discovered, web_of(seed).seeds)
-    about = {name: count.about() for name, count in crawls.items()}
-    rows: list[list[str | int]] = [[what, *(one[what] for one in about.values())] for what in off.about()]
-    totals = {name: sum(counts.values()) for name, counts in about.items()}
+    about = {name: one.about() for name, one in crawls.items()}
+    rows: list[list[str | float]] = [[what, *(one[what] for one in about.values())] for what in off.about()]
+    totals = {name: sum(one.values()) for name, one in about.items()}
+    seconds = {name: one.mean(lambda count, _: count.seconds) for name, one in crawls.items()}
     return Result(
         title="Messages: with and without shedding, and of a discovered link",
         paper="P1 1.2 and 2.2, Fig 8",
@@ -242,14 +109,16 @@ def messages(seed: int, progress: Progress) -> Result:
             "decides. Copies for two backups, of each URL when it is found and when it is done, are counted apart: "
             "the paper keeps no copy of what is pending, and one of what is done, its record. A URL counts each time "
             "it is named, by its text or by its key. A run names the first of some pages of a site that end in the "
-            "order in which the backup has them, and says how many they are: it counts as one."
+            "order in which the backup has them, and says how many they are: it counts as one. Every "
+            f"number is the mean of {WORLDS} worlds, each with a web, a swarm and chance of its own, whose seeds "
+            "follow one another."
         ),
         seed=seed,
         findings=[
-            *(one for peers in SIZES for one in _offers(counts[peers], papers[peers], f"{peers} peers")),
-            *_copies(off, papers[PEERS], f"{PEERS} peers", COPYING),
-            *_offers(drain, paper_of_drain, f"{PEERS} peers that shed (drain)"),
-            *_copies(drain, paper_of_drain, f"{PEERS} peers that shed (drain)", COPYING_LENT),
+            *(one for peers in SIZES for one in _offers(sizes[peers], f"{peers} peers")),
+            *_copies(off, f"{PEERS} peers", COPYING),
+            *_offers(drain, f"{PEERS} peers that shed (drain)"),
+            *_copies(drain, f"{PEERS} peers that shed (drain)", COPYING_LENT),
             *(
                 Finding(
                     what=f"messages of a crawl {name}, of one without, {PEERS} peers",
@@ -263,8 +132,7 @@ def messages(seed: int, progress: Progress) -> Result:
                 title="Of a discovered link",
                 heading=["", *(f"{peers} peers" for peers in SIZES)],
                 rows=[
-                    [what, *(value(counts[peers], papers[peers]) / counts[peers].links for peers in SIZES)]
-                    for what, value in ROWS.items()
+                    [what, *(one.mean(_of_a_link(measure)) for one in sizes.values())] for what, measure in ROWS.items()
                 ],
             ),
             Table(
@@ -273,9 +141,18 @@ def messages(seed: int, progress: Progress) -> Result:
                 rows=[
                     *rows,
                     ["all", *totals.values()],
-                    ["pages fetched for another", *(count.lent for count in crawls.values())],
-                    ["seconds", *(count.seconds for count in crawls.values())],
-                    ["messages a second", *(totals[name] / count.seconds for name, count in crawls.items())],
+                    ["pages fetched for another", *(one.mean(lambda count, _: count.lent) for one in crawls.values())],
+                    ["seconds", *seconds.values()],
+                    ["messages a second", *(totals[name] / seconds[name] for name in crawls)],
+                ],
+            ),
+            Table(
+                title=f"Offers and copies in each world, of the paper's, {PEERS} peers",
+                heading=["", *(f"seed {world}" for world in range(seed, seed + WORLDS))],
+                rows=[
+                    [f"{what}, {name}", *crawls[name].each(measure)]
+                    for name in ("without shedding", SHEDDING["drain"])
+                    for what, measure in (("requests", with_copies), ("URLs", urls_with_copies))
                 ],
             ),
         ],
@@ -292,35 +169,28 @@ def messages(seed: int, progress: Progress) -> Result:
     )
 
 
-def _offers(count: Count, paper: Paper, who: str) -> list[Finding]:
+def _of_a_link(measure: Measure) -> Measure:
+    return lambda count, paper: measure(count, paper) / count.links
+
+
+def _offers(crawls: Crawls, who: str) -> list[Finding]:
     """Return the cost of links in requests and in URLs, relative to the paper's protocol, with the targets."""
     return [
-        Finding(
-            what=f"offers of links, of the paper's requests, {who}",
-            ours=count.requests["Offer"] / paper.requests,
-            most=REQUESTS,
-        ),
-        Finding(what=f"URLs in them, of the paper's, {who}", ours=count.offered / paper.requests, most=ENTRIES),
+        Finding(what=f"offers of links, of the paper's requests, {who}", ours=crawls.mean(offers), most=REQUESTS),
+        Finding(what=f"URLs in them, of the paper's, {who}", ours=crawls.mean(offered_urls), most=ENTRIES),
     ]
 
 
-def _copies(count: Count, paper: Paper, who: str, most: tuple[float, float]) -> list[Finding]:
+def _copies(crawls: Crawls, who: str, most: tuple[float, float]) -> list[Finding]:
     """Return the cost of links and copies together, in requests and in URLs, with the targets."""
+    requests, urls = crawls.mean(with_copies), crawls.mean(urls_with_copies)
     return [
-        Finding(
-            what=f"the same with copies, requests, {who}",
-            ours=(count.requests["Offer"] + count.requests["Replicate"]) / paper.requests,
-            most=most[0],
-        ),
-        Finding(
-            what=f"the same with copies, URLs, {who}",
-            ours=(count.offered + count.copied) / paper.requests,
-            most=most[1],
-        ),
+        Finding(what=f"the same with copies, requests, {who}", ours=requests, most=most[0]),
+        Finding(what=f"the same with copies, URLs, {who}", ours=urls, most=most[1]),
     ]
 
 
-ROWS: dict[str, Callable[[Count, Paper], float]] = {
+ROWS: dict[str, Measure] = {
     "the paper: queries": lambda count, paper: paper.queries,
     "the paper: sent to the owner": lambda count, paper: paper.sends,
     "the paper: recorded": lambda count, paper: paper.records,

@@ -557,7 +557,7 @@ def test_a_run_whose_answer_was_lost_comes_by_its_keys(streams_bench: StreamsBen
         assert await streams_bench.replicator.delivered(A)
         streams_bench.client.down.add(A)
         _crawl(streams_bench, 1, 2)
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(replicator.CALM_S)
         streams_bench.client.down.clear()
         assert await streams_bench.replicator.delivered(A)
         _crawl(streams_bench, 3, 4)

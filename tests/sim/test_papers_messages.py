@@ -1,5 +1,6 @@
 """Messages: the paper's protocol is counted through as it stands there, and real peers send less of everything."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -15,8 +16,9 @@ from kadcrawl.link.wire.messages import (
     PendingRecord,
     Replicate,
 )
-from sim.papers import messages as experiment
-from sim.papers.messages import COPIES, LINKS, OTHER, Count, Paper, by_the_paper, crawl, messages
+from sim.papers import message_counts, messages as experiment
+from sim.papers.message_counts import COPIES, LINKS, OTHER, Count, Paper, by_the_paper, crawl
+from sim.papers.messages import messages, urls_with_copies
 
 ME = Contact(id_bytes(1), "10.0.0.1", 4160)
 
@@ -24,8 +26,8 @@ ME = Contact(id_bytes(1), "10.0.0.1", 4160)
 @cache
 def small_count() -> Count:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiment, "PAGES", 150)
-        patch.setattr(experiment, "SITES", 10)
+        patch.setattr(message_counts, "PAGES", 150)
+        patch.setattr(message_counts, "SITES", 10)
         return crawl(1, 4)
 
 
@@ -63,7 +65,7 @@ def test_all_that_is_discovered_is_written_down_with_who_did() -> None:
     found = {link for _, links in count.discovered for link in links}
     assert 150 == count.pages == len(count.discovered)
     # All but the seeds, to which nothing need lead.
-    assert count.pages - experiment.SEEDS <= len(found) <= count.pages
+    assert count.pages - message_counts.SEEDS <= len(found) <= count.pages
     # Of four peers and ten sites one may own none.
     finders = {name for name, _ in count.discovered}
     assert finders <= set(count.peers)
@@ -83,25 +85,36 @@ def test_peers_send_less_than_the_paper_would() -> None:
 
 def test_the_result_is_told_with_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     count = small_count()
-    asked: list[tuple[int, str]] = []
+    asked: list[tuple[int, int, str]] = []
 
     def crawled(seed: int, peers: int, balance: str = "off") -> Count:
-        asked.append((peers, balance))
-        return count
+        asked.append((seed, peers, balance))
+        return replace(count, copied=count.copied * seed)
 
     monkeypatch.setattr(experiment, "crawl", crawled)
     shares: list[float] = []
     result = messages(1, shares.append)
     assert [
-        *((peers, "off") for peers in experiment.SIZES),
-        (experiment.PEERS, "level"),
-        (experiment.PEERS, "drain"),
+        (seed, peers, balance)
+        for peers, balance in [
+            *((peers, "off") for peers in experiment.SIZES),
+            (experiment.PEERS, "level"),
+            (experiment.PEERS, "drain"),
+        ]
+        for seed in (1, 2, 3)
     ] == asked
     assert sorted(shares) == shares
     assert shares[-1] == 1.0
     assert [1.0, 1.0] == [one.ours for one in result.findings[-2:]]
     assert {len(result.tables[0].heading)} == {len(row) for row in result.tables[0].rows}
-    paper = by_the_paper(count.peers, count.discovered, experiment.web_of(1).seeds)
-    assert count.requests["Offer"] / paper.requests == result.findings[0].ours
-    assert count.offered / paper.requests == result.findings[1].ours
+    papers = [by_the_paper(count.peers, count.discovered, experiment.web_of(seed).seeds) for seed in (1, 2, 3)]
+    assert _mean([count.requests["Offer"] / paper.requests for paper in papers]) == result.findings[0].ours
+    assert _mean([count.offered / paper.requests for paper in papers]) == result.findings[1].ours
+    urls = [urls_with_copies(replace(count, copied=count.copied * seed), paper) for seed, paper in enumerate(papers, 1)]
+    assert [_mean(urls)] == [one.ours for one in result.findings if one.what == "the same with copies, URLs, 8 peers"]
+    assert ["URLs, without shedding", *urls] == result.tables[2].rows[1]
     assert [0.1, pytest.approx(1 / 3)] == [one.most for one in result.findings[:2]]
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

@@ -33,7 +33,7 @@ from kadcrawl.replication.owner.sync import FIND_MY_CELLS_INTERVAL_S
 from kadcrawl.replication.owner.sync_progress import SyncProgress
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, placement_keys
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S
-from kadcrawl.replication.replicator import held_of
+from kadcrawl.replication.replicator import CALM_S, held_of
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING
 from tests.support.swarm.sync_cells import BITS, CELLS, SITES, key, url
@@ -577,7 +577,7 @@ def test_a_peer_restarted_catches_up_before_it_crawls(play: Play, disk: str, not
         snapshot = swarm.snapshot(peer)
         await swarm.offer(cell, range(10, 20))
         await swarm.crawl_one(cell)
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(CALM_S)
         await swarm.kill(peer)
         if noticed:
             await swarm.settle()
