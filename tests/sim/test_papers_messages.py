@@ -107,7 +107,7 @@ def test_the_result_is_told_with_its_bounds(monkeypatch: pytest.MonkeyPatch) -> 
     assert shares[-1] == 1.0
     assert [1.0, 1.0] == [one.ours for one in result.findings[-2:]]
     assert {len(result.tables[0].heading)} == {len(row) for row in result.tables[0].rows}
-    papers = [by_the_paper(count.peers, count.discovered, experiment.web_of(seed).seeds) for seed in (1, 2, 3)]
+    papers = [by_the_paper(count.peers, count.discovered, message_counts.web_of(seed).seeds) for seed in (1, 2, 3)]
     assert _mean([count.requests["Offer"] / paper.requests for paper in papers]) == result.findings[0].ours
     assert _mean([count.offered / paper.requests for paper in papers]) == result.findings[1].ours
     urls = [urls_with_copies(replace(count, copied=count.copied * seed), paper) for seed, paper in enumerate(papers, 1)]
