@@ -53,6 +53,7 @@ CONVERSATIONS = {
         "bootstrap bootstrap_dialer bootstrap_names departed endpoints key_refusals key_rotation known_peers newcomers "
         "node_id"
     ),
+    "peer.monitoring": "listener",
     "peer.swarm": "budget_sharing census commands fetch_again reach_sync retry retrying seed_streams seeds "
     "state_gossip wave_answers",
     "replication": "absence_check anti_entropy cells epoch_filter_transfer holder_side peer_tasks record_codec "

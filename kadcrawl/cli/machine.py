@@ -27,6 +27,8 @@ class MachineSettings(msgspec.Struct, frozen=True):
     """Sinks for the peer's results, besides its directory."""
     secrets: dict[str, str] = {}
     """Passwords and tokens by name."""
+    metrics: tuple[str, int] | None = None
+    """Address of the metrics (see `Config`)."""
     limits: dict[str, float] = {}
     """Other limits of the machine, by name."""
 
@@ -39,4 +41,12 @@ class MachineSettings(msgspec.Struct, frozen=True):
             powers=tuple(self.powers.items()),
             sinks=self.sinks,
             secrets=Secrets(self.secrets),
+            metrics=self.metrics,
         )
+
+    def of_peer(self, number: int) -> "MachineSettings":
+        """Return the settings of one peer of a local swarm, from 1: each has a port of its own for its metrics."""
+        if self.metrics is None or not self.metrics[1]:
+            return self
+        host, port = self.metrics
+        return msgspec.structs.replace(self, metrics=(host, port + number - 1))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import wraps
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,10 +17,11 @@ from cloup import option, option_group
 from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undetected
 from kadcrawl.balance.training_data import load_network
 from kadcrawl.cli.machine import MachineSettings
-from kadcrawl.cli.options import Command, is_given, sink_option
+from kadcrawl.cli.options import Address, Command, is_given, sink_option
 from kadcrawl.cli.types import Limit
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_secret
+from kadcrawl.settings.config import METRICS_PORT_DEFAULT
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import read
 from kadcrawl.settings.limit_file import SaidLimits, names, of_job, of_machine
@@ -44,6 +46,25 @@ class Power(click.ParamType[tuple[str, float]]):
         return name, power
 
 
+class MetricsAddress(Address):
+    """HOST:PORT of the metrics. In the environment, 1 stands for the default address, and 0 for none."""
+
+    default = f"127.0.0.1:{METRICS_PORT_DEFAULT}"
+
+    def __init__(self) -> None:
+        super().__init__(METRICS_PORT_DEFAULT)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the address, or None. Raises UsageError for a URL that stands where the address may stand."""
+        if value == "0":
+            return None
+        if "://" in str(value):
+            self.fail(
+                f"{value!r} is no address: write --metrics after the URLs, or --metrics={self.default}", param, ctx
+            )
+        return super().convert(self.default if value == "1" else value, param, ctx)
+
+
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
     """The options of `machine_options`, as given."""
@@ -53,6 +74,7 @@ class MachineOptions:
     powers: Sequence[tuple[str, float]]
     sinks: tuple[str, ...]
     secrets: Path | None
+    metrics: tuple[str, int] | None
     limits: SaidLimits
     """All limits given, those of the job among them."""
 
@@ -106,6 +128,16 @@ MACHINE = option_group(
         'wiki-login = "user:password" for each, which only you can read. Each machine of a swarm needs it. A secret '
         "can also stand in a variable, such as KADCRAWL_SECRET_WIKI_LOGIN. [env: KADCRAWL_SECRETS]",
     ),
+    option(
+        "--metrics",
+        type=MetricsAddress(),
+        is_flag=False,
+        flag_value=MetricsAddress.default,
+        metavar="[HOST:PORT]",
+        help="Answer /metrics for Prometheus, /healthz and /readyz over HTTP at this address, without a password. Of "
+        "several peers of this command, each takes the next port. Port 0 takes a free port, which metrics.json in the "
+        f"peer's directory names.  [default without a value: {MetricsAddress.default}]",
+    ),
 )
 
 
@@ -120,10 +152,12 @@ def machine_options(command: Command) -> Command:
         powers: Sequence[tuple[str, float]],
         sinks: tuple[str, ...],
         secrets: Path | None,
+        metrics: tuple[str, int] | None,
         limits: Sequence[tuple[str, float | None]],
         **options: Any,
     ) -> Any:
-        return command(*args, machine=MachineOptions(fetches, network, powers, sinks, secrets, dict(limits)), **options)
+        machine = MachineOptions(fetches, network, powers, sinks, secrets, metrics, dict(limits))
+        return command(*args, machine=machine, **options)
 
     return cast("Command", MACHINE(gathered))
 
@@ -147,6 +181,7 @@ def make_machine(
         sinks=sinks,
         limits=limits,
         secrets=_secrets(given.secrets),
+        metrics=_checked_metrics(given.metrics),
     )
     if job is not None:
         check_secrets(job.sites, machine.secrets)
@@ -161,6 +196,24 @@ def say_missing(machine: MachineSettings, job: Job) -> None:
     """Print which powers this machine does not tell, if the job needs them."""
     if job.lends_by == "predictive" and (missing := _missing(machine)) is not None:
         click.echo(f"kadcrawl: {missing}; a benchmark of 50 ms stands for it", err=True)
+
+
+def _checked_metrics(address: tuple[str, int] | None) -> tuple[str, int] | None:
+    """Return the address of the metrics, and warn if others than this machine reach it. Raises ConfigError."""
+    if address is None:
+        return None
+    host = "127.0.0.1" if address[0] == "localhost" else address[0]
+    try:
+        is_loopback = ip_address(host).is_loopback
+    except ValueError:
+        raise ConfigError(f"--metrics listens on an IP address, such as 127.0.0.1, not on {host!r}") from None
+    if not is_loopback:
+        click.echo(
+            f"kadcrawl: warning: whoever reaches {host} can read the metrics, without a password; let a firewall pass "
+            "only your monitoring, or use --metrics 127.0.0.1",
+            err=True,
+        )
+    return host, address[1]
 
 
 def _secrets(path: Path | None) -> dict[str, str]:

@@ -62,6 +62,10 @@ class Address(click.ParamType[tuple[str, int]]):
 
     name = "HOST:PORT"
 
+    def __init__(self, port: int = PORT_DEFAULT) -> None:
+        """`port` is that of an address without one."""
+        self._port = port
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         if isinstance(value, tuple):
             return value
@@ -69,11 +73,11 @@ class Address(click.ParamType[tuple[str, int]]):
         if "://" in text:
             self.fail(f"{text!r}: an address has no scheme; write HOST:PORT", param, ctx)
         if text.count(":") > 1 and not text.startswith("["):
-            self.fail(f"{text!r}: an IPv6 address goes into brackets, e.g. [::1]:{PORT_DEFAULT}", param, ctx)
+            self.fail(f"{text!r}: an IPv6 address goes into brackets, e.g. [::1]:{self._port}", param, ctx)
         parts = _IPV6_AND_PORT.fullmatch(text) or _NAME_AND_PORT.fullmatch(text)
         if parts is None or not _is_host(parts["host"]) or int(parts["port"] or 0) > 65_535:
-            self.fail(f"{text!r} is not HOST:PORT, e.g. 192.168.1.5:{PORT_DEFAULT}", param, ctx)
-        return parts["host"] or "127.0.0.1", int(parts["port"] or PORT_DEFAULT)
+            self.fail(f"{text!r} is not HOST:PORT, e.g. 192.168.1.5:{self._port}", param, ctx)
+        return parts["host"] or "127.0.0.1", int(parts["port"] or self._port)
 
 
 def shown(address: tuple[str, int]) -> str:

@@ -33,6 +33,7 @@ from kadcrawl.peer.membership.bootstrap import welcomed
 from kadcrawl.peer.membership.bootstrap_names import is_srv
 from kadcrawl.peer.membership.departed import KEEPERS, SPARE, send_leave_stats
 from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.peer.monitoring.monitored_peer import MonitoredPeer
 from kadcrawl.peer.status import STATE_BY_PAUSE_REASON
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
@@ -168,6 +169,18 @@ class Leaf(PeerBase):
         self._me = leaf_contact(self._identity())
         self.full_peers = FullPeers((), self.resources.random)
         return KnownPeers(self.store, lambda: self.full_peers.contacts(), self.client)
+
+    def _monitored(self) -> MonitoredPeer:
+        return MonitoredPeer(
+            resources=self.resources,
+            peer_id=lambda: self._me.id,
+            state=self._state,
+            messages=lambda: self._messages_before + self._messages,
+            components=self._built,
+            crawlers=lambda: (self.work.crawler,) if self.begun else (),
+            borrower=lambda: self.borrower if self.begun else None,
+            runtime=lambda: None,
+        )
 
     def _identity(self) -> bytes:
         if self.key_rotation is not None:

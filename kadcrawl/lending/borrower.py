@@ -97,6 +97,8 @@ class Borrower:
         self._report_now = asyncio.Event()
         self._reported_at: dict[Contact, float] = {}
         """Lender -> loop second at which the last report to it was begun."""
+        self.taken = 0
+        """Loans taken so far."""
         self.done = 0
         """URLs fetched for lenders so far."""
 
@@ -104,6 +106,11 @@ class Borrower:
     def urls(self) -> int:
         """URLs borrowed and not fetched."""
         return self._borrowed.pending
+
+    @property
+    def frontier(self) -> Frontier:
+        """The frontier of borrowed pages."""
+        return self._frontier
 
     @property
     def waiting(self) -> int:
@@ -166,6 +173,7 @@ class Borrower:
             for location, one in zip(locations, lend.pending, strict=True)
         ]
         again = {location.key: one.rounds for location, one in zip(locations, lend.pending, strict=True) if one.rounds}
+        self.taken += 1
         loan = self._borrowed.add(lend.loan, lend.lender, site, urls, lend.connections, again)
         for key, facts in lend.visits.items():
             if (entry := loan.entries.get(Key(key))) is not None:

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from random import Random
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.record_extractor import Extraction
@@ -27,6 +27,7 @@ from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.membership.key_rotation import KeyRotation
 from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.peer.monitoring.monitored_peer import MonitoredPeer
 from kadcrawl.peer.resources import Resources, open_resources
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
@@ -42,6 +43,9 @@ from kadcrawl.settings.site_rules import (
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
+
+if TYPE_CHECKING:
+    from kadcrawl.peer.monitoring.listener import MetricsListener
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +69,7 @@ class PeerBase:
         self._broken_off = False
         """The context ended by an exception."""
         self._extraction: Extraction | None = None
+        self._metrics: MetricsListener | None = None
 
     async def __aenter__(self) -> Self:
         """Open the resources and the network ends. Raises StartError, and ConfigError for a sink."""
@@ -72,10 +77,14 @@ class PeerBase:
             self._resources = await open_resources(self.config, self.environment, self._random, stack)
             self._messages_before = self.counters.peer_messages
             self._known = await self._open(stack)
+            if self.config.metrics is not None:
+                await self._monitor(self.config.metrics, stack)
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(self._shut)
             self.store.journal.before_commit(self._flush)
             self._committer = self._group.create_task(self.store.journal.run(), name="commit")
+            if self._metrics is not None:
+                self._run(self._metrics.run(), "metrics")
             if self.config.sinks:
                 self._deliverer = self._group.create_task(self.deliveries.run(), name="sinks")
             self._stack = stack.pop_all()
@@ -192,6 +201,11 @@ class PeerBase:
         return None
 
     @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """The address (host, port) of the metrics, or None without `Config.metrics`."""
+        return self._metrics.address if self._metrics is not None else None
+
+    @property
     def ended(self) -> bool:
         """True if the swarm was quiescent when last heard of, and nothing has moved here since."""
         return self.activity.over.is_set()
@@ -211,6 +225,19 @@ class PeerBase:
     def _built(self) -> CrawlComponents | None:
         """Return the parts of the crawl, or None until the job is known."""
         raise NotImplementedError
+
+    def _monitored(self) -> MonitoredPeer:
+        """Return this kind of peer as its monitoring sees it."""
+        raise NotImplementedError
+
+    async def _monitor(self, address: tuple[str, int], stack: AsyncExitStack) -> None:
+        """Answer requests for metrics at an address. Raises StartError."""
+        # Not at the top: a peer without metrics does without these libraries.
+        from kadcrawl.peer.monitoring.listener import MetricsListener
+
+        self._metrics = MetricsListener(self._monitored(), address)
+        stack.push_async_callback(self._metrics.close)
+        await self._metrics.open()
 
     @property
     def _messages(self) -> int:

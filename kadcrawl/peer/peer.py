@@ -39,6 +39,7 @@ from kadcrawl.peer.membership.endpoints import open_ends, reachable_host
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.membership.newcomers import Newcomers
 from kadcrawl.peer.membership.node_id import Identity
+from kadcrawl.peer.monitoring.monitored_peer import MonitoredPeer, of_full_peer
 from kadcrawl.peer.offered_links import OfferedLinks
 from kadcrawl.peer.page_reader import read
 from kadcrawl.peer.runtime import Runtime
@@ -382,6 +383,9 @@ class Peer(PeerBase):
             self._run(work, name)
         await asyncio.sleep(0)  # Once the tasks have begun, the caller may give orders.
         self.components.crawler.wake()
+
+    def _monitored(self) -> MonitoredPeer:
+        return of_full_peer(self.runtime, lambda: self._messages_before + self._messages)
 
     def _built(self) -> CrawlComponents | None:
         return self.components if self.begun else None

@@ -18,6 +18,10 @@ PORT_DEFAULT = 4160
 """Default TCP and UDP port of a peer. Wikipedia lists no common use of 4160."""
 
 
+METRICS_PORT_DEFAULT = 14_160
+"""Default TCP port of the metrics."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The settings of one peer on one machine. Raises ConfigError for a value out of its limits."""
@@ -56,6 +60,10 @@ class Config:
     """Functions, as ``module:function``, that the swarm's job may call on this machine.
 
     The functions of a job that is given to this peer itself are allowed anyway."""
+    metrics: tuple[str, int] | None = None
+    """IP address and TCP port at which the peer answers `/metrics`, `/healthz` and `/readyz`. None for no listener.
+
+    Port 0 lets the system choose a port. Whoever reaches the address may read them, so it is best on loopback."""
     secrets: Secrets = field(default_factory=Secrets, repr=False)
     """Passwords and tokens that the job calls by name (settings/secrets.py)."""
     limits: Limits = field(default_factory=Limits)
@@ -65,6 +73,11 @@ class Config:
         require(self.work_area is None or self.work_area >= 1, "work_area must be 1 or more")
         require(0 <= self.port <= 65_535, "port must be from 0 to 65535")
         object.__setattr__(self, "host", _to_listen_on(self.host))
+        if self.metrics is not None:
+            require(0 <= self.metrics[1] <= 65_535, "the port of metrics must be from 0 to 65535")
+            object.__setattr__(
+                self, "metrics", (_to_listen_on(self.metrics[0], "the host of metrics"), self.metrics[1])
+            )
         for network in self.allow_networks:
             try:
                 ipaddress.ip_network(network)
@@ -72,18 +85,18 @@ class Config:
                 raise ConfigError(f"--allow-network takes a CIDR such as 192.168.0.0/16: {error}") from None
 
 
-def _to_listen_on(host: str) -> str:
+def _to_listen_on(host: str, what: str = "host") -> str:
     """Return the address in the spelling that peers accept from each other (overlay/addresses.py)."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        raise ConfigError(f"host must be an IP address, such as 127.0.0.1 or ::, not {host!r}") from None
+        raise ConfigError(f"{what} must be an IP address, such as 127.0.0.1 or ::, not {host!r}") from None
     require(
         "%" not in host,
-        f"host {host} is valid on one network interface only; use an address that other peers can reach",
+        f"{what} {host} is valid on one network interface only; use an address that other peers can reach",
     )
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped  # Only IPv4 packets arrive there.
     several = address.is_multicast or address == ipaddress.IPv4Address("255.255.255.255")
-    require(not several, f"host {host} is the address of many machines; use the address of one machine")
+    require(not several, f"{what} {host} is the address of many machines; use the address of one machine")
     return str(address)

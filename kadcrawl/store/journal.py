@@ -140,6 +140,15 @@ class Journal:
                     future.set_result(None)
             self._waiting = still
 
+    @property
+    def has_failed(self) -> bool:
+        """True if every write is refused from now on."""
+        return self._failure is not None
+
+    def file_bytes(self) -> tuple[int, int]:
+        """Return the size of the database and the size of its WAL. Raises OSError."""
+        return self.path.stat().st_size, os.fstat(self._wal_fd).st_size
+
     def close(self) -> None:
         """Close the files, and lose all uncommitted writes as a crash does."""
         self._db.close()

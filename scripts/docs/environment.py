@@ -108,6 +108,12 @@ OF_DEVELOPMENT = (
         "The tests of the shells' completion fail without these shells. Otherwise they are skipped.",
     ),
     Variable(
+        "KADCRAWL_REQUIRE_PROMTOOL",
+        "1",
+        "The tests of the metrics' form fail without promtool, of Debian's package prometheus. Otherwise they are "
+        "skipped.",
+    ),
+    Variable(
         "KADCRAWL_MONGODB",
         "a MongoDB connection string",
         "The tests of the MongoDB sink use this server. Without it they start BriskDB.",

@@ -6,6 +6,7 @@ Tests: tests/docs/test_log_events.py
 AREAS = {
     "peer": "The peer as a whole",
     "absence": "A peer that was away",
+    "metrics": "Monitoring",
     "swarm": "The swarm and its key",
     "state": "The state that all peers share",
     "job": "The job",
@@ -49,6 +50,9 @@ MEANINGS = {
     "peer.begun": "The peer has started: its ID, its address, and the URLs that wait on it.",
     "peer.ended": "A failure ended the peer. After a full disk the peer starts again when there is room.",
     "peer.stalled": "The peer did not run for so long that others may own its cells. It asks them before it goes on.",
+    "metrics.broken_http": "A request to the metrics is not HTTP. It was refused.",
+    "metrics.exposed": "The metrics are at an address that other machines reach, without a password.",
+    "metrics.listening": "The peer answers requests for metrics at this address.",
     "peer.unsettled": "At the begin of a local crawl the owners of some cells were not told which pages are done.",
     "swarm.done": "The whole swarm has nothing left to do.",
     "swarm.resting": "The swarm has nothing to do until a page is due again.",

@@ -3,7 +3,19 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts.docs import cli, environment, exit_codes, limits, links, log_events, odd_servers, schemas, settings, wire
+from scripts.docs import (
+    cli,
+    environment,
+    exit_codes,
+    limits,
+    links,
+    log_events,
+    metrics,
+    odd_servers,
+    schemas,
+    settings,
+    wire,
+)
 from scripts.docs.figures import figure_pages
 
 Generator = Callable[[Path], Mapping[str, str]]
@@ -16,6 +28,7 @@ GENERATORS: tuple[Generator, ...] = (
     limits.generate,
     links.generate,
     log_events.generate,
+    metrics.generate,
     odd_servers.generate,
     schemas.generate,
     settings.generate,

@@ -41,6 +41,7 @@ CONFIG_OPTIONS = {
     "sinks": "--sink",
     "hooks": "--hook",
     "secrets": "--secrets",
+    "metrics": "--metrics",
 }
 """The option of each field of `Config`. Other fields have none."""
 

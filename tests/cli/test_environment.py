@@ -75,6 +75,7 @@ VALUES = {
     "--limit": ("body_bytes_max=10MB", "redirects_max=3"),
     "--sink": ("sqlite:a.db", "sqlite:b.db"),
     "--secrets": ("a.toml", "b.toml"),
+    "--metrics": ("127.0.0.1:5000", "0"),
     "--listen": ("127.0.0.1:5000", ":5001"),
     "--wait": ("30s", "10m"),
     "--bootstrap": ("10.0.0.1:4160", "10.0.0.2:4160"),

@@ -28,6 +28,7 @@ from kadcrawl.cli.options import (
     make_sinks,
     networks_of,
     say_rule_warnings,
+    shown,
 )
 from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
@@ -45,6 +46,7 @@ from kadcrawl.cli.view.summary import (
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
+from kadcrawl.system.file_names import METRICS_TARGETS
 
 LOCAL_SWARM = option_group(
     "Swarm on this machine",
@@ -127,6 +129,7 @@ def crawl(
     say_rule_warnings(job, seeds, first, streams=seeds_file is not None)
     say_insecure(plan.swarm_key)
     _say_few_copies(job, peers)
+    _say_metrics(plan.machine.metrics, max(peers, len(known)), data)
     with Progress("crawl") as progress:
         swarm, result = run(_crawl(plan, progress))
     if summary is not None:
@@ -185,6 +188,17 @@ def _say_few_copies(job: Job, peers: int) -> None:
             f"for {job.copies}; use a larger --peers",
             err=True,
         )
+
+
+def _say_metrics(address: tuple[str, int] | None, peers: int, data: Path) -> None:
+    """Say where the metrics of the peers are."""
+    if address is None:
+        return
+    if not address[1]:
+        click.echo(f"kadcrawl: {data}/peer-*/{METRICS_TARGETS} name the addresses of the metrics", err=True)
+        return
+    last = f", and of the other peers at the next ports up to {address[1] + peers - 1}" if peers > 1 else ""
+    click.echo(f"kadcrawl: metrics at http://{shown(address)}/metrics{last}", err=True)
 
 
 async def _crawl(plan: CrawlPlan, progress: Progress) -> tuple[LocalSwarm, Summary]:

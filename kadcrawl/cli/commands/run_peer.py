@@ -150,6 +150,7 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRu
         hooks = sorted(peer.job.hooks)
         return (
             f"peer {peer.contact.id.hex()[:8]} listens on {address} and lets in {whom}",
+            *_metrics_line(peer),
             how_to_join(peer.contact.address, peer.config, hooks, needs_secrets=bool(secrets_of(peer.job.sites))),
         )
 
@@ -171,11 +172,18 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRu
     )
 
 
+def _metrics_line(peer: Peer | Leaf) -> Sequence[str]:
+    """Return a line with the address of the metrics, if the peer has any."""
+    address = peer.metrics_address
+    return () if address is None else (f"metrics at http://{shown(address)}/metrics",)
+
+
 def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> PeerRun[Leaf]:
     """Return the life of a leaf that enters its swarm like this."""
 
     def greeting(leaf: Leaf) -> Sequence[str]:
-        return (f"leaf {leaf.contact.id.hex()[:8]} draws pages of other peers; it listens on nothing",)
+        listens = f"leaf {leaf.contact.id.hex()[:8]} draws pages of other peers; it listens on nothing"
+        return (listens if leaf.metrics_address is None else f"{listens} for them", *_metrics_line(leaf))
 
     async def rows(leaf: Leaf) -> Sequence[PeerRow]:
         return [leaf.row()]

@@ -45,6 +45,7 @@ class Child:
     """The process of one peer, and its successor if it dies."""
 
     def __init__(self, number: int, directory: Path) -> None:
+        self.number = number
         self.name = f"peer-{number}"
         self.directory = directory
         self.address: tuple[str, int] | None = None

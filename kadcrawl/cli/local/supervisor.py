@@ -195,7 +195,8 @@ class LocalSwarm:
     async def _start(self, child: Child, bootstrap: Sequence[tuple[str, int]]) -> None:
         """Start one peer. Raises StartError."""
         plan, interval_s = self._plan, self._progress.sites_interval_s
-        await child.start(plan.job, plan.allow_networks, bootstrap, plan.machine, self._swarm_key(), interval_s)
+        machine = plan.machine.of_peer(child.number)
+        await child.start(plan.job, plan.allow_networks, bootstrap, machine, self._swarm_key(), interval_s)
 
     def _swarm_key(self) -> SwarmKey | None:
         """Return the key of the running peers, which may have been changed since, or the plan's key."""

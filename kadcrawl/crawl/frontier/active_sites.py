@@ -24,6 +24,7 @@ from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.kept_cookies import NO_COOKIES, KeptCookies
+from kadcrawl.system.duration_histogram import DurationHistogram
 
 HOLD_JOURNALED_S = 10.0
 """Seconds above which a wait is journaled. The wait then also holds after a restart and at other holders of the
@@ -53,6 +54,17 @@ class SiteClock(NamedTuple):
     """Seconds between two requests to the site."""
     back_off: BackOff
     cookies: KeptCookies = NO_COOKIES
+
+
+class SiteCounts(NamedTuple):
+    """The number of active sites, and of those among them that wait or refuse requests."""
+
+    active: int
+    """Sites with entries or requests here."""
+    waiting: int
+    """Sites that may not be asked yet."""
+    refusing: int
+    """Sites that refused their last requests."""
 
 
 class SiteClocks(Protocol):
@@ -109,6 +121,10 @@ class ActiveSites:
         self._unread: dict[Cell, bytes] = {}
         """Open cells with sites waiting in the store, in turn -> the site hash after which those sites begin."""
         self._idle = IdleClocks(IDLE_CLOCKS_MAX)
+        self.request_times = DurationHistogram()
+        """The times of requests to all sites."""
+        self.politeness_waits = DurationHistogram()
+        """The times for which sites are left alone after their requests."""
         self._connections = connections
         self._held: dict[Cell, float] = {}
         """Cell -> second at which the cell was opened without a holder that could report its clocks."""
@@ -160,6 +176,7 @@ class ActiveSites:
         An adaptive delay follows them. It does not become shorter by a failure, as failures may be quick.
         """
         site = self._sites[name]
+        self.request_times.observe(seconds)
         site.time_request(seconds)
         adaptive_s = self._site_settings.adaptive_s(seconds)
         if succeeded or adaptive_s > site.adaptive_s:
@@ -169,6 +186,12 @@ class ActiveSites:
     def figures(self, now: float) -> list[SiteFigures]:
         """Return the figures of each active site with PENDING URLs, for a person who watches the crawl."""
         return site_figures(self._by_cell, self._store.cells, self._unread, now, self._limits.site_window)
+
+    def site_counts(self, now: float) -> SiteCounts:
+        """Return the numbers of active sites, for monitoring."""
+        sites = self._sites.values()
+        waiting = sum(site.next_at > now for site in sites)
+        return SiteCounts(len(sites), waiting, sum(site.back_off.refusals > 0 for site in sites))
 
     # --- clocks --------------------------------------------------------------------------------------------------
 

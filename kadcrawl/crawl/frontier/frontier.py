@@ -169,6 +169,7 @@ class Frontier(ActiveSites):
         site.received_at = max(site.received_at, received_at)
         rests_until = max(received_at + site.delay_s, now + site.adaptive_s)
         self._hold(site, max(rests_until, now + hold_s), now)
+        self.politeness_waits.observe(site.next_at - now)
         self._queue(site)
         return rests_until
 

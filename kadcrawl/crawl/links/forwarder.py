@@ -22,6 +22,7 @@ from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer
 from kadcrawl.settings.limits import Limits
+from kadcrawl.system.duration_histogram import DurationHistogram
 from kadcrawl.system.min_interval import MinInterval
 
 OFFER_DEADLINE_S = 10.0
@@ -122,6 +123,8 @@ class Forwarder:
         self._pending_links: dict[str, PendingLink] = {}
         self._queue: list[tuple[Link, UrlLocation]] = []
         self._queued = asyncio.Event()
+        self.acknowledgement_times = DurationHistogram()
+        """The times until all links of a page were acknowledged, for pages with links that had to be sent."""
 
     @property
     def unacknowledged(self) -> int:
@@ -184,13 +187,17 @@ class Forwarder:
 
         A sitemap has so many links that other tasks have their turn in between. The first links go at once.
         """
-        countdowns = []
+        time, countdowns = asyncio.get_running_loop().time, []
+        began = time()
         for start in range(0, len(links), LINKS_PER_TURN_MAX):
             if start:
                 await asyncio.sleep(0)
             countdowns.append(self.forward(links[start : start + LINKS_PER_TURN_MAX], cell))
+        waits = any(not countdown.acknowledged.done() for countdown in countdowns)
         for countdown in countdowns:
             await countdown.acknowledged
+        if waits:
+            self.acknowledgement_times.observe(time() - began)
 
     async def run(self) -> None:
         """Deliver queued links, until cancelled."""

@@ -21,6 +21,7 @@ from kadcrawl.replication.owner.owner_parts import OwnerParts
 from kadcrawl.replication.owner.recheck import HolderRecheck
 from kadcrawl.replication.owner.sync_progress import SyncProgress, SyncState
 from kadcrawl.replication.placement.placement import nearer
+from kadcrawl.system.duration_histogram import DurationHistogram
 
 SYNC_RETRY_S = 0.5
 """Wait after a failed attempt."""
@@ -71,6 +72,8 @@ class CellSync:
         """Cell -> second of its last sync because a copy differed."""
         self._asked_for_cells_at: dict[bytes, float] = {}
         """Peer -> second of the last answer to its `FindMyCells`, of the last interval, oldest first."""
+        self.times = DurationHistogram()
+        """The times of completed syncs, from the first request of each."""
         self.opener = CellOpener(parts)
         self._catch_up = CatchUp(parts, self.opener)
         self._recheck = HolderRecheck(parts, self.want)
@@ -90,6 +93,11 @@ class CellSync:
     def syncs(self) -> int:
         """Syncs completed so far."""
         return self._catch_up.count
+
+    @property
+    def in_progress(self) -> int:
+        """Cells that are being synced."""
+        return len(self._syncing)
 
     @property
     def busy(self) -> bool:
@@ -236,12 +244,15 @@ class CellSync:
 
     async def _sync(self, progress: SyncProgress) -> None:
         """Sync one cell, and repeat as long as another sync of it is requested meanwhile."""
-        cell = progress.cell
+        cell, began = progress.cell, self._now()
         try:
             async with self._catch_up.slots:
                 while self._parts.may_own(cell):
                     progress.take_request()
                     completed = await self._attempt(progress)
+                    if completed:
+                        self.times.observe(self._now() - began)
+                        began = self._now()
                     if completed and not progress.requested_again:
                         break
                     if progress.state is not SyncState.QUEUED:

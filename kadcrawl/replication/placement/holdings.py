@@ -197,6 +197,14 @@ class Holdings:
         """Return the cells owned here that have too few backups, for lack of peers."""
         return list(self._short)
 
+    def copies_missing(self, others: int) -> int:
+        """Return how many copies of cells owned here are missing or incomplete, with so many other peers to keep them.
+
+        A cell without enough peers for all its copies lacks none that a peer could keep.
+        """
+        wanted = min(self.copies - 1, others)
+        return sum(max(0, wanted - len(owned.backups)) if owned.whole else wanted for owned in self.owned.values())
+
     def shared(self, peer: bytes) -> tuple[list[Cell], list[Cell]]:
         """Return the cells owned here that a peer, by ID, backs up, and its cells that are backed up here."""
         kept = self._kept_by.get(peer)

@@ -70,6 +70,8 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             hooks: Sequence[str] = (),
             network: Path | None = None,
             powers: Mapping[str, float] | None = None,
+            metrics: tuple[str, int] | None = None,
+            sinks: Sequence[str] = (),
             **job: Any,
         ) -> Peer:
             config = Config(
@@ -82,6 +84,8 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
                 hooks=tuple(hooks),
                 network=network,
                 powers=tuple((powers or {}).items()),
+                metrics=metrics,
+                sinks=tuple(sinks),
             )
             loop = asyncio.get_running_loop()
             world = Environment(random=random, wall=loop.wall() if isinstance(loop, BriskLoop) else None)
