@@ -63,7 +63,7 @@ class Config:
     metrics: tuple[str, int] | None = None
     """IP address and TCP port at which the peer answers `/metrics`, `/healthz` and `/readyz`. None for no listener.
 
-    Port 0 lets the system choose a port. Whoever reaches the address may read them, so it is best on loopback."""
+    Port 0 lets the system choose a port. Anybody who reaches the address can read the metrics, so loopback is best."""
     secrets: Secrets = field(default_factory=Secrets, repr=False)
     """Passwords and tokens that the job calls by name (settings/secrets.py)."""
     limits: Limits = field(default_factory=Limits)
