@@ -66,6 +66,17 @@ async def terminated(swarm: ProcessSwarm, random: Random, size: RunSize) -> None
     swarm.terminate(victim)
 
 
+async def rolled(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
+    """All peers are restarted one after the other, by SIGTERM and the entry script of the containers."""
+    await swarm.until(0.05)
+    for victim in swarm.living:
+        swarm.chosen(random)
+        swarm.terminate(victim)
+        await victim.process.wait()
+        swarm.note("started again", victim.name)
+        await swarm.enter_pod(victim.name)
+
+
 async def everything(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """All faults happen in a single crawl, in any order, with time between for three copies again."""
     parts = [two_killed, frozen, restarted, disk_lost, two_join, random.choice([one_leaves, terminated])]
@@ -85,6 +96,7 @@ PROCESSES: Final[dict[str, Scenario]] = {
         Scenario(two_join),
         Scenario(one_leaves),
         Scenario(terminated),
+        Scenario(rolled, slower=2.5),
         Scenario(everything, slower=6.5),
     )
 }

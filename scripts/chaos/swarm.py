@@ -8,7 +8,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -22,6 +22,8 @@ from scripts.chaos.peer_process import KADCRAWL, PROCESS_POLL_S, PeerProcess
 
 CONTACT: Final = "chaos@example.org"
 """The contact, needed wherever the web is not on loopback."""
+ENTRY: Final = Path(__file__).parents[2] / "deploy" / "kubernetes" / "entry.sh"
+"""The command of the containers."""
 LATE: Final = 0.97
 """Share of the pages after which the crawl may end at any time."""
 
@@ -103,6 +105,21 @@ class ProcessSwarm:
                 raise
             peer.exit_expected = peer.process.returncode or 0
             raise OverError from None
+        return peer
+
+    async def enter_pod(self, name: str) -> PeerProcess:
+        """Start the peer of this name again as its container does: by the entry script, and variables.
+
+        Returns once the peer is in. Raises OverError if all others ended before that.
+        """
+        bootstrap = " ".join(peer.address for peer in self.living if peer.address)
+        if not bootstrap:
+            raise OverError
+        number = int(name.rpartition("-")[2]) - 1
+        variables = {"POD_NAME": f"kadcrawl-{number}", "KADCRAWL_BOOTSTRAP": bootstrap}
+        arguments = ["--exit-when-done", *self._listening(name)]
+        peer = await self._start(name, arguments, ("/bin/sh", str(ENTRY)), variables)
+        await peer.ready()
         return peer
 
     async def until(self, share: float) -> None:
@@ -198,7 +215,13 @@ class ProcessSwarm:
     def _listening(self, name: str) -> list[str]:
         return ["--listen", f"{self._web.machines.peer(name).address}:0"]
 
-    async def _start(self, name: str, arguments: Sequence[str]) -> PeerProcess:
+    async def _start(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        program: Sequence[str] = (KADCRAWL,),
+        variables: Mapping[str, str] | None = None,
+    ) -> PeerProcess:
         directory = self.directory / name
         machine = self._web.machines.peer(name)
         said = self.directory / f"{name}.{sum(peer.name == name for peer in self.processes) + 1}.said"
@@ -206,7 +229,7 @@ class ProcessSwarm:
         with said.open("wb") as file:
             process = await asyncio.create_subprocess_exec(
                 *machine.prefix,
-                KADCRAWL,
+                *program,
                 *arguments,
                 *options,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -214,7 +237,8 @@ class ProcessSwarm:
                 stderr=file,
                 start_new_session=True,
                 env={name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
-                | {"KADCRAWL_KEY": self._key},
+                | {"KADCRAWL_KEY": self._key, "PATH": f"{Path(KADCRAWL).parent}:{os.environ['PATH']}"}
+                | dict(variables or {}),
             )
         peer = PeerProcess(name, machine, directory, said, process)
         self.processes.append(peer)

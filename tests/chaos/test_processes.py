@@ -24,13 +24,23 @@ async def web() -> AsyncIterator[DealtWeb]:
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("scenario", [name for name in PROCESSES if name != "everything"])
+@pytest.mark.parametrize("scenario", [name for name in PROCESSES if name not in ("everything", "rolled")])
 async def test_whatever_happens_to_a_peer_the_others_finish_the_crawl(
     scenario: str, web: DealtWeb, tmp_path: Path
 ) -> None:
     outcome = await run(PROCESSES[scenario], 1, web, tmp_path / "run", SMALL)
     assert [] == outcome.faults
     assert outcome.events
+    assert (120, 120, 0, 0) == (outcome.pages, outcome.fetched, outcome.lost, outcome.hurried)
+
+
+@pytest.mark.chaos
+async def test_a_rolling_restart_of_all_peers_loses_nothing_and_hurries_no_site(web: DealtWeb, tmp_path: Path) -> None:
+    outcome = await run(PROCESSES["rolled"], 1, web, tmp_path / "run", replace(SMALL, delay_s=0.8))
+    assert [] == outcome.faults
+    assert [f"peer-{number}" for number in range(1, 6)] == [
+        event.rpartition(" ")[2] for event in outcome.events if "started again" in event
+    ]
     assert (120, 120, 0, 0) == (outcome.pages, outcome.fetched, outcome.lost, outcome.hurried)
 
 
