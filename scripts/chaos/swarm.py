@@ -237,7 +237,10 @@ class ProcessSwarm:
                 stderr=file,
                 start_new_session=True,
                 env={name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
-                | {"KADCRAWL_KEY": self._key, "PATH": f"{Path(KADCRAWL).parent}:{os.environ['PATH']}"}
+                | {
+                    "KADCRAWL_KEY": self._key,
+                    "PATH": os.pathsep.join([str(Path(KADCRAWL).parent), *os.get_exec_path()]),
+                }
                 | dict(variables or {}),
             )
         peer = PeerProcess(name, machine, directory, said, process)
