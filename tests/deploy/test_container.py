@@ -39,8 +39,8 @@ def test_the_image_has_no_compiler_and_no_root() -> None:
 def test_its_variables_are_those_of_options() -> None:
     set_here = set(re.findall(r"\b(KADCRAWL_\w+)=", " ".join(instructions("ENV"))))
     options = {parameter.opts[0] for parameter in main.commands["start"].params}
-    assert {"--data", "--listen"} == {name.replace("KADCRAWL_", "--").lower() for name in set_here}
-    assert {"--data", "--listen"} <= options
+    named = {name.replace("KADCRAWL_", "--").lower() for name in set_here}
+    assert {"--data", "--listen", "--metrics"} == named & options == named
 
 
 def copied(source: Path, target: Path) -> None:

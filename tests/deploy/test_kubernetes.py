@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from kadcrawl.cli.app import main
+from kadcrawl.peer.monitoring.listener import PATHS
+from kadcrawl.settings.config import METRICS_PORT_DEFAULT
 
 DIRECTORY = Path(__file__).parents[2] / "deploy" / "kubernetes"
 KUBERNETES = "1.33"
@@ -71,6 +73,18 @@ def test_a_pod_that_goes_leaves_first_and_one_at_a_time() -> None:
     assert ["kadcrawl", "leave"] == CONTAINER["lifecycle"]["preStop"]["exec"]["command"]
     assert POD["terminationGracePeriodSeconds"] > LEAVE_S
     assert 1 == manifest("disruption")["spec"]["maxUnavailable"]
+
+
+@pytest.mark.parametrize(
+    ("probe", "path"), [("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")]
+)
+def test_the_probes_ask_what_a_peer_answers(probe: str, path: str) -> None:
+    assert path in PATHS
+    assert {"path": path, "port": "metrics"} == CONTAINER[probe]["httpGet"]
+    (port,) = (port["containerPort"] for port in CONTAINER["ports"] if port["name"] == "metrics")
+    (metrics,) = (variable["value"] for variable in CONTAINER["env"] if variable["name"] == "KADCRAWL_METRICS")
+    assert f"0.0.0.0:{port}" == metrics
+    assert METRICS_PORT_DEFAULT == port
 
 
 def test_a_pod_has_no_rights_and_writes_nowhere_but_its_volumes() -> None:
