@@ -1,6 +1,7 @@
 """kadcrawl: a fully decentralized web crawler.
 
-`Peer` is one peer of a swarm, for use in an asyncio program. `Leaf` is a peer that accepts no connections. `Config`
+`Peer` is one peer of a swarm, for use in an asyncio program. `Leaf` is a peer that accepts no connections.
+`SharedProcess` lets many peers share one process. `Config`
 describes the machine, `Job` the crawl, and `SwarmKey` admits a peer to the swarm. Every error that kadcrawl raises on
 purpose is a `KadcrawlError`.
 """
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
     from kadcrawl.crawl.content.page import Page
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
+    from kadcrawl.peer.shared_process import SharedProcess
 
-_LATE = {"Leaf": "kadcrawl.leaf.leaf", "Page": "kadcrawl.crawl.content.page", "Peer": "kadcrawl.peer"}
+_LATE = {
+    "Leaf": "kadcrawl.leaf.leaf",
+    "Page": "kadcrawl.crawl.content.page",
+    "Peer": "kadcrawl.peer",
+    "SharedProcess": "kadcrawl.peer.shared_process",
+}
 """Names that are imported on first use (PEP 562), so that programs with only a part of kadcrawl start fast."""
 
 __all__ = [
@@ -33,6 +40,7 @@ __all__ = [
     "Page",
     "Peer",
     "RemoteError",
+    "SharedProcess",
     "StartError",
     "StorageError",
     "SwarmKey",

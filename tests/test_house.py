@@ -24,7 +24,9 @@ CONVERSATIONS = {
     "cli.commands": "control crawl doctor export join rekey run_peer start",
     "cli.data_check": "catalog data_repair journal_check",
     "cli.doctor": "checkup directory_probes helper_probes network_probes",
-    "cli.local": "child_main child_process local_feed resting retry_at_rest salvage supervisor",
+    "cli.local": (
+        "child child_main child_process child_task local_feed peer_life resting retry_at_rest salvage supervisor"
+    ),
     "cli.seeds": "feeding seed_feeder",
     "cli.view": "hook_check progress saved_page",
     "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch time_count",
@@ -44,11 +46,13 @@ CONVERSATIONS = {
     "lending": (
         "balancer block_divider blocks borrower drain_policy leaf_host lender level_policy loans throughput_learning"
     ),
-    "link": "acceptor admission_control client client_connection http_log server server_connection",
+    "link": "acceptor admission_control client client_connection http_log process_links server server_connection",
     "link.wire": "census_rows",
     "overlay": "bootstrap lookups overlay pending_requests protocol",
     "overlay.waves": "activity termination wave",
-    "peer": "base build environment handlers job_store offered_links page_reader peer rejoin resources shutdown",
+    "peer": (
+        "base build environment handlers job_store offered_links page_reader peer rejoin resources shared_process shutdown"
+    ),
     "peer.membership": (
         "bootstrap bootstrap_dialer bootstrap_names departed endpoints key_refusals key_rotation known_peers newcomers "
         "node_id"

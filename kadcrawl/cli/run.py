@@ -4,16 +4,16 @@ import asyncio
 import gc
 import logging
 import os
-import resource
 import signal
 import sys
 import time
 from collections.abc import Coroutine
-from contextlib import suppress
+from contextvars import ContextVar
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kadcrawl.system.open_files import raise_limit
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` on a uvloop. KADCRAWL_PROFILE names a file for a profile (one per process: FILE.PID)."""
-    _open_as_many_files_as_allowed()
+    raise_limit()
     sys.unraisablehook = _unraisable
     gc.freeze()  # What is loaded by now stays.
     gc.set_threshold(GARBAGE_THRESHOLD)
@@ -70,13 +70,6 @@ def _unraisable(what: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(what)
 
 
-def _open_as_many_files_as_allowed() -> None:
-    """Raise the soft limit on open files to the hard limit. The soft limit is often 1024 for the sake of select()."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # Some systems call a limit unlimited that is not.
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 class OneLine(logging.Formatter):
     """A log formatter for untrusted text: no text of pages or peers begins a line of the log or controls a terminal."""
 
@@ -88,12 +81,28 @@ class OneLine(logging.Formatter):
         return "\n".join(f"  {printable(line)}" for line in super().formatException(ei).split("\n"))
 
 
-def log_to(directory: Path) -> None:
-    """Write the log of this process below the peer's directory, out of the way of a person's terminal."""
+peer_name: ContextVar[str] = ContextVar("peer_name", default="-")
+"""The name of the peer that the current task belongs to, in a process with several."""
+
+
+def log_to(directory: Path, *, of_many: bool = False) -> None:
+    """Write the log of this process below the peer's directory, out of the way of a person's terminal.
+
+    With `of_many`, each line begins with the name of the peer, `peer_name`.
+    """
     handler = RotatingFileHandler(directory / LOG, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT)
-    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    name = ""
+    if of_many:
+        name = "%(peer)s "
+        handler.addFilter(_name_peer)
+    handler.setFormatter(OneLine(f"%(asctime)s %(levelname)s {name}%(name)s %(message)s"))
     level = os.environ.get("KADCRAWL_LOG", "INFO").upper()
     logging.basicConfig(handlers=[handler], level=level if level in logging.getLevelNamesMapping() else "INFO")
+
+
+def _name_peer(record: logging.LogRecord) -> bool:
+    record.peer = peer_name.get()
+    return True
 
 
 class Interrupts:

@@ -19,6 +19,7 @@ from yarl import URL
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client_connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, BrokenError, ClientConnection, UnsentError
 from kadcrawl.link.peer_score import Misbehavior, PeerScore, Source
+from kadcrawl.link.process_links import InsideConnection, ProcessLinks
 from kadcrawl.link.server import LINK_PATH
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import Contact, DatedOffer, Message, Offer, Refused, StreamSeeds
@@ -45,9 +46,17 @@ class LinkClient:
     """Sends requests to other peers. Keeps one connection to each between requests."""
 
     def __init__(
-        self, message_bytes_max: int, credentials: Credentials | None = None, peer_score: PeerScore | None = None
+        self,
+        message_bytes_max: int,
+        credentials: Credentials | None = None,
+        peer_score: PeerScore | None = None,
+        process_links: ProcessLinks | None = None,
     ) -> None:
-        """Connections are plain without `credentials`. `peer_score` knows the banned peers."""
+        """Connections are plain without `credentials`. `peer_score` knows the banned peers.
+
+        Peers that `process_links` knows are asked without a socket.
+        """
+        self._process_links = process_links
         self.message_bytes_max = message_bytes_max
         self.asked = 0
         self.dialed = 0
@@ -56,6 +65,8 @@ class LinkClient:
         self._peer_score.on_banned.append(self._disconnect_from)
         self._session: aiohttp.ClientSession | None = None
         self._connections: dict[Endpoint, ClientConnection] = {}
+        self._inside: dict[Endpoint, InsideConnection] = {}
+        """The peers of this process that are being asked."""
         self._tasks: set[asyncio.Task[None]] = set()
         """The tasks of the connections, also of those that are being closed."""
 
@@ -76,7 +87,7 @@ class LinkClient:
 
     async def close(self) -> None:
         """End all connections. Waiting callers get a RemoteError."""
-        for connection in list(self._connections.values()):
+        for connection in self._all():
             connection.drop("is asked nothing more, as this peer ends")
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -105,7 +116,7 @@ class LinkClient:
         if proven is not None and self._peer_score.banned_until(proven, asked_at) is not None:
             raise RemoteError(shown, f"is banned, as it has misbehaved too often [{name}]")
         question = pack(message)
-        connection = self._connection(place)
+        connection = self._inside_connection(place) or self._connection(place)
         try:
             async with asyncio.timeout(deadline_s):
                 try:
@@ -133,9 +144,28 @@ class LinkClient:
         return answered
 
     def _disconnect_from(self, banned: Source) -> None:
-        for place, connection in list(self._connections.items()):
-            if place[2] == banned:
-                connection.drop("is banned, as it has misbehaved too often")
+        for connection in self._all(banned):
+            connection.drop("is banned, as it has misbehaved too often")
+
+    def _all(self, peer: Source | None = None) -> list[ClientConnection | InsideConnection]:
+        """Return all connections, or those to one peer."""
+        dialed = [one for place, one in self._connections.items() if peer in (None, place[2])]
+        inside = [one for place, one in self._inside.items() if peer in (None, place[2])]
+        return [*dialed, *inside]
+
+    def _inside_connection(self, place: Endpoint) -> InsideConnection | None:
+        """Return the connection to a peer of this process, or None if there is no such peer."""
+        connection = self._inside.get(place)
+        if connection is None and self._process_links is not None:
+            end = self._process_links.at(place[:2])
+            if end is not None:
+                connection = InsideConnection(end, place[2], self._credentials, partial(self._forget_inside, place))
+                self._inside[place] = connection
+        return connection
+
+    def _forget_inside(self, place: Endpoint, connection: InsideConnection) -> None:
+        if self._inside.get(place) is connection:
+            del self._inside[place]
 
     def _connection(self, place: Endpoint) -> ClientConnection:
         """Return the connection to a peer. Dial if there is none."""
@@ -206,7 +236,7 @@ def _other(refused: aiohttp.ClientConnectorError | None) -> str:
     return ANOTHER_KEY
 
 
-async def _ask(connection: ClientConnection, message: Message, question: bytes) -> bytes:
+async def _ask(connection: ClientConnection | InsideConnection, message: Message, question: bytes) -> bytes:
     if isinstance(message, Offer | DatedOffer | StreamSeeds):
         # It waits at the other end until copies of its links are safe elsewhere.
         return await connection.ask_patiently(question)

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -21,9 +22,10 @@ from aiohttp import WSCloseCode, web
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
 from kadcrawl.link.acceptor import Acceptor
 from kadcrawl.link.admission_control import AdmissionControl, PeerQuota
-from kadcrawl.link.client_connection import CLOSE_S, NUMBER_BYTES
+from kadcrawl.link.client_connection import CLOSE_S, NUMBER_BYTES, BrokenError
 from kadcrawl.link.http_log import quiet_logger
 from kadcrawl.link.peer_score import LogLimiter, Misbehavior, MisbehaviorError, PeerScore, Source, left_out_note
+from kadcrawl.link.process_links import ENDED, OTHER_KEY, Address, ProcessLinks
 from kadcrawl.link.sender_check import claimed_sender
 from kadcrawl.link.server_connection import ServerConnection
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
@@ -38,6 +40,9 @@ SERVER_CONNECTIONS_MAX = 4_000
 """Connections of all peers, as in a swarm of so many all may ask within a minute. Each takes a file, and up to half a
 megabyte. A peer that is disconnected dials again.
 """
+
+INSIDE = "this process"
+"""The place of a peer of the same process, in the log."""
 
 log = logging.getLogger(__name__)
 
@@ -61,9 +66,20 @@ class LinkServer:
     """Listens on TCP and answers each request by its handler."""
 
     def __init__(
-        self, message_bytes_max: int, credentials: Credentials | None = None, peer_score: PeerScore | None = None
+        self,
+        message_bytes_max: int,
+        credentials: Credentials | None = None,
+        peer_score: PeerScore | None = None,
+        process_links: ProcessLinks | None = None,
     ) -> None:
-        """Any client is answered without `credentials`. `peer_score` knows the banned peers."""
+        """Any client is answered without `credentials`. `peer_score` knows the banned peers.
+
+        The other peers of `process_links` ask without a socket.
+        """
+        self._process_links = process_links
+        self._address: Address | None = None
+        self._context = copy_context()
+        """The context of this peer's tasks, for handlers that another peer of the process calls."""
         self.message_bytes_max = message_bytes_max
         self._credentials = credentials
         self._peer_score = peer_score or PeerScore()
@@ -80,7 +96,7 @@ class LinkServer:
         """The connections, in order, with the peers at their other ends."""
         self._used: set[asyncio.BaseTransport] = set()
         """The transports of the connections."""
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[Any]] = set()
         """Tasks of requests of all connections."""
         self._admission_control: AdmissionControl | None = None
         self._quotas: WeakValueDictionary[bytes, PeerQuota] = WeakValueDictionary()
@@ -113,12 +129,16 @@ class LinkServer:
                 self._acceptor = Acceptor(
                     self._credentials.server, server, self._note_non_member, self._used.__contains__
                 )
-                return await self._acceptor.open(host, port)
-            await web.TCPSite(self._runner, host, port).start()
+                bound = await self._acceptor.open(host, port)
+            else:
+                await web.TCPSite(self._runner, host, port).start()
+                bound = self._runner.addresses[0][1]
         except OSError:
             await self.close()
             raise
-        bound: int = self._runner.addresses[0][1]
+        self._address = (host, bound)
+        if self._process_links is not None:
+            self._process_links.add(self._address, self)
         return bound
 
     async def close(self) -> None:
@@ -126,6 +146,8 @@ class LinkServer:
         if self._runner is None:
             return
         runner, self._runner = self._runner, None
+        if self._process_links is not None and self._address is not None:
+            self._process_links.remove(self._address)
         for site in list(runner.sites):
             await site.stop()
         if self._acceptor is not None:
@@ -148,6 +170,34 @@ class LinkServer:
         server = self._runner.server if self._runner is not None else None
         for one in server.connections if server is not None else []:  # Also connections without a request yet.
             one.force_close()
+
+    def id_inside(self, asker: Credentials | None) -> bytes | None:
+        """Return the ID that this peer proves to another peer of this process. Raises BrokenError unless it lets the
+        other peer in."""
+        if self._runner is None:
+            raise BrokenError(ENDED)
+        if self._credentials is None:
+            if asker is None:
+                return None
+            raise BrokenError(OTHER_KEY)
+        if asker is None or not asker.is_let_in_by(self._credentials):
+            raise BrokenError(OTHER_KEY)
+        return self._credentials.peer_key.id
+
+    def begin_inside(self, asker: Credentials | None, question: bytes) -> asyncio.Task[bytes]:
+        """Return the task that answers a request of another peer of this process, which `id_inside` has let in.
+
+        The request is handled to its end, although the asker may have gone. Raises BrokenError.
+        """
+        sender = RemotePeer(INSIDE, asker.peer_key.id if asker is not None else None)
+        if self._is_banned(sender):
+            raise BrokenError("lets this peer in no more, as it has misbehaved too often")
+        task: asyncio.Task[bytes] = asyncio.get_running_loop().create_task(
+            self._reply(sender, question), name="link answer", context=self._context.copy()
+        )
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+        return task
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method != "GET" or request.path != LINK_PATH:

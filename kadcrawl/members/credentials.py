@@ -41,7 +41,6 @@ class Credentials:
         self.server.sni_callback = self._named
         # A resumed session would show no certificate, and could name any key.
         self.server.num_tickets = 0
-        self._prepare()
 
     def use_peer_key(self, peer_key: PeerKey) -> None:
         """Use this key of the peer from now on."""
@@ -50,37 +49,42 @@ class Credentials:
         self.sealing = Sealing(peer_key, self.keyring.to_speak(self._now()), self.sealing.number)
         self._servers.clear()
         self._clients.clear()
-        self._prepare()
 
     def use_keyring(self, keyring: Keyring) -> None:
         """Use these keys of the swarm. Call it again when half of the overlap of two keys has passed."""
         self.keyring = keyring
         self.sealing.use_keys(keyring.to_speak(self._now()))
-        self._prepare()
+        for contexts in (self._servers, self._clients):
+            for key in [*contexts]:
+                if key not in keyring.keys:
+                    del contexts[key]
 
     @property
     def to_dial(self) -> list[tuple[SwarmKey, ssl.SSLContext]]:
         """The swarm keys to dial by, the first to try first, with their TLS contexts."""
-        return [(key, self._clients[key]) for key in self.keyring.to_speak(self._now()) if key in self._clients]
+        keys, clients = self.keyring.to_speak(self._now()), self._clients
+        for key in keys:
+            if key not in clients:  # Made when first used: a context takes memory, and some peers dial nobody.
+                clients[key] = client_context(key, self.peer_key, self._directory)
+        return [(key, clients[key]) for key in keys]
+
+    def is_let_in_by(self, other: "Credentials") -> bool:
+        """Return whether a peer with the credentials `other` accepts a key that this peer sends by."""
+        return any(key in other.keyring.keys for key in self.keyring.to_speak(self._now()))
+
+    def server_context(self, key: SwarmKey) -> ssl.SSLContext:
+        """Return the TLS context that answers a dialer of this swarm key."""
+        if key not in self._servers:
+            self._servers[key] = server_context(key, self.peer_key, self._directory)
+        return self._servers[key]
 
     def is_good(self, context: ssl.SSLContext) -> bool:
         """Return whether `context`, which answered a connection, belongs to a key that is valid now."""
         return context in self._servers.values()
 
-    def _prepare(self) -> None:
-        """Make the TLS contexts of valid keys, and forget those of other keys."""
-        keys = self.keyring.keys
-        for contexts, make in ((self._servers, server_context), (self._clients, client_context)):
-            for key in [*contexts]:
-                if key not in keys:
-                    del contexts[key]
-            for key in keys:
-                if key not in contexts:
-                    contexts[key] = make(key, self.peer_key, self._directory)
-
     def _named(self, tls: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> int | None:
-        for key, context in self._servers.items():
+        for key in self.keyring.keys:
             if key.name == name:
-                tls.context = context
+                tls.context = self.server_context(key)
                 return None
         return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME

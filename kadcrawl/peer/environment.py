@@ -16,6 +16,7 @@ from kadcrawl.crawl.disk_guard import free_bytes
 from kadcrawl.crawl.fetch.fetcher import system_resolver
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.lending.throughput_learning import MeasureMachine, measured_here
+from kadcrawl.link.process_links import ProcessLinks
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
@@ -46,5 +47,7 @@ class Environment:
     """Calls the login hooks of the job. By default it starts a process for each login."""
     poison_pages: Callable[[Path], PoisonPages] = PoisonPages
     """Makes the record, in a peer's directory, of pages that may crash the process."""
+    process_links: ProcessLinks | None = None
+    """The link to other peers of the same process, which share it. By default such peers dial each other as well."""
     machine_profile: MeasureMachine = measured_here
     """Measures the powers of the machine, for a job with balance predictive. It runs in a thread."""

@@ -12,6 +12,7 @@ from random import Random
 
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.errors import StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import PeerScore
 from kadcrawl.members.credentials import Credentials
@@ -25,6 +26,7 @@ from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 from kadcrawl.system.daemon_threads import DaemonThreadExecutor
+from kadcrawl.system.open_files import FILES_OF_A_PEER, files_allowed, has_room, how_to_allow
 
 SEED_SLOTS = 2
 """Batches of seeds on their way at a time. A thousand seeds may open as many cells, each with a sync of its own."""
@@ -62,12 +64,23 @@ class Resources:
         return self.key_rotation.credentials if self.key_rotation is not None else None
 
 
+def too_few_files() -> str:
+    """Return the sentence for a peer that finds no room for its files."""
+    allowed = files_allowed() or 0
+    return (
+        f"a peer opens {FILES_OF_A_PEER} files and more, and this process, which may open {allowed}, has too few left: "
+        f"{how_to_allow(2 * allowed)}, or let the program raise its own limit (resource.setrlimit)"
+    )
+
+
 async def open_resources(config: Config, environment: Environment, random: Random, stack: AsyncExitStack) -> Resources:
     """Lock the directory and open the journal and the link client.
 
     Raises StartError, and ConfigError for a sink or a damaged secret.
     """
     loop = asyncio.get_running_loop()
+    if not has_room(FILES_OF_A_PEER):
+        raise StartError(too_few_files())
     deliveries = Deliveries(config.data, config.sinks, DaemonThreadExecutor(), loop.time)
     stack.callback(Directory(config.data).close)
     poison_pages = environment.poison_pages(config.data)
@@ -82,9 +95,8 @@ async def open_resources(config: Config, environment: Environment, random: Rando
     if rotation is not None:
         await store.journal.commit()  # The number of this run must be on disk before any certificate uses it.
     peer_score = PeerScore()
-    client = LinkClient(
-        config.limits.message_bytes_max, rotation.credentials if rotation is not None else None, peer_score
-    )
+    credentials = rotation.credentials if rotation is not None else None
+    client = LinkClient(config.limits.message_bytes_max, credentials, peer_score, environment.process_links)
     await client.open()
     stack.push_async_callback(client.close)
     return Resources(

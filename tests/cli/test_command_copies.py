@@ -38,5 +38,5 @@ async def test_a_swarm_of_fewer_peers_than_copies_says_so(tmp_path: Path) -> Non
     async with slow_web(PAGES, seconds=0.0) as site:
         run = await kadcrawl(*crawl(tmp_path, site.url("/"), peers=2), "--copies", "5")
     assert run.code == 0, run
-    assert "each URL has 2 copies, one for each peer, and --copies asks for 5; use a larger --peers" in run.err
+    assert "each URL has 2 copies, one for each peer, and --copies asks for 5; use more peers" in run.err
     assert {2} == set(holders(tmp_path).values())

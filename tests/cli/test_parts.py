@@ -61,7 +61,7 @@ async def test_the_first_of_several_ends_the_others_and_its_fault_is_not_lost() 
 async def test_a_peer_whose_parent_does_not_read_runs_on_and_reports_its_end(tmp_path: Path) -> None:
     stdout, child_stdout = os.pipe()
     fcntl.fcntl(child_stdout, 1031, 4096)  # F_SETPIPE_SZ: soon full
-    script = "import kadcrawl.cli.local.child_main as child; child.REPORT_INTERVAL_S = 0.001; child.main()"
+    script = "import kadcrawl.cli.local.child_main as child; child.peer_life.REPORT_INTERVAL_S = 0.001; child.main()"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", script, stdin=asyncio.subprocess.PIPE, stdout=child_stdout
     )

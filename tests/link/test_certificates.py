@@ -47,7 +47,10 @@ def certified(version: int, place: Path) -> Iterator[Credentials]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(certificates, "_certificate", other)
-        yield credentials(place)
+        made = credentials(place)
+        assert made.to_dial
+        assert made.server_context(made.keyring.key)
+        yield made
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from kadcrawl.cli.local.child_main import LOCAL
+from kadcrawl.cli.local.peer_life import LOCAL
 from kadcrawl.settings.job import Job
 from sim.loop import world
 from sim.machines import Machine, Machines

@@ -52,6 +52,12 @@ LOCAL_SWARM = option_group(
     "Swarm on this machine",
     SEEDS,
     option("--peers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes, each with a peer."),
+    option(
+        "--in-process",
+        type=click.IntRange(1, 256),
+        metavar="N",
+        help="Instead of --peers: N peers in one process, for laptops and tests. It is lighter, and ends as a whole.",
+    ),
     option("--respawn", is_flag=True, help="Start peers that die again on their directories, not only at the end."),
     option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write the final figures as JSON."),
     DATA,
@@ -69,6 +75,7 @@ LOCAL_SWARM = option_group(
 def crawl(
     urls: tuple[str, ...],
     peers: int,
+    in_process: int | None,
     data: Path,
     key: KeyOptions,
     allow_network: tuple[str, ...],
@@ -100,16 +107,21 @@ def crawl(
                15  --max-time ended it. The same command with a longer time goes on
     """
     check_for_crawl(data)
+    if in_process is not None and is_given("peers"):
+        raise click.UsageError("--peers and --in-process both say how many peers there are: leave out one of them")
+    if in_process is not None:
+        peers = in_process
+    is_number_given = in_process is not None or is_given("peers")
     known = peers_of(data)
     first = data / f"peer-{min(known, default=1)}"
     seeds, job = make_job(urls, options, first, machine.limits)
     named = seeds
     if not seeds and seeds_file is not None:
-        peers = peers if is_given("peers") else max(1, len(known))
+        peers = peers if is_number_given else max(1, len(known))
     elif not seeds:
         first, seeds = _begun(data)
         _, job = make_job(seeds, options, first, machine.limits)
-        peers = peers if is_given("peers") else max(1, len(known))
+        peers = peers if is_number_given else max(1, len(known))
     else:
         _say_added(seeds, first, data)
     plan = CrawlPlan(
@@ -119,6 +131,7 @@ def crawl(
         data=data,
         allow_networks=networks_of(allow_network, first),
         respawn=respawn,
+        in_process=in_process is not None,
         swarm_key=key_to_begin(key, data),
         machine=make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job, options["job_file"]),
         named_again=named if known and job.history == "exact" else (),
@@ -185,7 +198,7 @@ def _say_few_copies(job: Job, peers: int) -> None:
     if peers < job.copies != Job().copies:
         click.echo(
             f"kadcrawl: each URL has {peers} {'copies' if peers > 1 else 'copy'}, one for each peer, and --copies asks "
-            f"for {job.copies}; use a larger --peers",
+            f"for {job.copies}; use more peers (--peers, --in-process)",
             err=True,
         )
 

@@ -18,9 +18,10 @@ from pathlib import Path
 import msgspec
 
 from kadcrawl.cli.exits import leaves_of
-from kadcrawl.cli.local.child_process import Child
+from kadcrawl.cli.local.child import Child
+from kadcrawl.cli.local.child_process import launch
 from kadcrawl.cli.machine import MachineSettings
-from kadcrawl.cli.run import Interrupts
+from kadcrawl.cli.run import LOG, Interrupts, log_to
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.live.expectation import Expectation
@@ -35,12 +36,18 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.file_names import SWARM_KEY
+from kadcrawl.system.open_files import FILES_OF_A_PEER, files_allowed, has_room, how_to_allow
 
+FILES_OF_THE_COMMAND = 64
+"""Files that a process with peers opens beside theirs: libraries, the terminal, the log, the resolver."""
 REVIVE_TRIES = 4
 REVIVE_WAIT_S = 1.0
 END_S = 240.0
 """Once a peer has ended with the crawl, the others do within this time, or will not: one may be stopped."""
 SHOW_INTERVAL_S = 0.5
+JOINS_IN_PROCESS_MAX = 8
+"""Peers of one process that enter the swarm at a time. They share a processor, and a peer that waits long for an answer
+takes others for dead."""
 WARNING_INTERVAL_S = 600.0
 """Seconds between two equal warnings, as each peer may have the same warning."""
 
@@ -60,6 +67,8 @@ class CrawlPlan:
     swarm_key: SwarmKey | None = None
     named_again: Sequence[str] = ()
     """Those of the seeds that a person has named again for a crawl that had begun before."""
+    in_process: bool = False
+    """All peers run in the process of the command."""
     seeds_file: SeedFile | None = None
     """Further seeds, read while the swarm runs."""
 
@@ -70,6 +79,32 @@ def peers_of(data: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and str(int(name)) == name)
 
 
+def _children(plan: CrawlPlan, numbers: Sequence[int]) -> list[Child]:
+    """Return the peers to be started, each a process, or all in this process. Raises StartError for want of files."""
+    directories = {number: plan.data / f"peer-{number}" for number in numbers}
+    if not plan.in_process:
+        return [Child(number, directory, launch, directory / LOG) for number, directory in directories.items()]
+    check_files(len(numbers))
+    from kadcrawl.cli.local.child_task import TaskLauncher  # Not at the top: it loads the whole peer.
+
+    plan.data.mkdir(parents=True, exist_ok=True)
+    log_to(plan.data, of_many=True)
+    in_task = TaskLauncher(len(numbers)).launch
+    return [Child(number, directory, in_task, plan.data / LOG) for number, directory in directories.items()]
+
+
+def check_files(peers: int) -> None:
+    """Raise StartError if this process may not open the files of so many peers."""
+    needed = FILES_OF_THE_COMMAND + peers * FILES_OF_A_PEER
+    if not has_room(needed - FILES_OF_THE_COMMAND):
+        allowed = files_allowed() or 0
+        fit = max(0, allowed - FILES_OF_THE_COMMAND) // FILES_OF_A_PEER
+        raise StartError(
+            f"{peers} peers in one process open {needed} files, and this process may open {allowed}: "
+            f"{how_to_allow(needed)}, or use --in-process {max(1, fit)}"
+        )
+
+
 class LocalSwarm:
     """The processes of one local crawl."""
 
@@ -78,7 +113,8 @@ class LocalSwarm:
         self._progress = progress
         known = peers_of(plan.data)
         numbers = sorted({*range(1, plan.peers + 1), *known})
-        self._children = [Child(number, plan.data / f"peer-{number}") for number in numbers]
+        self._start_slots = asyncio.Semaphore(JOINS_IN_PROCESS_MAX if plan.in_process else len(numbers))
+        self._children = _children(plan, numbers)
         if len(numbers) > plan.peers:
             progress.say(
                 f"{plan.data} holds the work of {len(known)} peers, so {len(numbers)} are started, not {plan.peers}"
@@ -196,7 +232,8 @@ class LocalSwarm:
         """Start one peer. Raises StartError."""
         plan, interval_s = self._plan, self._progress.sites_interval_s
         machine = plan.machine.of_peer(child.number)
-        await child.start(plan.job, plan.allow_networks, bootstrap, machine, self._swarm_key(), interval_s)
+        async with self._start_slots:
+            await child.start(plan.job, plan.allow_networks, bootstrap, machine, self._swarm_key(), interval_s)
 
     def _swarm_key(self) -> SwarmKey | None:
         """Return the key of the running peers, which may have been changed since, or the plan's key."""

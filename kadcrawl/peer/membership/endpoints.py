@@ -84,7 +84,8 @@ async def open_ends(
     config = resources.config
 
     def make_server() -> LinkServer:
-        server = LinkServer(config.limits.message_bytes_max, resources.credentials, resources.peer_score)
+        links = resources.environment.process_links
+        server = LinkServer(config.limits.message_bytes_max, resources.credentials, resources.peer_score, links)
         register(server)
         return server
 

@@ -46,8 +46,9 @@ async def test_a_peer_stopped_at_the_end_does_not_hold_up_the_command(
             async with asyncio.timeout(PATIENCE_S):
                 await asked.wait()
                 stopped = swarm._children[2]
-                assert stopped._process is not None
-                os.kill(stopped._process.pid, signal.SIGSTOP)
+                process = stopped._running
+                assert isinstance(process, child_process.ChildProcess)
+                os.kill(process.pid, signal.SIGSTOP)
                 go_on.set()
                 summary = await running
         assert set(urls) <= set(finished(tmp_path))

@@ -7,7 +7,7 @@ each other up, because a busy machine must not look like a death.
 from pathlib import Path
 
 from kadcrawl.cli import main
-from kadcrawl.cli.local import child_main, child_process
+from kadcrawl.cli.local import child_main, child_process, peer_life
 from kadcrawl.overlay import OverlaySettings
 
 ROOT = Path(__file__).parents[3]
@@ -16,18 +16,19 @@ SETTINGS = OverlaySettings(
     heartbeat_s=1.0,
     resend_s=0.3,
     timeout_s=1.0,
-    misses_suspect=child_main.LOCAL.misses_suspect,
-    misses_evict=child_main.LOCAL.misses_evict,
+    misses_suspect=peer_life.LOCAL.misses_suspect,
+    misses_evict=peer_life.LOCAL.misses_evict,
     miss_spacing_s=(0.25, 0.25),
 )
 
 
 def peer() -> None:
     """Live as one of its peers."""
-    child_main.LOCAL = SETTINGS
+    peer_life.LOCAL = SETTINGS
     child_main.main()
 
 
 if __name__ == "__main__":
     child_process.PROGRAM = PROGRAM
+    peer_life.LOCAL = SETTINGS  # For peers in this process.
     main()

@@ -1,0 +1,107 @@
+"""Test the order of steps in a peer of a local crawl.
+
+Nothing is fetched before all peers know the pages that any of them has fetched.
+"""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+
+from kadcrawl import Job
+from kadcrawl.cli.local.peer_life import PeerLife
+from kadcrawl.cli.local.protocol import Assignment, Doing, Go, Report
+from kadcrawl.peer.environment import Environment
+
+
+class Recorder:
+    """Stand in for a peer, its cells and its swarm state, and note the calls."""
+
+    def __init__(self, data: Path, done: list[str], *, paused: bool = True) -> None:
+        self.paused = paused
+        self.swarm_has_work = self.leaving = False
+        self.config = SimpleNamespace(data=data)
+        self.contact = SimpleNamespace(address=("127.0.0.1", 9))
+        self.cells = self.state_gossip = self
+        self._done = done
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def begin(self, *, paused: bool) -> None:
+        self._done.append("begin paused" if paused else "begin")
+
+    async def join(self, bootstrap: object, *, rekeyed: bool) -> None:
+        self._done.append("join")
+
+    async def settle(self, seconds: float) -> bool:
+        await asyncio.sleep(0)
+        self._done.append("settle")
+        return True
+
+    async def crawl(self, seeds: object) -> None:
+        self._done.append("seeds")
+
+    async def order(self, verb: str) -> None:
+        self._done.append(verb)
+
+    async def wait_stopped(self) -> None:
+        await asyncio.Event().wait()
+
+    async def finish(self) -> None: ...
+
+    def row(self) -> None: ...
+
+    def warning(self) -> None: ...
+
+
+class Parent:
+    """Stand in for the messages of the parent."""
+
+    obeyed = ended = False
+
+    def __init__(self) -> None:
+        self._says = [Go(["http://a.example/"])]
+
+    async def next(self) -> Go | None:
+        return self._says.pop() if self._says else None
+
+    def carried_out(self) -> None:
+        self.obeyed = True
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "paused", "expected"),
+    [
+        ([], True, ["begin paused", "Ready", "seeds", "settle", "resume", "Going", "Final"]),
+        ([("127.0.0.1", 8)], True, ["join", "settle", "Ready", "seeds", "settle", "resume", "Going", "Final"]),
+        ([("127.0.0.1", 8)], False, ["join", "Ready", "seeds", "resume", "Going", "Final"]),
+    ],
+    ids=["the first", "another, while nothing is fetched", "one that comes later"],
+)
+async def test_a_swarm_that_begins_anew_waits_for_what_its_peers_know(
+    bootstrap: list[tuple[str, int]],
+    paused: bool,
+    expected: list[str],
+    tmp_path: Path,
+) -> None:
+    done: list[str] = []
+
+    class Listener:
+        def send(self, said: Report) -> None:
+            if not isinstance(said, Doing):
+                done.append(type(said).__name__)
+
+        def send_if_room(self, said: Report) -> bool:
+            self.send(said)
+            return True
+
+    peer: Any = Recorder(tmp_path, done, paused=paused)
+    parent: Any = Parent()
+    assignment = Assignment(str(tmp_path), Job(), (), bootstrap)
+    await PeerLife(assignment, Environment(), parent, Listener(), asyncio.Event()).one_life(peer, False)
+    assert expected == done
