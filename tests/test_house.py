@@ -51,7 +51,8 @@ CONVERSATIONS = {
     "overlay": "bootstrap lookups overlay pending_requests protocol",
     "overlay.waves": "activity termination wave",
     "peer": (
-        "base build environment handlers job_store offered_links page_reader peer rejoin resources shared_process shutdown"
+        "base build environment handlers job_store offered_links page_reader peer rejoin resources shared_process "
+        "shutdown"
     ),
     "peer.membership": (
         "bootstrap bootstrap_dialer bootstrap_names departed endpoints key_refusals key_rotation known_peers newcomers "
