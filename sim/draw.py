@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from kadcrawl.settings.job import PartitionSolver
+from kadcrawl.urls import Partition
 
 from .draw_limits import draw_limits, draw_proxies
 from .draw_treatments import draw_annex, draw_refusals_max, draw_treatments
@@ -57,8 +58,8 @@ FACTORS = (0.0, 0.0, 0.0, 3.0)
 """Delay factors of the job, 0 for a delay that does not adapt."""
 ADDRESSES = (0, 0, 0, 0, 0, 0, 3, 6)
 """Addresses that the sites share in a job with per-ip, 0 for a job without."""
-BY_URL = 1 / 8
-"""Share of the plans in which the URLs of a host have many owners."""
+BY_URL, BY_DOMAIN = 1 / 8, 1 / 16
+"""Shares of the plans in which the URLs of a host have many owners, and in which the hosts of a domain have one."""
 LEAVES = (0, 0, 0, 2)
 DEPTHS = (None, None, None, 1_000)
 """Limits on the depth: larger than that of each page, as a page may be reached by a detour."""
@@ -99,9 +100,11 @@ def draw(seed: int, peers: int, *, faults: bool = True, copies: int | None = Non
 def _unlimited(seed: int, peers: int, copies: int | None, *, faults: bool) -> Plan:
     copies = copies or Random(f"copies {seed}").choice(COPIES)
     plan = _with_loads(seed, _drawn(seed, peers, copies, faults=faults))
-    if Random(f"partition {seed}").random() < BY_URL and not plan.per_ip:
-        # The rules for sites have cookies and limits, which no peer can keep where each URL is a site.
-        return replace(plan, partition="url", annex=draw_annex(seed, plan.delay_s))
+    chance = Random(f"partition {seed}").random()
+    if chance < BY_URL + BY_DOMAIN and not plan.per_ip:
+        # The rules for sites have cookies and limits, which no peer can keep where a host is not a site.
+        partition: Partition = "url" if chance < BY_URL else "domain"
+        return replace(plan, partition=partition, annex=draw_annex(seed, plan.delay_s))
     plan = replace(plan, refusals_max=draw_refusals_max(seed, plan.refusing))
     treatments = draw_treatments(seed, plan.own_delay_s, plan.delay_factor, plan.refusals_max)
     plan = replace(plan, treatments=treatments)

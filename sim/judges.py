@@ -132,6 +132,8 @@ class Facts:
     """URLs that are linked and that robots.txt, or a rule of the job, forbids."""
     delays: Mapping[str, float] = field(default_factory=dict)
     """Site -> seconds between two of its requests, as its rule or its robots.txt asks."""
+    clocks: Mapping[str, str] = field(default_factory=dict)
+    """Site -> its registered domain, in a job in which the hosts of a domain share a clock."""
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Site -> its IP address, in a job whose delay holds for an address too."""
     optional: Mapping[str, ExpectedPage] = field(default_factory=dict)
@@ -224,6 +226,10 @@ class Facts:
         """Return the rule of the job for a site."""
         return self.treatments.get(site, USUAL_TREATMENT)
 
+    def clock(self, site: str) -> str:
+        """Return the name of the clock of a site: its domain, in a job whose hosts of a domain share a clock."""
+        return self.clocks.get(site, site)
+
     def first_delay_s(self, site: str) -> float:
         """Return the seconds between two requests to a site until its robots.txt has been read."""
         own_s = self.treatment(site).delay_s
@@ -315,7 +321,8 @@ def _takes(facts: Facts, url: str) -> int:
 def polite(facts: Facts) -> list[str]:
     """Two requests to one site are never closer than its delay, from any machines. For partitions see `parted`.
 
-    With per-ip, neither are two requests to one IP address: the delay is that of the site that was asked first.
+    With per-ip, neither are two requests to one IP address: the delay is that of the site that was asked first. With
+    partition domain, neither are two requests to hosts of one domain: the delay is that of the host asked first.
     """
     found = [*_hurries(facts), *_hurried_addresses(facts)]
     return [sentence for sentence, excepted in found if not excepted]
@@ -326,12 +333,12 @@ def backs_off(facts: Facts) -> list[str]:
 
     The wait is that of its Retry-After. Otherwise it is twice as long at each further refusal in a row. A refusal may
     be lost with a machine that stops within `TOLD_S`. Of a site without a delay, requests may go out for as long. With
-    partition url, each URL is a site.
+    partition url, each URL is a site. With partition domain, the domain is left alone.
     """
     waits: dict[str, _Wait] = {}
     found = []
     for place, fetch in enumerate(facts.fetches):
-        alone = fetch.url if facts.refuse_alone else fetch.site
+        alone = fetch.url if facts.refuse_alone else facts.clock(fetch.site)
         wait = waits.get(alone)
         is_early = wait is not None and fetch.at_s < wait.until_s - SLACK_S
         if wait is not None and is_early and fetch.at_s > wait.from_s and not _unaware(facts, wait, fetch):
@@ -362,7 +369,8 @@ def adapts(facts: Facts) -> list[str]:
     last: dict[str, tuple[_Wait, float]] = {}
     found = []
     for place, fetch in enumerate(facts.fetches if facts.delay_factor else ()):
-        wait, rest_s = last.get(fetch.site, (None, 0.0))
+        clock = facts.clock(fetch.site)
+        wait, rest_s = last.get(clock, (None, 0.0))
         if wait is not None and fetch.at_s < wait.until_s - SLACK_S and not _unaware(facts, wait, fetch):
             found.append(
                 f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, only "
@@ -371,9 +379,9 @@ def adapts(facts: Facts) -> list[str]:
         over_s = facts.overs[place]
         rest_s = min(facts.delay_factor * (over_s - fetch.at_s), facts.delay_most_s)
         if place in facts.cut or fetch.status >= 400 or fetch.path == ROBOTS_PATH:
-            last.pop(fetch.site, None)
+            last.pop(clock, None)
         else:
-            last[fetch.site] = _Wait(fetch, over_s, over_s, over_s + rest_s, 0), rest_s
+            last[clock] = _Wait(fetch, over_s, over_s, over_s + rest_s, 0), rest_s
     return found
 
 
@@ -522,7 +530,7 @@ def visited_again(facts: Facts) -> list[str]:
     urls: Counter[str] = Counter()
     longest_s: defaultdict[str, float] = defaultdict(float)
     for place, fetch in enumerate(facts.fetches):
-        clock = facts.addresses.get(fetch.site, fetch.site)
+        clock = facts.addresses.get(fetch.site, facts.clock(fetch.site))
         if place not in facts.cut:
             delay_s = max(facts.delays.get(fetch.site, 0.0), facts.delay_s, BUSY_S)
             if facts.delay_factor and facts.overs:
@@ -788,27 +796,33 @@ def _unaware(facts: Facts, wait: _Wait, fetch: Fetch) -> bool:
 
 
 def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:
-    """Yield each pair of requests to one site that are too close, and whether a partition excuses them."""
-    recent: defaultdict[str, list[Fetch]] = defaultdict(list)
+    """Yield each pair of requests to one clock that are too close, and whether a partition excuses them."""
+    recent: defaultdict[str, list[tuple[Fetch, float]]] = defaultdict(list)
+    """Clock -> its last requests, each with the delay of its site."""
     answered: set[str] = set()
     heard: set[str] = set()
     """Sites whose robots.txt a machine has read, because a page was requested after it.
 
     The machine that requested robots.txt may have died before it read the answer.
     """
+    longest_s = max(facts.delay_s, *facts.delays.values(), *map(facts.first_delay_s, facts.treatments), 0.0)
     for fetch in facts.fetches:
         if fetch.path != ROBOTS_PATH and fetch.site in answered:
             heard.add(fetch.site)
         first_s = facts.first_delay_s(fetch.site)
         delay_s = facts.delays.get(fetch.site, first_s) if fetch.site in heard else first_s
-        close = [one for one in recent[fetch.site] if fetch.at_s - one.at_s < delay_s - SLACK_S]
-        recent[fetch.site] = [*close, fetch]
+        clock = facts.clock(fetch.site)
+        lately = [pair for pair in recent[clock] if fetch.at_s - pair[0].at_s < longest_s - SLACK_S]
+        recent[clock] = [*lately, (fetch, delay_s)]
         if fetch.path == ROBOTS_PATH and fetch.status == 200:
             answered.add(fetch.site)
-        for before in close:
+        for before, its_s in lately:
+            asked_s = delay_s if before.site == fetch.site else its_s
+            if fetch.at_s - before.at_s >= asked_s - SLACK_S:
+                continue
             sentence = (
                 f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, only "
-                f"{fetch.at_s - before.at_s:.3f} s of {delay_s:g} s after {before.machine} had asked for {before.url}"
+                f"{fetch.at_s - before.at_s:.3f} s of {asked_s:g} s after {before.machine} had asked for {before.url}"
             )
             yield sentence, _excused(facts, before, fetch)
 
@@ -838,8 +852,9 @@ def _crowds(facts: Facts) -> Iterator[tuple[str, bool]]:
     for fetch, over_s in zip(facts.fetches, facts.overs, strict=bool(facts.overs)):
         if facts.delays.get(fetch.site, facts.delay_s) > 0 or fetch.path == ROBOTS_PATH:
             continue
-        others = [(until_s, one) for until_s, one in under_way[fetch.site] if until_s > fetch.at_s]
-        under_way[fetch.site] = [*others, (over_s, fetch)]
+        clock = facts.clock(fetch.site)
+        others = [(until_s, one) for until_s, one in under_way[clock] if until_s > fetch.at_s]
+        under_way[clock] = [*others, (over_s, fetch)]
         if len(others) >= (facts.treatment(fetch.site).connections or facts.connections_max):
             askers = sorted(one.machine for _, one in others)
             sentence = (

@@ -647,6 +647,12 @@ def borrowed_page_not_written(_: Any) -> Any:
 # --- limits, and visits again -----------------------------------------------------------------------------------------
 
 
+@mutant("kadcrawl.urls:_registered_domain", "domain")
+def hosts_of_a_domain_apart(_: Any) -> Any:
+    """Each host of a domain has a clock and an owner of its own."""
+    return lambda authority: authority
+
+
 @mutant("kadcrawl.crawl.page_budget:share", "pages")
 def too_many_pages_granted(share: Any) -> Any:
     """The owner of the budget of pages shares out twice the job's limit."""

@@ -11,7 +11,7 @@ from math import inf
 
 from kadcrawl.balance.leases import LEASE_S
 from kadcrawl.crawl.scope.partitioner import Partitioner
-from kadcrawl.keys import Cell, Key, anchor, backup_key
+from kadcrawl.keys import Cell, Key, anchor, backup_key, cell_of
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.peer import Peer
 from kadcrawl.store.schema import is_pending
@@ -104,6 +104,8 @@ class Observer:
         self._histories = Histories((self._place(url).cell, Key(key)) for key, url in self._urls.items())
         self.addresses = {origin: web.address(host_of(f"{origin}/")) or "" for origin in web.origins if job.per_ip}
         """Site -> its IP address, in a job whose delay holds for an address."""
+        self._clocks = {one: one.partition(".")[2] for one in web.origins} if job.partition == "domain" else {}
+        """Site -> its domain, if the hosts of a domain share a clock."""
         self._sites = {origin: self._place(f"{origin}/").cell for origin in web.origins}
         urls = self._urls.values() if job.partition == "url" else ()
         self._owned = self._sites | {url: self._place(url).cell for url in urls}
@@ -133,7 +135,9 @@ class Observer:
         """Site and borrower -> sentence that says for how long the borrower goes on without a lease."""
         self._forgets = job.history == "bloom" and job.recrawl_after_s is not None
         """Finished URLs are forgotten after a time."""
-        self._trails = SeenTrails(() if self._forgets else web.trails, self._keys, job.copies)
+        self._trails = SeenTrails(
+            () if self._forgets else web.trails, self._keys, job.copies, lambda key: cell_of(key, job.cell_bits)
+        )
         self._unsafe: dict[str, str] = {}
         """URL that a finished page linked to -> sentence that says when too few peers knew it."""
         self._looked_at = 0.0
@@ -273,6 +277,7 @@ class Observer:
             truth=self._truth,
             disallowed=self._disallowed,
             delays=self._delays,
+            clocks=self._clocks,
             addresses=self.addresses,
             refuse_alone=self._job.partition == "url",
             delay_s=self._job.delay_s,

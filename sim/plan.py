@@ -18,6 +18,7 @@ import msgspec
 from kadcrawl.settings.job import History, Job, PartitionSolver
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.recrawl_checks import CalendarGrain
+from kadcrawl.urls import Partition
 
 from .annex import Annex
 from .site_treatment import SiteTreatment
@@ -166,8 +167,9 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The share of pages whose first requests get 429 without Retry-After."""
     delay_factor: float = 0.0
     """The job's: factor of an adaptive delay, of at most `DELAY_MOST_S`."""
-    partition: Literal["host", "url"] = "host"
-    """The job's: with `url` the URLs of a host have many owners, and share the clock of the host."""
+    partition: Partition = "host"
+    """The job's: with `url` the URLs of a host have many owners, and share the clock of the host. With `domain` the
+    sites are hosts of a few domains, and the hosts of a domain share a clock."""
     per_ip: int = 0
     """The number of addresses that the sites share, in a job whose delay holds for an address, or 0."""
     streamed: bool = False

@@ -166,16 +166,20 @@ def make_sites(
     zipf: float,
     mix: Mix,
     treatments: Sequence[SiteTreatment] = (),
+    domains: int = 0,
 ) -> Iterator[SyntheticSite]:
     """Yield the sites, the largest first. The first `seeds` sites have no parent.
 
     `treatments` are those of all sites, or none for no rules. A site whose robots.txt is ignored has one that forbids
-    everything.
+    everything. With `domains` the sites are hosts of so many registered domains in turn, else each has its own.
     """
     treatments = treatments or [USUAL_TREATMENT] * sites
     sizes = _sizes(sites, pages, zipf)
     names = [f"{seed}/{number}" for number in range(sites)]
-    hosts = [f"site{number}-{seed}.test" for number in range(sites)]
+    hosts = [
+        f"site{number}.domain{number % domains}-{seed}.test" if domains else f"site{number}-{seed}.test"
+        for number in range(sites)
+    ]
     words = [draws(name, 8) for name in names]
     fanouts = [FANOUT_MIN + word[0] % (FANOUT_MAX - FANOUT_MIN + 1) for word in words]
     exits: defaultdict[int, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))

@@ -108,8 +108,12 @@ class SyntheticWeb:
         addresses: tuple[str, ...] = ("10.255.0.1",),
         treatments: Sequence[SiteTreatment] = (),
         annex: Annex | None = None,
+        domains: int = 0,
     ) -> None:
-        """`treatments` are those of all sites, the largest first, or none for no rules. `annex` is that of one site."""
+        """`treatments` are those of all sites, the largest first, or none for no rules. `annex` is that of one site.
+
+        With `domains` the sites are hosts of so many registered domains, else each site has its own.
+        """
         if not 1 <= seeds <= sites <= pages:
             raise ValueError("a web has at least as many pages as sites, as many sites as seeds, and one seed")
         if not 0 <= trails <= seeds or trail_pages < 0:
@@ -135,7 +139,7 @@ class SyntheticWeb:
         self._crowded_kinds = cumulated([(PageKind.SLOW, OFTEN_SLOW)])
         self.addresses = addresses
         self.sites: tuple[SyntheticSite, ...] = tuple(
-            make_sites(seed, sites, pages, seeds, zipf, self._mix, treatments)
+            make_sites(seed, sites, pages, seeds, zipf, self._mix, treatments, domains)
         )
         """The largest first."""
         self.seeds: tuple[str, ...] = tuple(f"{site.origin}/" for site in self.sites[:seeds])

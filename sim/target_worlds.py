@@ -19,7 +19,7 @@ from .draw import draw
 from .draw_limits import AMPLE_PAGES, ending_early, recrawling
 from .plan import Event, Kind, Plan
 
-Topic = Literal["any", "lending", "crowded", "pages", "time", "recrawl", "calendar", "proxies"]
+Topic = Literal["any", "lending", "crowded", "pages", "time", "recrawl", "calendar", "proxies", "domain"]
 """The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
 Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -118,6 +118,7 @@ _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "time": lambda plan: ending_early(replace(_unlimited(plan), max_time_s=TIME_S)),
     "recrawl": _recrawling,
     "calendar": _calendar,
+    "domain": lambda plan: replace(_unlimited(plan), partition="domain", per_ip=0, treatments=()),
     "proxies": lambda plan: replace(_unlimited(plan), per_ip=0, proxies=2, dead_proxies=1),
 }
 _SETTINGS: Mapping[Mode, Callable[[Plan], Plan]] = {

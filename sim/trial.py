@@ -65,6 +65,8 @@ QUIET_S = 2.0
 """Virtual seconds of rest before peers are asked for owners."""
 SEEDS = 3
 """The number of sites at which a crawl begins."""
+DOMAINS = 5
+"""The registered domains of the sites, in a job in which the hosts of a domain are a site."""
 WEB_ADDRESS = str(ip_network(WEB_NETWORKS[0])[1])
 PROXY_PORT = 3128
 CALENDAR_EPOCHS = 2
@@ -123,6 +125,7 @@ class Size:
             addresses=tuple(map(str, islice(ip_network(WEB_NETWORKS[0]).hosts(), max(1, plan.per_ip)))),
             treatments=by_number(plan.treatments, self.sites, seeds) if plan.treatments else (),
             annex=plan.annex,
+            domains=DOMAINS if plan.partition == "domain" else 0,
         )
 
 

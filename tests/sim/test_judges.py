@@ -70,6 +70,8 @@ ONE_ADDRESS = dict.fromkeys((SITE, OTHER), "192.0.2.1")
 ELSEWHERE = fetch(9.0, "/robots.txt", site=OTHER)
 HEADED = SiteTreatment(0, header="b")
 CLEAN_WITH_COOKIES = tuple(one._replace(cookie="another") for one in CLEAN.fetches[2:])
+ONE_DOMAIN = {"clocks": {SITE: "test", OTHER: "test"}}
+"""Two sites are hosts of one domain, which share a clock."""
 SPACED = (
     ROBOTS._replace(at_s=-0.9),
     *CLEAN.fetches[1:2],
@@ -170,6 +172,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("through_proxies", {"by_proxies": True, "fetches": (*VIA, BUSY)}),
     ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
     ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
+    ("polite", {**ONE_DOMAIN, "fetches": (*CLEAN.fetches, fetch(9.9, "/robots.txt", 2, site=OTHER))}),
     ("polite", {"treatments": {SITE: SiteTreatment(0, delay_s=3.0)}, "delays": {SITE: 3.0}, "fetches": SPACED}),
     ("within_connections", {**QUICK, "connections_max": 3, "treatments": {SITE: SiteTreatment(0, connections=1)}}),
     ("nothing_beyond_the_links", {"fetches": (*CLEAN.fetches, fetch(20, "/page?utm_source=x"))}),
@@ -283,6 +286,7 @@ PASSED: list[dict[str, Any]] = [
     {"fetches": (ROBOTS._replace(at_s=-1.0, machine=3), ROBOTS, *CLEAN.fetches[1:])},
     {"treatments": {OTHER: HEADED}, "fetches": (*CLEAN.fetches, ELSEWHERE._replace(rule="b"))},
     {"treatments": {SITE: SiteTreatment(0, ignores_robots=True)}, "fetches": CLEAN.fetches[1:]},
+    {**ONE_DOMAIN, "fetches": (*CLEAN.fetches, fetch(10.0, "/robots.txt", 2, site=OTHER))},
     {**QUICK, "connections_max": 2},
     {**QUICK, "connections_max": 1, "partings": [PARTITION]},
     {"refused": [f"{OTHER}/"], **asked_of_a_refusing_site(3, 2)},

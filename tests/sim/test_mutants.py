@@ -74,6 +74,14 @@ def test_bugs_of_shared_clocks_are_found_where_urls_share_a_host(name: str | Non
     assert (set() if name is None else {"polite"}) == outcome.violations.keys()
 
 
+@pytest.mark.parametrize("name", [None, "hosts_of_a_domain_apart"])
+def test_hosts_of_a_domain_with_clocks_of_their_own_are_found(name: str | None) -> None:
+    plan = replace(draw(3, 4), max_pages=None, per_ip=0, partition="domain", treatments=())
+    outcome = run(plan, Size(pages=40, sites=9), mutant=name)
+    assert (set() if name is None else {"polite"}) <= outcome.violations.keys()
+    assert (name is None) == outcome.clean
+
+
 @pytest.mark.parametrize("name", [None, "clock_leased_to_two", "clock_leased_by_a_new_owner_at_once"])
 def test_bugs_of_shared_clocks_are_found_where_sites_share_addresses(name: str | None) -> None:
     plan = replace(draw(3, 4), max_pages=None, per_ip=3)

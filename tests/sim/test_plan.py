@@ -76,7 +76,8 @@ def test_jobs_and_webs_are_of_every_kind_and_default_in_older_plans() -> None:
     assert set(DELAYS_S) == {(plan.delay_s, plan.own_delay_s) for plan in plans}
     assert set(TRAILS) == {plan.trails for plan in plans}
     assert set(REFUSING) == {plan.refusing for plan in plans}
-    assert {"host", "url"} == {plan.partition for plan in plans}
+    assert {"host", "domain", "url"} == {plan.partition for plan in plans}
+    assert not any(plan.treatments for plan in plans if plan.partition != "host")
     assert set(ADDRESSES) == {plan.per_ip for plan in plans}
     assert set(FACTORS) == {plan.delay_factor for plan in plans}
     old = Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}')

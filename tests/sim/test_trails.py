@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from kadcrawl.keys import Key
+from kadcrawl.keys import Cell, Key
 from kadcrawl.store.store import DONE, PENDING, Store
 from sim.synthetic_web import SyntheticWeb
 from sim.trails import SeenTrails
@@ -22,6 +22,10 @@ class Held:
 
     def state(self, key: Key) -> int | None:
         return self._states.get(key)
+
+
+def apart(key: Key) -> Cell:
+    return Cell(key[0])
 
 
 NAMES = {"first": FIRST, "second": SECOND, "third": THIRD}
@@ -41,19 +45,26 @@ NAMES = {"first": FIRST, "second": SECOND, "third": THIRD}
     ],
 )
 def test_where_a_finished_page_led_three_must_know(held: list[dict[str, int]], unsafe: list[tuple[str, int]]) -> None:
-    trails = SeenTrails([[FIRST, SECOND, THIRD]], KEYS, 3)
+    trails = SeenTrails([[FIRST, SECOND, THIRD]], KEYS, 3, apart)
     assert unsafe == list(trails.unsafe(cast(Store, Held(**states)) for states in held))
 
 
 @pytest.mark.parametrize(("copies", "unsafe"), [(2, []), (3, []), (4, [(SECOND, 3)]), (5, [(SECOND, 3)])])
 def test_as_many_must_know_as_the_job_keeps_copies(copies: int, unsafe: list[tuple[str, int]]) -> None:
-    trails = SeenTrails([[FIRST, SECOND]], KEYS, copies)
+    trails = SeenTrails([[FIRST, SECOND]], KEYS, copies, apart)
     held = [Held(first=DONE, second=PENDING)] * 3 + [Held()] * 3
     assert unsafe == list(trails.unsafe(cast(Store, one) for one in held))
 
 
+def test_within_a_cell_each_peer_that_has_the_page_as_done_must_know_its_link() -> None:
+    trails = SeenTrails([[FIRST, SECOND]], KEYS, 3, lambda key: Cell(7))
+    assert [] == list(trails.unsafe(cast(Store, one) for one in [Held(first=DONE, second=PENDING), Held(), Held()]))
+    told = [Held(first=DONE, second=PENDING), Held(first=DONE), Held(second=PENDING)]
+    assert [(SECOND, 2)] == list(trails.unsafe(cast(Store, one) for one in told))
+
+
 def test_what_was_seen_to_be_safe_is_not_looked_at_again() -> None:
-    trails = SeenTrails([[FIRST, SECOND]], KEYS, 3)
+    trails = SeenTrails([[FIRST, SECOND]], KEYS, 3, apart)
     assert [] == list(trails.unsafe([cast(Store, Held(first=DONE, second=PENDING))]))
     assert [] == list(trails.unsafe([cast(Store, Held(first=DONE))] * 3))
 
