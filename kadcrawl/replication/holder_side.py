@@ -305,7 +305,7 @@ class HolderSide:
 
     def _see_place(self, cell: Cell, owner: Contact, role: int) -> None:
         """Notify the owner, ever more seldom, if this peer knows a nearer backup for the cell."""
-        if self._is_holder(cell, owner, role):
+        if self._holdings.own_role(cell, owner, self._overlay.nearest_known) == role:
             self._misplaced.pop(cell, None)
             self._known(cell)
             return
@@ -318,11 +318,6 @@ class HolderSide:
         self._timers.put_if_new(cell, at)
         self._stirred.set()
 
-    def _is_holder(self, cell: Cell, owner: Contact, role: int) -> bool:
-        """Return whether this peer is the right holder for a role, of all peers that it knows."""
-        chosen = self._holdings.chosen(cell, owner, self._overlay.nearest_known)
-        return role < len(chosen) and chosen[role].id == self._overlay.me.id
-
     def backed(self, cells: Iterable[Cell], owner: Contact) -> None:
         """Keep the copies that `owner` sent, unless a nearer owner is known."""
         for cell in cells:
@@ -334,7 +329,10 @@ class HolderSide:
                 self._timers.put_if_new(cell, self._now())
                 self._stirred.set()
             else:
-                self._keep(cell, owner, None)
+                # The notice follows the changes, in an overloaded swarm much later. No owner need be asked for it.
+                known = self._holdings.has_role(cell, owner)
+                role = None if known else self._holdings.own_role(cell, owner, self._overlay.nearest_known)
+                self._keep(cell, owner, role)
 
     def _has_better(self, cell: Cell, owner: Contact) -> bool:
         better = self._holdings.owner_nearer_than(cell, owner)

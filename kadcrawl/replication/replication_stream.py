@@ -22,6 +22,9 @@ SILENT_S = 1.0
 REFUSED_MAX = 5
 """Refused runs of a cell after which its pages are told by their keys. Each costs a request, and single records change
 places by a comparison."""
+NOTICES_AFTER = 8
+"""Deliveries of changes after which notices about other cells travel. Else changes that never end would hold them up,
+and each backup would ask the owner of each cell."""
 SILENT_MAX_S = 20.0
 """Longest time for which a silent stream holds up the crawl of its cells: a live peer may accept nothing."""
 
@@ -54,6 +57,8 @@ class ReplicationStream:
         """Cell -> epochs whose filters differ at the peer, if the job keeps epoch filters. They go first."""
         self.notices: dict[Cell, tuple[int, CellSummary | None]] = {}
         """Cell -> role, and the digest at the peer. None stands for the digest here."""
+        self._passed_over = 0
+        """Deliveries of changes since the last notices."""
         self.queued = 0
         """Changes ever queued."""
         self.delivered = 0
@@ -135,11 +140,20 @@ class ReplicationStream:
         """Return whether a delivery takes so long that the peer may be lost, and the overlay may not know it yet."""
         return self._moved_at is not None and SILENT_S <= now - self._moved_at < SILENT_MAX_S
 
+    @property
+    def is_turn_of_notices(self) -> bool:
+        """True if notices are to travel before more changes, about cells without changes in the queue."""
+        if not self.notices or (self._passed_over < NOTICES_AFTER and (self.keys or self.sites)):
+            return False
+        changed = set(self.keys.values())
+        return any(cell not in changed for cell in self.notices)
+
     def take(self) -> tuple[dict[Key, Cell], dict[Key, FrontierEntry], list[str]]:
         """Take the next changes from the queue: keys with their cells, places of done pages, and sites.
 
         What the peer knows is `in_flight` as well, and is not among the keys.
         """
+        self._passed_over += 1
         keys = dict(islice(self.keys.items(), BATCH_MAX))
         sites = list(islice(self.sites, BATCH_MAX))
         for key in keys:
@@ -161,9 +175,12 @@ class ReplicationStream:
         return taken
 
     def take_notices(self) -> tuple[int, dict[Cell, CellSummary | None]]:
-        """Take the next notices of one role from the queue."""
-        role = next(iter(self.notices.values()))[0]
-        taken = {cell: held for cell, (its, held) in islice(self.notices.items(), BATCH_MAX) if its == role}
+        """Take the next notices of one role from the queue. Those about cells with changes in the queue follow them."""
+        self._passed_over = 0
+        changed = set(self.keys.values())
+        ready = {cell: notice for cell, notice in self.notices.items() if cell not in changed}
+        role = next(iter(ready.values()))[0]
+        taken = {cell: held for cell, (its, held) in islice(ready.items(), BATCH_MAX) if its == role}
         for cell in taken:
             del self.notices[cell]
         return role, taken

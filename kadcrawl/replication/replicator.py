@@ -2,8 +2,8 @@
 
 A change joins the streams of its cell's backups and travels with the next batch, in its state by then. Batches that no
 page waits for are `CALM_S` apart, as long as the crawl goes on. `delivered` returns when the changes of some keys are
-journaled at a peer. After the changes travel the notices to keep or drop a cell; their answers show whether the copies
-are as expected. A stream is retried until its peer is lost (`lost`). The cells of a lost peer lack a copy then, and
+journaled at a peer. After the changes of a cell travels the notice to keep or drop it; its answer shows whether the
+copy is as expected. A stream is retried until its peer is lost (`lost`). The cells of a lost peer lack a copy then, and
 their next sync finds another backup. The streams are in replication_stream.py.
 """
 
@@ -217,10 +217,10 @@ class Replicator:
             try:
                 if stream.epochs:
                     await self._deliver_epoch_filters(stream)
-                elif stream.keys or stream.sites:
-                    await self._deliver_records(stream)
-                else:
+                elif stream.is_turn_of_notices:
                     await self._deliver_notices(stream)
+                else:
+                    await self._deliver_records(stream)
             except StorageError:
                 raise
             except Exception:

@@ -227,6 +227,33 @@ def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: H
     run_with_holder_side(bench, scenario)
 
 
+def test_a_backup_in_its_place_asks_no_owner_for_the_notice_to_keep_a_copy(bench: HolderBench) -> None:
+    """In an overloaded swarm the notice comes long after the changes, and there may be thousands of cells."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill()
+        bench.holder_side.backed([CELL], NEAREST)
+        await asyncio.sleep(60.0)
+        assert ([], 0) == (bench.client.haves, bench.holder_side.unnotified)
+        assert 1 == bench.holdings.backed[CELL].role
+
+    run_with_holder_side(bench, scenario)
+
+
+def test_a_peer_with_no_role_asks_what_becomes_of_the_copy_that_it_was_sent(bench: HolderBench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST, FAR)
+        bench.holdings.copies = 2  # There FAR is the only backup.
+        bench.fill()
+        bench.holder_side.backed([CELL], NEAREST)
+        await asyncio.sleep(60.0)
+        assert NEAREST.address in [address for address, _ in bench.client.haves]
+        assert bench.holdings.backed[CELL].role is None
+
+    run_with_holder_side(bench, scenario)
+
+
 def test_a_cell_owned_here_is_synced_not_told(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(FAR)

@@ -616,6 +616,24 @@ def test_notices_travel_only_after_all_changes(streams_bench: StreamsBench) -> N
     assert [cell_key(number) for number in range(BATCH_MAX + 2)] == streams_bench.client.keys()
 
 
+def test_changes_that_never_end_hold_up_no_notice_of_another_cell(streams_bench: StreamsBench) -> None:
+    async def scenario() -> None:
+        streams_bench.replicator.keep(A, OTHER, FIRST_BACKUP)
+        streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
+        for number in range(2 * replication_stream.NOTICES_AFTER):
+            streams_bench.change(number)
+            streams_bench.tasks.spawn(streams_bench.replicator.delivered(A), "waiting")
+            await asyncio.sleep(SPACING_S / 2)
+            streams_bench.change(number + 100)
+            await asyncio.sleep(SPACING_S / 2)
+        (notice,) = streams_bench.client.notices()
+        assert [OTHER] == [held.cell for held in notice.cells]
+        await asyncio.sleep(2.0)
+        assert [[OTHER], [CELL]] == [[held.cell for held in one.cells] for one in streams_bench.client.notices()]
+
+    run_replicator(streams_bench, scenario)
+
+
 def test_a_keep_says_what_we_hold_when_it_travels(streams_bench: StreamsBench) -> None:
     async def scenario() -> None:
         streams_bench.replicator.keep(A, CELL, SECOND_BACKUP)

@@ -19,6 +19,14 @@ from kadcrawl.replication.owner.cell_opener import CellOpener
 from kadcrawl.replication.owner.join import JoinHandshake, packed
 from kadcrawl.replication.owner.owner_parts import OwnerParts
 from kadcrawl.replication.owner.recheck import HolderRecheck
+from kadcrawl.replication.owner.repair_pace import (
+    RECHECK_TURNS,
+    REPAIR_S,
+    SYNC_TURNS,
+    repairs_per_turn,
+    silence_max_s,
+    turn_of,
+)
 from kadcrawl.replication.owner.sync_progress import SyncProgress, SyncState
 from kadcrawl.replication.placement.placement import nearer
 from kadcrawl.system.duration_histogram import DurationHistogram
@@ -33,19 +41,10 @@ WHOLE_POLL_S = 0.1
 UNLIKE_S = 5.0
 """The shortest time between two syncs of a cell for a differing copy, with epoch filters. Differing
 clocks and filters that change in transit keep a copy different for a while. Exact copies become equal by one sync."""
-REPAIR_S = 10.0
-"""Time between two comparisons of an owner's digests with those of its backups."""
-SILENCE_MAX_S = 1.5 * REPAIR_S
-"""Silence of an owner about a cell after which its backup asks whether it still owns the cell. The owner may be dead,
-or may have lost its memory of us, and need not be a peer whose heartbeats we hear."""
 LOOKS = 4
 """Looks for silent owners between two repairs."""
 ALONE_S = 60.0
 """Longest wait of a peer that was away, and knew others before, for one of them. Then it goes on alone."""
-RECHECK_ROUNDS = 6
-"""Repairs after which the holders of a cell are looked up anew."""
-SYNC_ROUNDS = 60
-"""Repairs after which a cell is synced even if it has the same holders."""
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +176,8 @@ class CellSync:
             await asyncio.sleep(REPAIR_S / LOOKS)
             if look % LOOKS == 0:
                 self._repair()
-            self._holder_side.notify_silent_owners(self._now() - SILENCE_MAX_S)
+            silence_s = silence_max_s(len(self._holdings.backed), self._holdings.copies)
+            self._holder_side.notify_silent_owners(self._now() - silence_s)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -307,15 +307,21 @@ class CellSync:
             self.want(cell, holder)
 
     def _repair(self) -> None:
-        """Compare every cell owned here with its backups, and tell the owners of all strays."""
+        """Compare the cells whose turn it is with their backups, and tell the owners of all strays."""
         self._round += 1
         rechecked: list[Cell] = []
+        repairs = repairs_per_turn(len(self._holdings.owned))
         for cell, owned in list(self._holdings.owned.items()):
+            turn = turn_of(cell, self._round, repairs)
             if not self._overlay.owns(cell):
                 self._holder_side.notify_owner(cell)
-            elif not owned.open or not owned.whole or (self._round + cell) % SYNC_ROUNDS == 0:
+            elif not owned.open or not owned.whole:
                 self.want(cell)
-            elif (self._round + cell) % RECHECK_ROUNDS == 0:
+            elif turn is None:
+                continue
+            elif turn % SYNC_TURNS == 0:
+                self.want(cell)
+            elif turn % RECHECK_TURNS == 0:
                 rechecked.append(cell)
             elif cell in self._store.cells:
                 self._recheck.compare(cell)

@@ -62,7 +62,7 @@ class Backed:
     heard_at: float
     """Second at which the owner last spoke of the cell."""
     role: int | None = None
-    """The role of this peer. None until the owner has said to keep the cell, and not only sent records."""
+    """The role of this peer. None if it has no role as far as it knows, and the owner has not said to keep the cell."""
 
 
 class Holdings:
@@ -71,6 +71,7 @@ class Holdings:
     def __init__(self, me: int, cell_bits: int, copies: int = HOLDERS) -> None:
         """`me`: the peer's ID, a 160-bit number. `copies`: the holders of each cell, its owner among them."""
         self.copies = copies
+        self._me = me
         self.looks = LookCounts()
         """Of the cells that this peer holds."""
         self.watch_looks = LookCounts()
@@ -99,6 +100,16 @@ class Holdings:
     def chosen(self, cell: Cell, owner: Contact, nearest: Callable[[int, int], Sequence[Contact]]) -> list[Contact]:
         """Return the holders of a cell under this owner. `nearest` returns so many peers, the nearest to a key."""
         return holders([[owner], *(nearest(place, self.copies) for place in self.places(cell)[FIRST_BACKUP:])])
+
+    def own_role(self, cell: Cell, owner: Contact, nearest: Callable[[int, int], Sequence[Contact]]) -> int | None:
+        """Return the role that this peer has as a backup under this owner, as `chosen`, or None if it has none."""
+        backups = self.chosen(cell, owner, nearest)[FIRST_BACKUP:]
+        return next((role for role, one in enumerate(backups, FIRST_BACKUP) if one.number == self._me), None)
+
+    def has_role(self, cell: Cell, owner: Contact) -> bool:
+        """Return whether this peer knows its role in a cell that it backs up for this owner."""
+        backed = self.backed.get(cell)
+        return backed is not None and backed.owner == owner and backed.role is not None
 
     def is_open(self, cell: Cell) -> bool:
         """Return whether the cell may be crawled here."""

@@ -27,7 +27,7 @@ from kadcrawl.link.wire.messages import (
     TakeOver,
 )
 from kadcrawl.replication import holder_side
-from kadcrawl.replication.owner import sync
+from kadcrawl.replication.owner import repair_pace
 from kadcrawl.replication.owner.catch_up import RELEASE_POLL_MOST_S
 from kadcrawl.replication.owner.sync import FIND_MY_CELLS_INTERVAL_S
 from kadcrawl.replication.owner.sync_progress import SyncProgress
@@ -796,7 +796,7 @@ def test_a_copy_that_differs_is_found_by_the_repair(play: Play) -> None:
         second.store.learn_done(key(cell, 0))
         second.cells.records.merging = False
         swarm.acknowledged[key(cell, 0)] = DONE
-        await swarm.settle(2 * sync.REPAIR_S)
+        await swarm.settle(2 * repair_pace.REPAIR_S)
 
     play(scenario)
 
@@ -953,9 +953,9 @@ def test_a_join_moves_what_the_newcomer_is_to_hold_and_little_else(play: Play) -
 def test_a_swarm_where_nothing_happens_compares_and_moves_nothing(play: Play) -> None:
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
-        await asyncio.sleep(2 * sync.REPAIR_S)
+        await asyncio.sleep(2 * repair_pace.REPAIR_S)
         sent, examined = len(swarm.sent), [peer.cells.anti_entropy.examined for peer in swarm.peers.values()]
-        await asyncio.sleep(sync.REPAIR_S * sync.RECHECK_ROUNDS)
+        await asyncio.sleep(repair_pace.REPAIR_S * repair_pace.RECHECK_TURNS)
         assert set() == {Replicate, Reconcile, CompareDigests, CellsHeld} & {
             type(message) for _, _, message in swarm.sent[sent:]
         }

@@ -35,7 +35,7 @@ from kadcrawl.link.wire.messages import (
 )
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.cells import Cells
-from kadcrawl.replication.owner import sync
+from kadcrawl.replication.owner import repair_pace
 from kadcrawl.replication.placement.placement import HOLDERS, OWNER, holders, placement_keys
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
@@ -56,7 +56,7 @@ HEARD_S = (0.05, 0.3)
 """Seconds until the others hear of a new peer, least and most."""
 SETTLED_S = 45.0
 """Seconds after which a swarm in which nothing happens is whole again."""
-SILENT_S = 2 * sync.SILENCE_MAX_S
+SILENT_S = 2 * repair_pace.silence_max_s(0, 3)
 """Seconds after which the swarm is whole again even if nobody noticed the change."""
 MESSAGE_BYTES_MAX = 2 * 1024 * 1024
 
