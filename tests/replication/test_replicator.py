@@ -622,7 +622,7 @@ def test_changes_that_never_end_hold_up_no_notice_of_another_cell(streams_bench:
         streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
         for number in range(2 * replication_stream.NOTICES_AFTER):
             streams_bench.change(number)
-            streams_bench.tasks.spawn(streams_bench.replicator.delivered(A), "waiting")
+            _awaited(streams_bench)
             await asyncio.sleep(SPACING_S / 2)
             streams_bench.change(number + 100)
             await asyncio.sleep(SPACING_S / 2)
