@@ -26,6 +26,7 @@ from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import Field, PageRules, RecordRule
+from kadcrawl.store.journal import PART_BYTES
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
 from kadcrawl.system.file_names import ADDRESS, LOCK
@@ -68,9 +69,9 @@ def answer(number: int, address: str) -> FetchResult:
 class DataPeer:
     """The store and the outputs of one peer, opened as the peer opens them."""
 
-    def __init__(self, directory: Path, number: int, job: Job = JOB) -> None:
+    def __init__(self, directory: Path, number: int, job: Job = JOB, pages_bytes_max: int = PART_BYTES) -> None:
         """Raises StartError, StorageError and OSError."""
-        self.store = Store(directory, 0.0, no_sync)
+        self.store = Store(directory, 0.0, no_sync, pages_bytes_max)
         try:
             self._open(directory, number, job)
         except BaseException:
@@ -152,7 +153,14 @@ class DataPeer:
         self.store.close()
 
 
-def make(directory: Path, *, is_finished: bool, peers: Sequence[str] = PEERS, as_crashed: Path | None = None) -> None:
+def make(
+    directory: Path,
+    *,
+    is_finished: bool,
+    peers: Sequence[str] = PEERS,
+    as_crashed: Path | None = None,
+    pages_bytes_max: int = PART_BYTES,
+) -> None:
     """Make the directory of a crawl, all in order. An unfinished crawl has three pending URLs at the end.
 
     `as_crashed` gets a copy of the files that a crash at the end leaves.
@@ -162,13 +170,13 @@ def make(directory: Path, *, is_finished: bool, peers: Sequence[str] = PEERS, as
         peer_directory.mkdir(parents=True)
         (peer_directory / LOCK).touch(0o600)
         (peer_directory / ADDRESS).write_text(f"127.0.0.1:{4160 + number}\n")
-        with closing(DataPeer(peer_directory, number)) as peer:
+        with closing(DataPeer(peer_directory, number, pages_bytes_max=pages_bytes_max)) as peer:
             pending = [] if is_finished else [0, 5, 7]
             mine = [one for one in range(URLS) if one % len(peers) == number and one not in pending]
             peer.accept(range(URLS))
             for one in mine:
                 peer.fetch(one)
-                if one % 3 == 0:
+                if one % 3 == 0 or pages_bytes_max < PART_BYTES:
                     peer.commit()
             peer.learn(one for one in range(URLS) if one not in mine and one not in pending)
             peer.commit()

@@ -47,7 +47,7 @@ def prepared(is_finished: bool) -> dict[str, bytes]:
     """Return the files of a crawl by their paths: finished and closed well, or unfinished and left by a crash."""
     with tempfile.TemporaryDirectory(prefix="kadcrawl-fuzz-") as name:
         whole, crashed = Path(name) / "whole", Path(name) / "crashed"
-        make(whole, is_finished=is_finished, as_crashed=crashed)
+        make(whole, is_finished=is_finished, as_crashed=crashed, pages_bytes_max=1_000)
         directory = whole if is_finished else crashed
         peer = directory / PEERS[0]
         write_secret(peer / PEER_KEY, f"{PeerKey(bytes(range(32))).seed.hex()}\n".encode())

@@ -1,6 +1,7 @@
 """A run of the `kadcrawl` command as seen from outside: its start and its results.
 
-The demo, the benchmark and the tests share this module, and use kadcrawl as its users do and not by its imports.
+The demo, the benchmark and the tests share this module, and use kadcrawl as its users do. Only a log in parts is read
+by its imports.
 """
 
 import json
@@ -8,6 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from kadcrawl.store.log_parts import log_lines
 
 LOOPBACK: Final = "127.0.0.0/8"
 
@@ -46,9 +49,7 @@ def crawl_command(
 def page_lines(data: Path) -> Iterator[LoggedPage]:
     """Yield every line of every peer's pages.jsonl below `data`, but one its writer was killed in the middle of."""
     for log in sorted(data.rglob("pages.jsonl")):
-        with log.open() as lines:
-            for line in lines:
-                if not line.endswith("\n"):
-                    break
+        for line in log_lines(log):
+            if line.endswith(b"\n"):
                 fields = json.loads(line)
                 yield LoggedPage(log.parent, fields["url"], fields["status"], fields.get("failed"), fields)

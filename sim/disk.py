@@ -18,6 +18,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+from kadcrawl.store.log_parts import log_lines
+
 DiskState = Literal["same", "old", "none"]
 """The disk that a machine boots with: as its last end left it, as an earlier end left it, or empty."""
 
@@ -136,10 +138,9 @@ class Disk:
         return round(count * min(1.0, max(0.0, self._random.uniform(-1, 1.5))))
 
     def _read_lines(self) -> list[tuple[int, int, bytes]]:
-        """Remember, and return, the lines that are in the file now."""
-        path = self.directory / PAGES
+        """Remember, and return, the lines that are in the log now."""
         place, found = 0, []
-        for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
+        for line in log_lines(self.directory / PAGES):
             if line.endswith(b"\n"):
                 found.append((self._wipes, place, line))
             place += len(line)

@@ -36,6 +36,10 @@ RECRAWL_TIME_S = (25.0, 40.0)
 PROXIED = 1 / 8
 """Share of the plans in which all peers fetch through proxies."""
 PROXIES, DEAD_PROXIES = (1, 2, 3), (0, 1, 2)
+ROLLED = 1 / 8
+"""Share of the plans in which page logs roll."""
+PART_BYTES = (1_000, 4_000, 20_000)
+"""Sizes of parts in bytes: from three lines to a hundred."""
 
 
 def draw_proxies(seed: int, plan: Plan) -> Plan:
@@ -44,6 +48,12 @@ def draw_proxies(seed: int, plan: Plan) -> Plan:
     if random.random() >= PROXIED or plan.per_ip:
         return plan
     return replace(plan, proxies=random.choice(PROXIES), dead_proxies=random.choice(DEAD_PROXIES))
+
+
+def draw_parts(seed: int, plan: Plan) -> Plan:
+    """Return the plan with the size of the parts of page logs."""
+    random = Random(f"parts {seed}")
+    return plan if random.random() >= ROLLED else replace(plan, pages_bytes_max=random.choice(PART_BYTES))
 
 
 def draw_limits(seed: int, plan: Plan) -> Plan:

@@ -23,6 +23,7 @@ each while no more peers are gone than the promise allows:
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,6 +33,7 @@ from unittest.mock import patch
 
 from kadcrawl.crawl.fetch.fetcher import always
 from kadcrawl.link.wire.absence_messages import AbsenceSeen
+from kadcrawl.store.log_parts import part_path
 
 from .target_worlds import MODES, Mode, Topic
 
@@ -194,6 +196,18 @@ def page_lines_not_written_again(init: Any) -> Any:
         init(self, path, (), **options)
 
     return init_without_outbox
+
+
+@mutant("kadcrawl.store.line_log:LineLog.roll")
+def lines_lost_as_a_log_rolls(roll: Any) -> Any:
+    """A page log that is closed as a part loses half of its bytes."""
+
+    def roll_and_cut(self: Any, sync: Any) -> None:
+        roll(self, sync)
+        part = part_path(self.path, len(self.index.parts))
+        os.truncate(part, part.stat().st_size // 2)
+
+    return roll_and_cut
 
 
 # --- fetching --------------------------------------------------------------------------------------------------------

@@ -161,6 +161,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job's: between two looks at the load levels."""
     fetches_max: int = Limits().fetches_max
     """The most requests that a peer may have under way. With few, pages wait for their peer and not for their sites."""
+    pages_bytes_max: int = Limits().pages_bytes_max
+    """Size at which a peer closes a part of its page log. With few bytes, it closes several."""
     history: History = "exact"
     """The job's."""
     refusing: float = 0.0

@@ -225,7 +225,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         optional=web.optional(Job().retries),
         refused=web.refused(),
         treatments={site.origin: site.treatment for site in web.sites} if plan.treatments else {},
-        limits=replace(size.limits, fetches_max=plan.fetches_max),
+        limits=replace(size.limits, fetches_max=plan.fetches_max, pages_bytes_max=plan.pages_bytes_max),
         work_area=work_area,
     )
 

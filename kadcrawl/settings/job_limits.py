@@ -50,7 +50,7 @@ OF_MACHINE = (
     *("large_body_bytes", "large_bodies_max", "large_rate_min_bytes_s", "large_contents_max", "robots_cached_max"),
     *("robots_cached_bytes_max", "proxy_verify_s", "proxy_retry_s", "proxy_source_s", "fetches_max", "unfinished_max"),
     *("unfinished_bytes_max", "active_sites_max", "site_window", "recent_links_max", "recent_chars_max"),
-    *("commit_spacing_s", "warc_bytes_max", "record_memory_bytes", "disk_reserve_bytes"),
+    *("commit_spacing_s", "warc_bytes_max", "pages_bytes_max", "record_memory_bytes", "disk_reserve_bytes"),
 )
 """The limits of one machine, which may differ from peer to peer."""
 OF_PROGRAM = ("message_bytes_max", "batch_links_max", "batch_spacing_s")

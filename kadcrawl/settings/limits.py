@@ -125,6 +125,8 @@ class Limits:
     """Least seconds between two commits. An acknowledgment waits at most this long before the disk begins."""
     warc_bytes_max: int = 1_000_000_000
     """Size at which a WARC file is closed and the next begins, in bytes. WARC 1.1, annex C suggests 1 GB."""
+    pages_bytes_max: int = 1_000_000_000
+    """Size at which pages.jsonl or records.jsonl is closed as a part and begins anew, in bytes: some million pages."""
     record_page_bytes_max: int = 4 * 1024 * 1024
     """Limit on a page from which records are extracted, in bytes. As a tree, 4 MB of plain HTML take 100 MB and 3 s."""
     record_bytes_max: int = 1024 * 1024

@@ -33,7 +33,7 @@ class _Followed:
     @property
     def lag(self) -> int:
         """Number of bytes that are not delivered."""
-        return max(0, self.reader.size() - self.offset)
+        return max(0, self.reader.size() - self.reader.next_here(self.offset))
 
     def learn_offset(self, offset: int) -> None:
         """Take the offset that the sink reports."""
@@ -49,6 +49,15 @@ class _Followed:
             self.waits_since = now
         return self.waits_since
 
+    def skip_elsewhere(self) -> int | None:
+        """Pass over parts that are elsewhere. Return the number of their lines, or None if there was no such part."""
+        offset = self.reader.next_here(self.offset)
+        if offset == self.offset:
+            return None
+        lines = self.reader.lines_between(self.offset, offset)
+        self.offset = offset
+        return lines
+
     def advance(self, offset: int) -> None:
         """Note that the sink has the log up to this offset."""
         self.offset, self.waits_since = offset, None
@@ -63,6 +72,8 @@ class LogWork:
         self.moved = 0
         self.refused = 0
         self._lines = 0
+        self._elsewhere = 0
+        """Lines of closed parts that were moved away before the sink had them."""
         self._sink = sink
         self._now = now
         self._open = False
@@ -83,7 +94,8 @@ class LogWork:
     def done(self) -> str:
         """The number of delivered lines, for a person."""
         refused = f", {self.refused} of them refused (see the log)" if self.refused else ""
-        return f"{self._lines} lines{refused}"
+        elsewhere = f", without {self._elsewhere} lines of parts that are not here" if self._elsewhere else ""
+        return f"{self._lines} lines{refused}{elsewhere}"
 
     async def step(self, hurry: bool) -> bool:
         """Deliver a batch of each log with enough lines, and return whether there was any.
@@ -104,11 +116,15 @@ class LogWork:
         self._open = False
         for each in self._logs:
             each.forget_offset()
+            each.reader.close()
         await self._sink.close()
 
     async def _step(self, each: _Followed, hurry: bool) -> bool:
         if not each.lag:
             return False
+        if (elsewhere := each.skip_elsewhere()) is not None:
+            self._elsewhere += elsewhere
+            log.warning("sink.part_elsewhere sink=%s log=%s lines=%d", self.name.shown, each.reader.path, elsewhere)
         now = self._now()
         waits_since = each.see_lag(now)
         size = self._sink.size

@@ -22,7 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.line_log import KEPT_BYTES, LineLog
+from kadcrawl.store.log_parts import has_log
+from kadcrawl.store.log_roller import PARTS_OF, LogRoller, known_index
 from kadcrawl.store.migration import OPENED, bring_up_to_date
 from kadcrawl.store.schema import SCHEMA_VERSION
 from kadcrawl.system.file_names import JOURNAL
@@ -35,7 +38,9 @@ A damaged size may ask for more memory than the machine has, and text that canno
 CHECKPOINT_BYTES = 16 * 1024 * 1024
 """Size of the WAL at which its pages are moved into the database, outside the loop's thread."""
 
+PART_BYTES = Limits().pages_bytes_max
 PAGE_LOG = "pages.jsonl"
+RECORD_LOG = "records.jsonl"
 
 CommitStep = Callable[[], Iterable[int]]
 """A function that runs right before each commit and returns the file descriptors to sync with that commit."""
@@ -51,11 +56,16 @@ class Journal:
     """The files of one peer, and the commit that ties them together."""
 
     def __init__(
-        self, directory: Path, commit_spacing_s: float, sync: Callable[[Iterable[int]], None] = sync_files
+        self,
+        directory: Path,
+        commit_spacing_s: float,
+        sync: Callable[[Iterable[int]], None] = sync_files,
+        pages_bytes_max: int = PART_BYTES,
     ) -> None:
         """Open or make the files in `directory`, and repair the damage of a crash. Raises StartError.
 
-        `sync` makes the files of the given descriptors durable. The loop's executor calls it.
+        `sync` makes the files of the given descriptors durable. The loop's executor calls it. At `pages_bytes_max` a
+        file of lines is closed as a part.
         """
         self._sync = sync
         self.path = directory / JOURNAL
@@ -67,9 +77,9 @@ class Journal:
             try:
                 self._db = self._open()
                 opened.callback(self._db.close)
-                self._page_log = LineLog(directory / PAGE_LOG, self._journaled("outbox"), made=True)
+                self._page_log = self._open_log(directory / PAGE_LOG, "outbox", made=True)
                 opened.callback(self._page_log.close)
-                self._record_log = LineLog(directory / "records.jsonl", self._journaled("record_outbox"))
+                self._record_log = self._open_log(directory / RECORD_LOG, "record_outbox")
                 opened.callback(self._record_log.close)
                 self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
                 self._note_moved("outbox", self._page_log)
@@ -80,6 +90,7 @@ class Journal:
             opened.pop_all()  # They stay open.
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """The line logs by the table that journals their lines."""
+        self._roller = LogRoller(self._logs.values(), pages_bytes_max, sync)
         self._writes = 0
         """Number of changes written so far."""
         self._on_disk = 0
@@ -152,12 +163,15 @@ class Journal:
     def close(self) -> None:
         """Close the files, and lose all uncommitted writes as a crash does."""
         self._db.close()
+        self._roller.stop()
         for log in self._logs.values():
             log.close()
         os.close(self._wal_fd)
 
     async def _commit(self) -> int:
         """Commit and sync, then return the number of writes that are durable now."""
+        for name, index in self._roller.step():
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, index))
         logs = [log.fd for log in self._logs.values() if log.fd is not None]
         fds = [*(fd for step in self._commit_steps for fd in step()), *logs, self._wal_fd]
         self._dirty.clear()
@@ -239,6 +253,11 @@ class Journal:
         """Yield the (place, line) pairs in an outbox."""
         return self.rows((int, bytes), f"SELECT place, line FROM {outbox} ORDER BY place")
 
+    def _open_log(self, path: Path, outbox: str, *, made: bool = False) -> LineLog:
+        """Open a log with its parts, as the journal and the files have them."""
+        row = self.row((bytes,), "SELECT value FROM meta WHERE name=?", (PARTS_OF + path.name,))
+        return LineLog(path, self._journaled(outbox), made=made, index=known_index(path, row[0] if row else None))
+
     def _note_moved(self, outbox: str, log: LineLog) -> None:
         """Journal the new places of lines that a shortened file has elsewhere now."""
         if log.moved is not None:
@@ -281,7 +300,7 @@ class Journal:
 
     def _open(self) -> sqlite3.Connection:
         # The journal holds the job, and so the credentials of its proxies. SQLite gives its other files the same mode.
-        if self.path.exists() and not self.path.stat().st_size and _has_content(self.path.with_name(PAGE_LOG)):
+        if self.path.exists() and not self.path.stat().st_size and has_log(self.path.with_name(PAGE_LOG)):
             # Else the peer would fetch all pages again, and nobody would be told.
             raise self.damaged("it is empty, although pages have been fetched")
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -309,10 +328,6 @@ class Journal:
         db.execute("PRAGMA cache_size=-32768")
         bring_up_to_date(db, version)
         db.execute("BEGIN")
-
-
-def _has_content(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0
 
 
 def said(error: Exception) -> str:

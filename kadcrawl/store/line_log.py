@@ -9,15 +9,29 @@ the file lost more than a crash takes, and ends before these places, they follow
 line that the journal does not have is moved to a file beside the log (`TORN`), so that no later line is glued to it.
 Only the end of the file is read, however long the file is.
 
-Tests: tests/store/test_line_log.py, tests/store/test_store.py
+At a size the file is closed as a part of the log, and a new file begins (log_parts.py). Places count all parts.
+
+Tests: tests/store/test_line_log.py, tests/store/test_log_parts.py, tests/store/test_store.py
 """
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from kadcrawl.errors import StorageError
+from kadcrawl.store.log_parts import (
+    LINE_READ_MAX,
+    PARTS_MAX,
+    LogPart,
+    PartIndex,
+    encoded_index,
+    index_path,
+    part_path,
+    source_of,
+    stored_index,
+    sync_paths,
+)
 
 log = logging.getLogger(__name__)
 
@@ -26,29 +40,38 @@ KEPT_BYTES = 64 * 1024
 lines, and less than a millisecond at the start."""
 TORN = ".torn"
 """Suffix of the file with the incomplete lines that were cut out of a log."""
-LINE_BYTES_MAX = 16 * 1024 * 1024
+LINE_BYTES_MAX = LINE_READ_MAX
 """Bytes at the end of a file in which its last newline is looked for. No line comes near the limit."""
 _CHUNK_BYTES = 64 * 1024
 
 
 class LineLog:
-    """One append-only file of lines, made when the first line is written, or at once on request."""
+    """One append-only log of lines, made when the first line is written, or at once on request."""
 
-    def __init__(self, path: Path, outbox: Iterable[tuple[int, bytes]], *, made: bool = False) -> None:
+    def __init__(
+        self, path: Path, outbox: Iterable[tuple[int, bytes]], *, made: bool = False, index: PartIndex | None = None
+    ) -> None:
         """Write the journaled (place, line) pairs, sorted by place, and mend the end of the file.
 
-        With `made`, the file is made even if there is nothing to write. Raises OSError, StorageError, and the errors of
-        `outbox`.
+        With `made`, the file is made even if there is nothing to write. `index` are the closed parts. Raises OSError,
+        StorageError, and the errors of `outbox`.
         """
-        self._path = path
+        self.path = path
+        self.index = index or PartIndex()
+        """The closed parts."""
         self.fd: int | None = None
-        self.length = 0
-        """Length of the file in bytes."""
+        self._former_fd: int | None = None
+        """The file that was closed last: a thread of an earlier commit may still sync it."""
+        self._base = self.index.end
+        """Place of the first byte of the present file."""
+        self.length = self._base
+        """Length of the log in bytes, with all its parts."""
         self.moved: list[tuple[int, bytes]] | None = None
         """The pairs at the places that they have now, if these are not the journaled places. Else None."""
         self._staged = bytearray()
         try:
-            rows = list(outbox)
+            # A part was on disk as a whole before it was closed.
+            rows = [(place, line) for place, line in outbox if place >= self._base or place < 0]
             if made or rows or path.exists():
                 self._open()
                 self._mend(rows)
@@ -56,10 +79,15 @@ class LineLog:
             self.close()
             raise
         self.synced = self.length
-        """Number of bytes of the file known to be on disk."""
+        """Number of bytes of the log known to be on disk."""
+
+    @property
+    def present_bytes(self) -> int:
+        """Number of bytes of the present file."""
+        return self.length - self._base
 
     def stage(self, line: bytes) -> int:
-        """Keep a line (with its newline) for a later `append`, and return its place in the file."""
+        """Keep a line (with its newline) for a later `append`, and return its place in the log."""
         place = self.length + len(self._staged)
         self._staged += line
         return place
@@ -78,26 +106,71 @@ class LineLog:
         del self._staged[: len(lines)]
 
     def mark_synced(self, length: int) -> None:
-        """Note that the first `length` bytes of the file are on disk."""
+        """Note that the first `length` bytes of the log are on disk."""
         self.synced = length
 
+    def roll(self, sync: Callable[[Iterable[int]], None]) -> None:
+        """Close the present file as a part, and begin a new one. Raises OSError.
+
+        After a failure or a crash in between, the next start finds the part (log_parts.completed).
+        """
+        number = len(self.index.parts) + 1
+        part = part_path(self.path, number)
+        if number > PARTS_MAX or part.exists():
+            return  # A file that somebody put there stays as it is, and the log goes on in its present file.
+        source = self.index.source or source_of(self.path)
+        sync([self._open()])
+        self.path.rename(part)
+        self.synced = self.length
+        self._close_former()
+        self._former_fd, self.fd = self.fd, None
+        entry = LogPart(part.name, self._base, self.present_bytes)
+        self._base = self.length
+        self._open()
+        sync_paths((self.path.parent,))
+        self.write_index(PartIndex(source, (*self.index.parts, entry)), sync)
+        log.info("disk.log_rolled file=%s bytes=%d", part, entry.bytes)
+
+    def write_index(self, index: PartIndex, sync: Callable[[Iterable[int]], None]) -> None:
+        """Replace the index, whose parts are the closed ones. Raises OSError."""
+        new = index_path(self.path).with_name(f".{index_path(self.path).name}.new")
+        with new.open("wb") as file:
+            file.write(encoded_index(index))
+            file.flush()
+            sync([file.fileno()])
+        new.replace(index_path(self.path))
+        self.index = index
+
+    def mend_index(self, sync: Callable[[Iterable[int]], None]) -> None:
+        """Write the index anew if the file differs from it, as after a crash. Raises OSError."""
+        if self.index.parts and stored_index(self.path) != self.index:
+            log.warning("disk.index_written file=%s", index_path(self.path))
+            self.write_index(self.index, sync)
+
     def close(self) -> None:
+        self._close_former()
         if self.fd is not None:
             os.close(self.fd)
+            self.fd = None
+
+    def _close_former(self) -> None:
+        if self._former_fd is not None:
+            os.close(self._former_fd)
+            self._former_fd = None
 
     def _open(self) -> int:
         if self.fd is None:
-            self.fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
-            self.length = os.fstat(self.fd).st_size
+            self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            self.length = self._base + os.fstat(self.fd).st_size
         return self.fd
 
     def _read(self, begin: int, end: int) -> bytes:
-        return os.pread(self._open(), end - begin, begin)
+        return os.pread(self._open(), end - begin, begin - self._base)
 
     def _write(self, place: int, content: bytes) -> None:
         written = 0
         while written < len(content):
-            written += os.pwrite(self._open(), content[written:], place + written)
+            written += os.pwrite(self._open(), content[written:], place - self._base + written)
 
     # --- the end of the file -----------------------------------------------------------------------------------------
 
@@ -105,9 +178,9 @@ class LineLog:
         if rows:
             first, end = rows[0][0], rows[-1][0] + len(rows[-1][1])
             block = b"".join(line for _, line in rows)
-            if first < 0 or end - first != len(block) or not block.endswith(b"\n"):
+            if first < self._base or end - first != len(block) or not block.endswith(b"\n"):
                 raise StorageError(
-                    f"its last lines of {self._path.name} are damaged; begin anew with another directory (--data), as "
+                    f"its last lines of {self.path.name} are damaged; begin anew with another directory (--data), as "
                     "other peers have copies of the records in this directory"
                 )
             if first <= self.length and self._begins_line(first):
@@ -123,11 +196,11 @@ class LineLog:
         """Write the journaled lines after the last whole line of a file that does not reach to their places."""
         first = rows[0][0]
         self._cut_torn(min(self.length, first))
-        before = self._read(max(0, self.length - len(block)), self.length)
+        before = self._read(max(self._base, self.length - len(block)), self.length)
         # A start that was broken off after this write has left the first of these lines here already.
         ends = (place + len(line) - first for place, line in reversed(rows))
         begin = self.length - next((end for end in ends if before.endswith(block[:end])), 0)
-        log.warning("disk.lines_lost file=%s bytes=%d", self._path, first - begin)
+        log.warning("disk.lines_lost file=%s bytes=%d", self.path, first - begin)
         self._write(begin, block)
         self.length = begin + len(block)
         self.moved = [(place - first + begin, line) for place, line in rows]
@@ -137,12 +210,12 @@ class LineLog:
         begin = self._last_line_end(end)
         kept = end if begin is None else begin
         if kept < self.length:
-            log.warning("disk.line_torn file=%s bytes=%d", self._path, self.length - kept)
-            with open(f"{self._path}{TORN}", "ab") as torn:
+            log.warning("disk.line_torn file=%s bytes=%d", self.path, self.length - kept)
+            with open(f"{self.path}{TORN}", "ab") as torn:
                 for at in range(kept, self.length, _CHUNK_BYTES):
                     torn.write(self._read(at, min(at + _CHUNK_BYTES, self.length)))
                 torn.write(b"\n")
-            os.ftruncate(self._open(), kept)
+            os.ftruncate(self._open(), kept - self._base)
             self.length = kept
         if begin is None:
             self._write(self.length, b"\n")
@@ -151,13 +224,13 @@ class LineLog:
     def _last_line_end(self, end: int) -> int | None:
         """Return the end of the last whole line up to `end`, or None if the bytes there are no lines at all."""
         at = end
-        while at > max(0, end - LINE_BYTES_MAX):
-            begin = max(0, at - _CHUNK_BYTES)
+        while at > max(self._base, end - LINE_BYTES_MAX):
+            begin = max(self._base, at - _CHUNK_BYTES)
             found = self._read(begin, at).rfind(b"\n")
             if found >= 0:
                 return begin + found + 1
             at = begin
-        return None if at else 0
+        return None if at > self._base else self._base
 
     def _begins_line(self, place: int) -> bool:
-        return place == 0 or self._read(place - 1, place) == b"\n"
+        return place == self._base or self._read(place - 1, place) == b"\n"

@@ -25,7 +25,7 @@ from kadcrawl.store.cell_scan import CellScan
 from kadcrawl.store.events import StoreEvents
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.frontier_table import FrontierTable
-from kadcrawl.store.journal import Journal, sync_files
+from kadcrawl.store.journal import PART_BYTES, Journal, sync_files
 from kadcrawl.store.meta_table import MetaTable, SavedTime
 from kadcrawl.store.proxy_health_table import ProxyHealthTable
 from kadcrawl.store.reach_table import ReachTable
@@ -42,13 +42,17 @@ class Store:
     """The records of one peer. After a write has raised StorageError, the store can only be closed."""
 
     def __init__(
-        self, directory: Path, commit_spacing_s: float, sync: Callable[[Iterable[int]], None] = sync_files
+        self,
+        directory: Path,
+        commit_spacing_s: float,
+        sync: Callable[[Iterable[int]], None] = sync_files,
+        pages_bytes_max: int = PART_BYTES,
     ) -> None:
         """Open or make the files in `directory`, and repair the damage of a crash. Raises StartError.
 
-        `sync` makes the files of the given descriptors durable. The loop's executor calls it.
+        `sync` and `pages_bytes_max` are those of `Journal`.
         """
-        self.journal = Journal(directory, commit_spacing_s, sync)
+        self.journal = Journal(directory, commit_spacing_s, sync, pages_bytes_max)
         self.events = StoreEvents()
         self.meta = MetaTable(self.journal)
         self.saved_time = SavedTime(self.journal, self.meta)

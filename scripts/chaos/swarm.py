@@ -173,7 +173,8 @@ class ProcessSwarm:
         """Delete a dead peer's directory, but keep its page log for the judge."""
         aside = self.directory / "deleted" / peer.name
         aside.mkdir(parents=True)
-        shutil.copy(peer.directory / "pages.jsonl", aside)
+        for log in peer.directory.glob("pages*.json*"):  # With its parts and their index.
+            shutil.copy(log, aside)
         shutil.rmtree(peer.directory)
 
     async def leave(self, peer: PeerProcess) -> None:

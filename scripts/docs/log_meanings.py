@@ -101,6 +101,8 @@ MEANINGS = {
     "disk.full": "The free disk space is below the reserve, so the peer starts no request.",
     "disk.line_torn": "A log ended with an incomplete line at the start. The line is in a file beside it now.",
     "disk.lines_lost": "A log was shorter than its journal says. The last lines are in it again, from the journal.",
+    "disk.log_rolled": "A log reached `pages_bytes_max` and is closed as a part. A new file begins.",
+    "disk.index_written": "The index of the parts of a log was missing or damaged. The journal's copy is in its place.",
     "disk.warc_torn": "A WARC file was shorter than its journal says. It ends with its last whole record, and a new "
     "file is begun. `pages` counts the last pages whose records are lost. `kadcrawl check-data --repair` has them "
     "fetched again.",
@@ -108,6 +110,7 @@ MEANINGS = {
     "sink.down": "A sink does not take results at present. The peer tries again, and nothing is lost.",
     "sink.up": "A sink takes results again.",
     "sink.refused": "A sink refused one line for good. The line stays in the directory of the peer.",
+    "sink.part_elsewhere": "A closed part of a log was moved away before a sink had its lines. The sink goes on behind it.",
     "sink.offset_invalid": "A sink claims more of a log than the log has. All of the log is delivered again.",
     "overlay.non_member": "A datagram came from a non-member, for another peer, or twice. Few of them are logged.",
     "overlay.malformed": "A datagram of a member is malformed, or of another version of the wire.",

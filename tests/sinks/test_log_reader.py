@@ -1,5 +1,6 @@
 """Test that a log is read by whole lines, in bounded batches, with any bytes at its end."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from kadcrawl.sinks import log_reader
 from kadcrawl.sinks.batch import BatchSize
 from kadcrawl.sinks.log_reader import LogReader
+from kadcrawl.store.log_parts import index_of, log_lines
+from tests.support.stores import accept, line, opened
 
 ALL = BatchSize(lines_max=100, bytes_max=10_000, wait_s=0.0)
 
@@ -72,3 +75,72 @@ def test_a_mark_stands_where_a_line_begins(log_path: Path) -> None:
     log = LogReader("pages", log_path)
     assert [0, 3, 5] == [offset for offset in range(-1, 8) if log.begins_line(offset)]
     assert [2, 1, 0] == [log.lines_after(offset) for offset in (0, 3, 5)]
+
+
+async def rolled(directory: Path, numbers: range) -> None:
+    """Write these lines into a log of several parts, as a peer does."""
+    store = opened(directory, pages_bytes_max=300)
+    for number in numbers:
+        store.finish(accept(store, number), line(number) * 5)
+        await store.journal.commit()
+    store.close()
+
+
+def delivered(log: LogReader, offset: int = 0) -> tuple[list[bytes], int]:
+    """Return all lines that batches of two lines bring from an offset on, and the end."""
+    lines: list[bytes] = []
+    while (batch := log.read(log.next_here(offset), ALL._replace(lines_max=2))) is not None:
+        assert batch.first >= offset
+        lines += batch.lines
+        offset = batch.end
+    return lines, offset
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_log_is_read_over_all_its_parts(log_path: Path, packed: bool) -> None:
+    await rolled(log_path.parent, range(30))
+    whole = [*log_lines(log_path)]
+    log = LogReader("pages", log_path)
+    source = log.source()
+    if packed:
+        for part in index_of(log_path).parts:
+            file = log_path.with_name(part.file)
+            file.with_name(f"{part.file}.gz").write_bytes(gzip.compress(file.read_bytes()))
+            file.unlink()
+    lines, end = delivered(log)
+    assert whole == lines
+    assert sum(map(len, whole)) == end == log.size()
+    starts = {sum(map(len, whole[:count])) for count in range(len(whole) + 1)}
+    begins = [offset for offset in range(end + 1) if log.begins_line(offset)]
+    assert sorted(starts) == begins
+    assert [len(whole) - 7, 0] == [log.lines_after(sum(map(len, whole[:7]))), log.lines_after(end)]
+    await rolled(log_path.parent, range(30, 60))
+    assert source == log.source() == LogReader("pages", log_path).source()
+    assert [*log_lines(log_path)][len(whole) :] == delivered(log, end)[0]
+    log.close()
+
+
+async def test_parts_that_are_elsewhere_are_passed_over_and_counted(log_path: Path) -> None:
+    await rolled(log_path.parent, range(30))
+    log, again = LogReader("pages", log_path), LogReader("pages", log_path)
+    source = log.source()
+    first, second, third, *_ = index_of(log_path).parts
+    for part in (first, third):
+        log_path.with_name(part.file).unlink()
+    assert (first.end, third.end) == (log.next_here(0), log.next_here(third.begin + 5))
+    assert second.begin + 1 == log.next_here(second.begin + 1)
+    assert log.begins_line(third.begin + 5)
+    lines, end = delivered(log)
+    assert [*log_lines(log_path)] == lines
+    assert end == log.size()
+    assert source == again.source()
+
+
+async def test_a_damaged_compressed_part_is_an_error_that_names_it(log_path: Path) -> None:
+    await rolled(log_path.parent, range(30))
+    part = log_path.with_name("pages-00001.jsonl")
+    packed = gzip.compress(part.read_bytes())
+    part.with_name("pages-00001.jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    part.unlink()
+    with pytest.raises(OSError, match=r"pages-00001\.jsonl\.gz is damaged.*; copy it from a backup, or move it away"):
+        delivered(LogReader("pages", log_path))

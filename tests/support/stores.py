@@ -7,13 +7,16 @@ from random import Random
 
 from kadcrawl.keys import Key, site_hash
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.journal import sync_files
+from kadcrawl.store.journal import PART_BYTES, sync_files
+from kadcrawl.store.log_parts import log_lines
 from kadcrawl.store.store import Store
 
 
-def opened(directory: Path, sync: Callable[[Iterable[int]], None] = sync_files) -> Store:
+def opened(
+    directory: Path, sync: Callable[[Iterable[int]], None] = sync_files, pages_bytes_max: int = PART_BYTES
+) -> Store:
     """Return a store that has begun. Raise the error of a store that cannot begin."""
-    store = Store(directory, 0.0, sync)
+    store = Store(directory, 0.0, sync, pages_bytes_max)
     try:
         store.begin(16)
     except BaseException:
@@ -41,7 +44,7 @@ def line(number: int) -> bytes:
 
 def written(directory: Path) -> list[int]:
     """Return the numbers of the page lines in a directory, in order."""
-    return [json.loads(text)["number"] for text in (directory / "pages.jsonl").read_text().splitlines()]
+    return [json.loads(text)["number"] for text in log_lines(directory / "pages.jsonl")]
 
 
 SITE_HASH = site_hash("example.org")

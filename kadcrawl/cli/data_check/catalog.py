@@ -165,11 +165,13 @@ class Catalog:
             peer,
         )
 
-    def incomplete_urls(self, files_here: Iterable[tuple[int, str]], *, are_lines_here: bool) -> set[str]:
+    def incomplete_urls(
+        self, files_here: Iterable[tuple[int, str]], *, are_lines_here: bool, are_records_here: bool
+    ) -> set[str]:
         """Return the URLs, as far as they are known, that lack a page line, a WARC record or a record line.
 
         `files_here` are the peers and names of the WARC files that may be searched. `are_lines_here` says that no peer
-        elsewhere has page lines.
+        elsewhere has page lines, and `are_records_here` that no record lines are elsewhere.
         """
         lines = [
             (f"SELECT url FROM known WHERE url IS NOT NULL AND {_WITHOUT_LINE}", ()),
@@ -177,7 +179,7 @@ class Catalog:
         ]
         queries: list[tuple[str, tuple[int, str] | tuple[()]]] = [
             *(lines if are_lines_here else ()),
-            (f"SELECT url FROM page WHERE records>0 AND {_WITHOUT_RECORDS}", ()),
+            *(((f"SELECT url FROM page WHERE records>0 AND {_WITHOUT_RECORDS}", ()),) if are_records_here else ()),
             *((f"SELECT url FROM page WHERE peer=? AND file=? AND {_WITHOUT_ARCHIVE}", file) for file in files_here),
         ]
         return {url for query, values in queries for (url,) in self._db.execute(query, values)}

@@ -29,6 +29,8 @@ class DataReport:
     lines: list[int] = field(default_factory=list)
     """Numbers of page lines, in the order of the peers."""
     findings: list[DataFinding] = field(default_factory=list)
+    are_lines_elsewhere: bool = False
+    """True if a peer has closed parts of its logs that are not here."""
     incomplete_urls: set[str] = field(default_factory=set)
     """URLs that lack a line or a record and can be fetched again, if the caller asked for them."""
 
@@ -49,8 +51,10 @@ class DataReport:
 
     @property
     def is_whole(self) -> bool:
-        """True if all peers of the swarm are here, as far as they knew each other."""
+        """True if all peers of the swarm are here, as far as they knew each other, with all parts of their logs."""
         here = {facts.node_id for facts in self.journals}
+        if self.are_lines_elsewhere:
+            return False
         return all(facts.is_readable and {contact.id for contact in facts.contacts} <= here for facts in self.journals)
 
     def warc_end(self, path: Path) -> int:
@@ -82,13 +86,15 @@ def check_data(directory: Path, report: Report, *, with_urls: bool = False) -> D
         report(directory, None)
         catalog.index()
         for number, peer in enumerate(result.peers):
-            result.findings += _compare_peer(peer, number, catalog)
+            result.findings += _compare_peer(peer, number, catalog, are_lines_here=not result.are_lines_elsewhere)
         result.findings += _compare_all(result, catalog)
         if with_urls and result.is_exact:
             here = [
                 (number, name) for number, peer in enumerate(result.peers) for name in files_here(peer, number, catalog)
             ]
-            result.incomplete_urls = catalog.incomplete_urls(here, are_lines_here=result.is_whole)
+            result.incomplete_urls = catalog.incomplete_urls(
+                here, are_lines_here=result.is_whole, are_records_here=not result.are_lines_elsewhere
+            )
     return result
 
 
@@ -106,19 +112,22 @@ def _check_peer(peer: Path, number: int, catalog: Catalog, result: DataReport, r
     result.findings += findings
     result.journals.append(facts)
     result.lines.append(figures.lines)
-    result.findings += check_records(peer, number, catalog, report)
+    record_figures, findings = check_records(peer, number, catalog, report)
+    result.findings += findings
+    if figures.elsewhere or record_figures.elsewhere:
+        result.are_lines_elsewhere = True
     result.findings += check_warc(peer, number, facts.warc, facts.partitioner, catalog, report)
 
 
-def _compare_peer(peer: Path, number: int, catalog: Catalog) -> Iterator[DataFinding]:
+def _compare_peer(peer: Path, number: int, catalog: Catalog, *, are_lines_here: bool) -> Iterator[DataFinding]:
     yield from compare_archive(peer, number, catalog)
     if repeated := catalog.repeated_lines(number):
         said = f"{plural(repeated, 'line is', 'lines are')} there twice, byte by byte"
         yield damage("repeated_line", peer / PAGES, repeated, said, "leave out equal lines as you read")
-    if lacking := catalog.without_records(number):
+    if (lacking := catalog.without_records(number)) and are_lines_here:
         said = f"{plural(lacking, 'page lacks', 'pages lack')} records that {PAGES} counts"
         yield damage("lost_record_line", peer / RECORDS, lacking, said, REFETCH)
-    if orphans := catalog.records_of_no_page(number):
+    if (orphans := catalog.records_of_no_page(number)) and are_lines_here:
         said = f"{plural(orphans, 'line is', 'lines are')} of pages without a line in {PAGES}"
         yield oddity("record_of_no_page", peer / RECORDS, orphans, said)
 
@@ -137,7 +146,7 @@ def _compare_all(result: DataReport, catalog: Catalog) -> Iterator[DataFinding]:
         if result.is_whole:
             yield damage("url_without_line", directory, lost, said, REFETCH)
         else:
-            yield oddity("url_without_line", directory, lost, said, "peers elsewhere have the lines")
+            yield oddity("url_without_line", directory, lost, said, "peers or parts elsewhere have the lines")
     if unknown := catalog.unknown_pages():
         said = f"{plural(unknown, 'page line is', 'page lines are')} of URLs that no journal here knows"
         yield oddity("unknown_url", directory, unknown, said, "peers elsewhere know them")

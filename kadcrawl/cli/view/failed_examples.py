@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from kadcrawl.store.log_parts import GZIP, index_of, part_file
+
 PAGE_LOG = "pages.jsonl"
 ENDS_BYTES = 64 * 1024 * 1024
 """Bytes to read of all logs together: less than a second."""
@@ -35,15 +37,24 @@ def examples_at_the_ends(directories: Sequence[Path], bytes_max: int = ENDS_BYTE
     share = bytes_max // max(1, len(directories))
     for directory in directories:
         try:
-            with (directory / PAGE_LOG).open("rb") as log:
-                size = log.seek(0, 2)
-                log.seek(max(0, size - share))
-                if size > share:
-                    log.readline()
-                note_examples(log, examples)
+            index = index_of(directory / PAGE_LOG)
+            last = part_file(directory / PAGE_LOG, len(index.parts))
+            if last is not None and last.suffix != GZIP:
+                _note_end(last, share, examples)
+            _note_end(directory / PAGE_LOG, share, examples)
         except OSError:
             continue
     return examples
+
+
+def _note_end(file: Path, bytes_max: int, examples: dict[str, str]) -> None:
+    """Note the examples at the end of a file. Raises OSError."""
+    with file.open("rb") as log:
+        size = log.seek(0, 2)
+        log.seek(max(0, size - bytes_max))
+        if size > bytes_max:
+            log.readline()
+        note_examples(log, examples)
 
 
 def note_examples(lines: Iterable[bytes], examples: dict[str, str]) -> None:

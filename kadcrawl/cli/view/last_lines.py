@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kadcrawl.cli.view.failure_reasons import explained
 from kadcrawl.cli.view.left_seeds import SEED_LEFT_SCOPE, left_seed_lines
-from kadcrawl.cli.view.result_files import ResultFiles, place, result_files, shown_size
+from kadcrawl.cli.view.result_files import ResultFiles, log_pattern, place, result_files, shown_size
 from kadcrawl.system.printable import printable
 
 REASONS_SHOWN_MAX = 5
@@ -95,10 +95,9 @@ def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
     if end.larger_limit is not None:
         yield f"the same command with {end.larger_limit}", "goes on with the URLs that are left"
     if end.failed and has_results:
-        yield f"""grep -h '"failed":' {place(end.data, end.peers, "pages.jsonl")}""", "shows every failure"
+        yield f"""grep -h '"failed":' {_pages(end)}""", "shows every failure"
     if end.record_errors and has_results:
-        pages = place(end.data, end.peers, "pages.jsonl")
-        yield f"""grep -h '"record_error":' {pages}""", "shows every page whose records failed"
+        yield f"""grep -h '"record_error":' {_pages(end)}""", "shows every page whose records failed"
     if end.failed and end.may_retry:
         yield f"kadcrawl retry --data {data}", "lets the crawl fetch them again"
     unreached = [reason for reason in end.failed if explained(reason).unreached and reason in end.examples]
@@ -111,3 +110,8 @@ def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
         yield f"kadcrawl check {file} URL", "says why a URL is in the crawl, or is not"
     if has_results and not end.has_sinks:
         yield f"kadcrawl export {data} --to {EXPORT_TO}", "brings the results into a database"
+
+
+def _pages(end: CrawlEnd) -> str:
+    """Return the place of the page logs."""
+    return place(end.data, end.peers, log_pattern(end.peers, "pages.jsonl"))

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from kadcrawl.cli.view.failed_examples import PAGE_LOG
+from kadcrawl.store.log_parts import log_lines
 from kadcrawl.system.printable import printable
 
 SEED_LEFT_SCOPE: Final = "seed_left_scope"
@@ -44,15 +45,14 @@ def left_seed_lines(directories: Sequence[Path], bytes_max: int = BEGIN_BYTES) -
 
 def _lines_of_seeds(directory: Path, bytes_max: int) -> Iterator[_SeedLine]:
     try:
-        with (directory / PAGE_LOG).open("rb") as log:
-            for line in log:
-                bytes_max -= len(line)
-                if bytes_max < 0:
-                    return
-                if _MARK in line and line.endswith(b"\n"):
-                    try:
-                        yield _decode(line)
-                    except (msgspec.MsgspecError, UnicodeError):
-                        continue
+        for line in log_lines(directory / PAGE_LOG):
+            bytes_max -= len(line)
+            if bytes_max < 0:
+                return
+            if _MARK in line and line.endswith(b"\n"):
+                try:
+                    yield _decode(line)
+                except (msgspec.MsgspecError, UnicodeError):
+                    continue
     except OSError:
         return

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kadcrawl.store.log_parts import index_path
 from kadcrawl.system.printable import printable
 
 KINDS = (
@@ -32,9 +33,17 @@ class ResultFiles:
 def result_files(data: Path, peers: Sequence[Path]) -> Iterator[ResultFiles]:
     """Yield each kind of results that is there, of the peers with these directories at `data` or below it."""
     for pattern, holds in KINDS:
+        if pattern.endswith(".jsonl"):
+            pattern = log_pattern(peers, pattern)
         sizes = [size for peer in peers for size in _sizes(peer, pattern)]
         if any(sizes):
             yield ResultFiles(place(data, peers, pattern), len(sizes), sum(sizes), holds)
+
+
+def log_pattern(peers: Sequence[Path], file: str) -> str:
+    """Return the pattern of a log below these directories: of its parts too, if it has any."""
+    is_rolled = any(index_path(peer / file).exists() for peer in peers)
+    return file.replace(".", "*.") if is_rolled else file
 
 
 def place(data: Path, peers: Sequence[Path], pattern: str) -> str:

@@ -18,6 +18,7 @@ from kadcrawl.link.wire.unresolved import still_done, still_failed
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.units import shown_size as shown_bytes
+from kadcrawl.store.log_parts import log_lines
 
 LINES_COMPARED_MAX = 1_000_000
 """Lines of page logs in which repeats are looked for: about 100 MB of memory and a second or two."""
@@ -248,11 +249,9 @@ class PageLogs:
         self._examples: dict[str, str] = {}
         """The last failed URL of each exact reason."""
         for directory in directories:
-            if (directory / PAGE_LOG).exists():
-                with (directory / PAGE_LOG).open("rb") as log:
-                    for line in log:
-                        if line.endswith(b"\n"):  # Else its writer was killed in the middle of it.
-                            self._note(line)
+            for line in log_lines(directory / PAGE_LOG):
+                if line.endswith(b"\n"):  # Else its writer was killed in the middle of it.
+                    self._note(line)
 
     def _note(self, line: bytes) -> None:
         """Note a line, unless it is damaged."""

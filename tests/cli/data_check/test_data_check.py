@@ -207,3 +207,55 @@ def test_the_reading_is_reported_in_parts(tmp_path: Path) -> None:
     told: list[tuple[str, float | None]] = []
     check_data(tmp_path, lambda path, part: told.append((path.name, part)))
     assert any(name.endswith(".warc.gz") and part is not None and 0 < part <= 1 for name, part in told)
+
+
+def rolled(directory: Path) -> Path:
+    """Make a crawl whose page logs have parts, and return the directory of the first peer."""
+    make(directory, is_finished=True, pages_bytes_max=700)
+    peer = directory / "peer-1"
+    assert (peer / "pages-00002.jsonl").exists()
+    assert (peer / "records-00001.jsonl").exists()
+    return peer
+
+
+def test_nothing_is_wrong_with_logs_in_parts(tmp_path: Path) -> None:
+    peer = rolled(tmp_path)
+    assert ([], 12) == (checked(tmp_path).findings, checked(tmp_path).page_lines)
+    for part in [*peer.glob("pages-0*"), *peer.glob("records-0*")]:
+        part.with_name(f"{part.name}.gz").write_bytes(gzip.compress(part.read_bytes()))
+        part.unlink()
+    assert ([], 12) == (checked(tmp_path).findings, checked(tmp_path).page_lines)
+
+
+def test_parts_that_were_moved_away_are_notes(tmp_path: Path) -> None:
+    peer = rolled(tmp_path)
+    lines = (peer / "pages-00001.jsonl").read_bytes().count(b"\n")
+    records = (peer / "records-00001.jsonl").read_bytes().count(b"\n")
+    (peer / "pages-00001.jsonl").unlink()
+    (peer / "records-00001.jsonl").unlink()
+    report = check_data(tmp_path, lambda path, part: None, with_urls=True)
+    moved = [f"moved_log pages-00001.jsonl {lines}", f"moved_log records-00001.jsonl {records}"]
+    assert [*moved, f"url_without_line {tmp_path.name} {lines}"] == kinds(report)
+    assert (12, set()) == (report.page_lines, report.incomplete_urls)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "damaged gzip"])
+def test_a_part_that_has_changed_is_a_problem(tmp_path: Path, damage: str) -> None:
+    part = rolled(tmp_path) / "pages-00001.jsonl"
+    content = part.read_bytes()
+    if damage == "flipped":
+        part.write_bytes(content.replace(b'"links":0', b'"links":1', 1))
+    elif damage == "cut":
+        part.write_bytes(content[:-7])
+    else:
+        part.with_name(f"{part.name}.gz").write_bytes(gzip.compress(content)[:-9])
+        part.unlink()
+    first, *_ = kinds(checked(tmp_path))
+    assert first in ("!changed_part pages-00001.jsonl 1", "!changed_part pages-00001.jsonl.gz 1")
+
+
+def test_a_damaged_index_is_a_note(tmp_path: Path) -> None:
+    peer = rolled(tmp_path)
+    (peer / "pages.parts.json").write_bytes(b"{")
+    report = checked(tmp_path)
+    assert (["log_index pages.parts.json 1"], 12) == (kinds(report), report.page_lines)
