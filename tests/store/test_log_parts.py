@@ -179,7 +179,7 @@ async def test_a_file_in_the_place_of_a_part_is_left_alone(tmp_path: Path) -> No
 async def test_a_reader_gets_a_file_once_that_rolls_while_it_reads(tmp_path: Path) -> None:
     store = opened(tmp_path, pages_bytes_max=FULL)
     await fill(store, range(10))
-    read = []
+    read: list[bytes] = []
     for file in log_files(tmp_path / PAGES):
         if len(read) == 0:
             await fill(store, range(10, 20))  # The present file becomes a part now.
