@@ -91,6 +91,9 @@ bench-overlay: $(STAMP) ## Measure the overlay on loopback: joins, owners after 
 bench-members: $(STAMP) ## Measure the cost of keys and encryption, and a peer under a flood of datagrams (two minutes)
 	$(BIN)/python -m scripts.bench_members $(ARGS)
 
+bench-memory: $(STAMP) ## Measure the memory of an idle peer and an idle leaf, as real processes (half a minute)
+	$(BIN)/python -m scripts.bench_memory $(ARGS)
+
 bench-moves: $(STAMP) ## Count the cells that a join and a leave examine and move, and measure a restart with a million URLs
 	$(BIN)/python -m scripts.bench_moves
 	$(BIN)/python -m scripts.bench_restart
@@ -151,4 +154,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean

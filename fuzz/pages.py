@@ -14,11 +14,11 @@ from kadcrawl.crawl.content.charset import decode, encoding_of
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.html_walk import link_tags, markup_of
 from kadcrawl.crawl.content.simhash import BITS, simhash
-from kadcrawl.crawl.content.sitemap import AHEAD_S, Sitemap, read
+from kadcrawl.crawl.content.sitemap import Sitemap, read
 from kadcrawl.crawl.content.tag_parser import parsed
 from kadcrawl.crawl.fetch.content_encoding import BodyError, decoded
 from kadcrawl.crawl.robots.rules import SITEMAPS_MAX, Rules, parse, verdict
-from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
+from kadcrawl.crawl.scope.sitemap_urls import AHEAD_S, named_like_one, of_origin
 from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import run_to_end

@@ -1,6 +1,6 @@
 """The command `kadcrawl`: a person's way in. Nothing here decides anything about the crawl.
 
-`app` lists the commands, and `commands` has a file for each. `options`, `job_options` and `keys` are the options that
+`group` lists the commands, and `commands` has a file for each. `options`, `job_options` and `keys` are the options that
 commands share, `exits` the exit codes. `local` runs a whole swarm as processes on this machine, for `kadcrawl crawl`.
 `doctor` checks a machine and its network, for `kadcrawl doctor`. `view` is all that a person sees: progress, tables,
 summaries. `targets` finds the running peer that a command asks, and `ask` asks it. `run` has the event loop, its
@@ -8,14 +8,15 @@ signals and the log.
 """
 
 import os
+import sys
 
 
 def main() -> None:
     """Run the command."""
     _open_standard_streams()
-    from kadcrawl.cli.app import main as command  # Not at the top: the peer processes of a swarm do without it.
+    from kadcrawl.cli.group import group_for  # Not at the top: the peer processes of a swarm do without it.
 
-    command()
+    group_for(sys.argv[1:])()
 
 
 def _open_standard_streams() -> None:

@@ -9,6 +9,7 @@ Tests: tests/peer/test_peer.py
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
+from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp.abc import AbstractResolver
@@ -17,7 +18,6 @@ from kadcrawl.crawl.byte_budget import ByteBudget
 from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.clocks.addresses import Addresses
 from kadcrawl.crawl.clocks.clock_holder import ClockHolder
-from kadcrawl.crawl.clocks.clock_host import ClockHost
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
@@ -43,10 +43,6 @@ from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.output.warc import warc_name
 from kadcrawl.crawl.page_budget import Budget
-from kadcrawl.crawl.proxies.fetcher import ThroughProxies
-from kadcrawl.crawl.proxies.health_checks import ProxyChecks
-from kadcrawl.crawl.proxies.health_memory import HealthMemory, fingerprint_key
-from kadcrawl.crawl.proxies.pool import Proxies
 from kadcrawl.crawl.reach.build import Reach, Swarm, build_reach
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.crawl.recrawl.rounds import Rounds
@@ -69,6 +65,11 @@ from kadcrawl.store.bloom.expiring_filter import Period
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 from kadcrawl.version import VERSION
+
+if TYPE_CHECKING:  # A leaf does without the rooms of a full peer.
+    from kadcrawl.crawl.clocks.clock_host import ClockHost
+    from kadcrawl.crawl.proxies.health_checks import ProxyChecks
+    from kadcrawl.crawl.proxies.pool import Proxies
 
 NEVER_S = 100 * 366 * 86_400.0
 """An epoch that does not end: a job that fetches each page once keeps all fingerprints."""
@@ -108,7 +109,7 @@ class PeerCallbacks:
     """Returns whether no seeds are known to be on their way here."""
     copying: Callable[[], int] = lambda: 0
     """Returns the number of changes on their way to backups."""
-    clock_host: Callable[[], ClockHost | None] = lambda: None
+    clock_host: "Callable[[], ClockHost | None]" = lambda: None
     """Returns the part that keeps the shared clocks of this peer's cells. None for a leaf."""
     swarm: Swarm | None = None
     """The other peers, which fetch what this peer cannot reach. None for a leaf."""
@@ -138,7 +139,7 @@ class CrawlComponents:
     """The rounds of pages, or None if the job keeps fingerprints."""
     recrawling: Recrawling | None
     """The visits to come, if pages are fetched again."""
-    proxy_checks: ProxyChecks | None
+    proxy_checks: "ProxyChecks | None"
     """The checks of proxies, if pages are fetched through proxies."""
     refused: RefusedAddresses
     reach: Reach
@@ -306,7 +307,7 @@ def _intake_events(wake: Callable[[], None], recrawling: Recrawling | None, roun
 
 def _fetchers(
     job: Job, resources: PeerResources, limits: Limits, site_settings: SiteSettings, refused: RefusedAddresses
-) -> tuple[Fetcher, FormFetching, tuple[Fetcher, FormFetching], ProxyChecks | None]:
+) -> "tuple[Fetcher, FormFetching, tuple[Fetcher, FormFetching], ProxyChecks | None]":
     """Return the direct fetcher, the fetcher of pages, the two of network tests, and the checks of proxies if any."""
     config, clock = resources.config, resources.clock
     guard = Guard(config.allow_networks, lambda address: refused.add(address, clock.now()))
@@ -324,9 +325,15 @@ def _fetchers(
     table.keep_pools([*([""] if job.proxied_by_default else []), *(pool.name for pool in job.pools)])
     if not job.by_proxies:
         return fetcher, fetcher, (tester, tester), None
+    # Not at the top, as most crawls have no proxies.
+    from kadcrawl.crawl.proxies.fetcher import ThroughProxies
+    from kadcrawl.crawl.proxies.health_checks import ProxyChecks
+    from kadcrawl.crawl.proxies.health_memory import HealthMemory, fingerprint_key
+    from kadcrawl.crawl.proxies.pool import Proxies
+
     key = fingerprint_key(resources.store.meta, resources.random)
 
-    def make_pool(name: str) -> Proxies:
+    def make_pool(name: str) -> "Proxies":
         memory = HealthMemory(name, table, key)
         return Proxies(resources.random, limits.proxy_verify_s, limits.proxy_retry_s, memory)
 
@@ -343,7 +350,7 @@ def _clocks(
     partitioner: Partitioner,
     fetcher: Fetcher,
     site_settings: SiteSettings,
-    host: Callable[[], ClockHost | None],
+    host: "Callable[[], ClockHost | None]",
 ) -> ClockHolder | None:
     """Return the leases of shared clocks, if sites of the job may have one clock."""
     if not job.shares_clocks:

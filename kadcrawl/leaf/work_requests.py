@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kadcrawl.crawl.scope.seed_reach import digest_of_ids
 from kadcrawl.errors import RemoteError
 from kadcrawl.leaf.peer_selection import FullPeer, FullPeers
-from kadcrawl.lending.lender import CONNECTION_WAIT_S
+from kadcrawl.lending.loan import CONNECTION_WAIT_S
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import LogLimiter, left_out_note
 from kadcrawl.link.wire.leaf_messages import GRANT_URLS_MAX, WORK_WAIT_S_MAX, SwarmActivity, WorkGrant, WorkRequest

@@ -15,7 +15,7 @@ from kadcrawl.balance.sizing import UpdateSchedule, WorkCounts
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.throughput_learning import ThroughputLearning
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import BacklogRecord, GetLoad, Lend, Lent, Load, Message, Recall, Recalled, RenewLease
 
 LOAD_POLL_S = 0.5

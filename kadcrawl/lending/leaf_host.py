@@ -18,7 +18,7 @@ from kadcrawl.balance.leaf_sites import LeafSites
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.lending.lender import Lender
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.leaf_messages import (
     GRANT_LOANS_MAX,
     SwarmActivity,

@@ -23,7 +23,7 @@ from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.recrawl.rounds import Rounds, VisitStart
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
-from kadcrawl.lending.loan import RETURNED_WAIT_MAX_S, LatePages, Loan
+from kadcrawl.lending.loan import CONNECTION_WAIT_S, RETURNED_WAIT_MAX_S, LatePages, Loan
 from kadcrawl.lending.visit_facts import reported_visits, visit_of
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.leaf_messages import is_leaf
@@ -50,8 +50,6 @@ from kadcrawl.store.store import Store
 
 LOAN_DEADLINE_S = 5.0
 LOAN_BYTES = 8
-CONNECTION_WAIT_S = 5.0
-"""A loan waits this long for this peer's own requests to leave its connections."""
 CONNECTION_POLL_S = 0.05
 ASKED_LEAST_S = 0.001
 """Seconds of a site's Retry-After that are left when the borrower's report arrives, at least."""

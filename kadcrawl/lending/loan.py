@@ -14,6 +14,8 @@ from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import Contact, SiteRecord
 from kadcrawl.store.frontier_entry import FrontierEntry
 
+CONNECTION_WAIT_S = 5.0
+"""A loan waits this long for the lender's own requests to leave its connections."""
 RECALLED_MAX_S = 130.0
 """Seconds after its recall in which a loan is renewed, and seconds that a loan may make no progress.
 

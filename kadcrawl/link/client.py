@@ -18,9 +18,9 @@ from yarl import URL
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client_connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, BrokenError, ClientConnection, UnsentError
+from kadcrawl.link.handler import LINK_PATH
 from kadcrawl.link.peer_score import Misbehavior, PeerScore, Source
 from kadcrawl.link.process_links import InsideConnection, ProcessLinks
-from kadcrawl.link.server import LINK_PATH
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import Contact, DatedOffer, Message, Offer, Refused, StreamSeeds
 from kadcrawl.members.certificates import peer_id_of

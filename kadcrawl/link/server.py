@@ -17,12 +17,19 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
-from aiohttp import WSCloseCode, web
+from aiohttp import WSCloseCode
+
+# The server alone, without the package `aiohttp.web`: an application, its routes and static files take 1.5 MB.
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
+from aiohttp.web_server import Server
+from aiohttp.web_ws import WebSocketResponse
 
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
-from kadcrawl.link.acceptor import Acceptor
+from kadcrawl.link.acceptor import BACKLOG, Acceptor
 from kadcrawl.link.admission_control import AdmissionControl, PeerQuota
 from kadcrawl.link.client_connection import CLOSE_S, NUMBER_BYTES, BrokenError
+from kadcrawl.link.handler import LINK_PATH, Handler
 from kadcrawl.link.http_log import quiet_logger
 from kadcrawl.link.peer_score import LogLimiter, Misbehavior, MisbehaviorError, PeerScore, Source, left_out_note
 from kadcrawl.link.process_links import ENDED, OTHER_KEY, Address, ProcessLinks
@@ -33,7 +40,6 @@ from kadcrawl.link.wire.messages import Message, Refused, Request
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
 
-LINK_PATH = "/kadcrawl/3"
 CONNECTIONS_PER_PEER_MAX = 8
 """Connections of one peer. A peer needs one, and may have lost some without either end knowing."""
 SERVER_CONNECTIONS_MAX = 4_000
@@ -47,7 +53,6 @@ INSIDE = "this process"
 log = logging.getLogger(__name__)
 
 Kind = TypeVar("Kind", bound=Message)
-Handler = Callable[[Any], Awaitable[Message]]
 
 
 class RemotePeer(NamedTuple):
@@ -89,7 +94,9 @@ class LinkServer:
         """Connections that did not prove to be a member's."""
         self._lines = LogLimiter()
         self._handlers: dict[type[Message], Handler] = {}
-        self._runner: web.ServerRunner | None = None
+        self._server: Server | None = None
+        self._listening: asyncio.Server | None = None
+        """The listening socket of a swarm without a key."""
         self._acceptor: Acceptor | None = None
         """The acceptor of a swarm with a key."""
         self._incoming: dict[ServerConnection, RemotePeer] = {}
@@ -120,10 +127,9 @@ class LinkServer:
         # aiohttp's low-level server: no routes, no middlewares, as there is only one path.
         note = partial(self._log, "http", "a member")
         # A handler is cancelled with its connection: requests read and not begun are dropped.
-        server = web.Server(self._respond, access_log=None, logger=quiet_logger(log, note), handler_cancellation=True)
+        server = Server(self._respond, access_log=None, logger=quiet_logger(log, note), handler_cancellation=True)
         self._admission_control = AdmissionControl(self._disconnect_from)
-        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CLOSE_S)
-        await self._runner.setup()
+        self._server = server
         try:
             if self._credentials is not None:
                 self._acceptor = Acceptor(
@@ -131,8 +137,8 @@ class LinkServer:
                 )
                 bound = await self._acceptor.open(host, port)
             else:
-                await web.TCPSite(self._runner, host, port).start()
-                bound = self._runner.addresses[0][1]
+                self._listening = await asyncio.get_running_loop().create_server(server, host, port, backlog=BACKLOG)
+                bound = self._listening.sockets[0].getsockname()[1]
         except OSError:
             await self.close()
             raise
@@ -143,13 +149,13 @@ class LinkServer:
 
     async def close(self) -> None:
         """Stop listening, give running handlers a second to finish, and end all connections."""
-        if self._runner is None:
+        if self._server is None:
             return
-        runner, self._runner = self._runner, None
+        server, self._server = self._server, None
         if self._process_links is not None and self._address is not None:
             self._process_links.remove(self._address)
-        for site in list(runner.sites):
-            await site.stop()
+        if self._listening is not None:
+            self._listening.close()
         if self._acceptor is not None:
             await self._acceptor.close()
         if self._answering:
@@ -159,7 +165,9 @@ class LinkServer:
         async with asyncio.TaskGroup() as partings:
             for incoming in self._incoming:
                 partings.create_task(incoming.close(WSCloseCode.GOING_AWAY))
-        await runner.cleanup()
+        await asyncio.sleep(0)  # Requests that have just come begin, so that the server knows of them.
+        server.pre_shutdown()
+        await server.shutdown(CLOSE_S)
         if self._answering:
             await asyncio.wait(self._answering, timeout=CLOSE_S)
 
@@ -167,14 +175,14 @@ class LinkServer:
         """End all connections. Peers dial again, by keys that are valid now."""
         for incoming in self._incoming:
             incoming.disconnect()
-        server = self._runner.server if self._runner is not None else None
-        for one in server.connections if server is not None else []:  # Also connections without a request yet.
+        connections = self._server.connections if self._server is not None else []
+        for one in connections:  # Also connections without a request yet.
             one.force_close()
 
     def id_inside(self, asker: Credentials | None) -> bytes | None:
         """Return the ID that this peer proves to another peer of this process. Raises BrokenError unless it lets the
         other peer in."""
-        if self._runner is None:
+        if self._server is None:
             raise BrokenError(ENDED)
         if self._credentials is None:
             if asker is None:
@@ -199,25 +207,25 @@ class LinkServer:
         task.add_done_callback(self._answering.discard)
         return task
 
-    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _respond(self, request: BaseRequest) -> StreamResponse:
         if request.method != "GET" or request.path != LINK_PATH:
-            return web.Response(status=404)
+            return Response(status=404)
         if "Origin" in request.headers:
-            return web.Response(status=403)  # Sent by a page in a browser, which must command no peer.
+            return Response(status=403)  # Sent by a page in a browser, which must command no peer.
         if "Sec-WebSocket-Protocol" in request.headers:
-            return web.Response(status=400)  # Peers send no subprotocol, and aiohttp would log its name.
+            return Response(status=400)  # Peers send no subprotocol, and aiohttp would log its name.
         # One byte more than any request, as aiohttp accepts less than this.
         bytes_max = self.message_bytes_max + NUMBER_BYTES + 1
-        socket = web.WebSocketResponse[bool](
+        socket = WebSocketResponse[bool](
             compress=False, autoclose=False, autoping=False, max_msg_size=bytes_max, decode_text=False, timeout=CLOSE_S
         )
         transport = request.transport
         if transport is None or not socket.can_prepare(request):
-            return web.Response(status=400)
+            return Response(status=400)
         try:
             await socket.prepare(request)
         except ConnectionError:
-            return web.Response(status=400)  # The dialer has gone already.
+            return Response(status=400)  # The dialer has gone already.
         tls = transport.get_extra_info("ssl_object")
         asker = RemotePeer(request.remote, peer_id_of(tls) if tls is not None else None)
         if tls is not None and asker.peer is None:

@@ -13,7 +13,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
+from aiohttp import WebSocketError, WSCloseCode, WSMsgType
+from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_ws import WebSocketResponse
 
 from kadcrawl.link.admission_control import SMALL_BYTES, PeerQuota
 from kadcrawl.link.client_connection import CLOSE_S, IN_FLIGHT_MAX, KEPT_IDLE_S, NUMBER_BYTES
@@ -30,8 +32,8 @@ class ServerConnection:
 
     def __init__(
         self,
-        socket: web.WebSocketResponse[bool],
-        protocol: web.RequestHandler,
+        socket: WebSocketResponse[bool],
+        protocol: RequestHandler,
         transport: asyncio.Transport,
         reply: Callable[[bytes], Awaitable[bytes]],
         tasks: set[asyncio.Task[None]],

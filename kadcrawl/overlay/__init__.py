@@ -18,7 +18,20 @@ checks addresses named by others, and `flood_sampler` limits the cost of floods.
 to the whole swarm, and the detection of the crawl's end.
 """
 
-from kadcrawl.overlay.overlay import Overlay
+from typing import TYPE_CHECKING
+
 from kadcrawl.overlay.settings import OverlaySettings
 
+if TYPE_CHECKING:
+    from kadcrawl.overlay.overlay import Overlay
+
 __all__ = ["Overlay", "OverlaySettings"]
+
+
+def __getattr__(name: str) -> object:
+    """Import `Overlay` on first use (PEP 562), as a leaf needs other modules of this room, but has no overlay."""
+    if name != "Overlay":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kadcrawl.overlay.overlay import Overlay
+
+    return Overlay

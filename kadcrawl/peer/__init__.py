@@ -14,6 +14,18 @@ directory it joins its swarm or begins alone (`rejoin`), and goes on where its j
 `Peer` (peer.py) is the facade. `Runtime` (runtime.py) has the parts and the state, and all helpers take it.
 """
 
-from kadcrawl.peer.peer import Peer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kadcrawl.peer.peer import Peer
 
 __all__ = ["Peer"]
+
+
+def __getattr__(name: str) -> object:
+    """Import `Peer` on first use (PEP 562), as a leaf needs other modules of this room, but no full peer."""
+    if name != "Peer":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kadcrawl.peer.peer import Peer
+
+    return Peer

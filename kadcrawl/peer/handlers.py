@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
-from kadcrawl.link.server import Handler, LinkServer
+from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.clock_messages import ClockFree, LeaseClocks
 from kadcrawl.link.wire.messages import (
     Add,

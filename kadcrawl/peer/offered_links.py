@@ -9,7 +9,7 @@ Tests: tests/peer/test_swarm.py, tests/peer/swarm/test_state_gossip.py
 from collections.abc import Mapping
 
 from kadcrawl.keys import anchor
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import Accepted, Contact, DatedOffer, Link, Message, Offer, Redirect
 from kadcrawl.peer.runtime import NotReadyError, Runtime
 from kadcrawl.peer.swarm.state_gossip import StateGossip

@@ -6,11 +6,14 @@ Tests: tests/peer/test_coming_and_going.py, tests/peer/membership/test_departed.
 """
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.peer.membership.departed import send_leave_stats
-from kadcrawl.peer.runtime import Runtime
+
+if TYPE_CHECKING:  # A leaf does without the rooms of a full peer.
+    from kadcrawl.peer.runtime import Runtime
 
 DRAIN_LINKS_S = 5.0
 """Seconds a stopping peer waits for the acknowledgment of its last links. Their owners may have stopped already."""
@@ -24,7 +27,7 @@ LEAVE_S = 30.0
 """Seconds a leaving peer waits for others to take more of its records. A swarm that takes nothing has all of them."""
 
 
-async def drain(runtime: Runtime, links_s: float = DRAIN_LINKS_S) -> None:
+async def drain(runtime: "Runtime", links_s: float = DRAIN_LINKS_S) -> None:
     """Start nothing more and wait until work under way is finished and on disk."""
     if runtime.begun:
         crawler, loans = runtime.components.crawler, runtime.balancing.loans
@@ -39,7 +42,7 @@ async def drain(runtime: Runtime, links_s: float = DRAIN_LINKS_S) -> None:
     await runtime.resources.store.journal.commit()
 
 
-async def leave(runtime: Runtime) -> None:
+async def leave(runtime: "Runtime") -> None:
     """Finish the work under way, say goodbye, and stay until others have taken over all records."""
     await drain(runtime, LEAVE_LINKS_S)
     resources, overlay = runtime.resources, runtime.overlay

@@ -3,12 +3,16 @@
 Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py, tests/peer/membership/test_key_refusals.py
 """
 
+from typing import TYPE_CHECKING
+
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.reach.network_health import NetworkState
 from kadcrawl.link.wire.messages import COUNT_MAX, REFUSING_MAX, SITE_SHOWN_MAX, PeerRow, RefusingSite
 from kadcrawl.link.wire.peer_state import PeerState
-from kadcrawl.peer.runtime import Runtime
 from kadcrawl.replication.record_codec import WAIT_MAX_S
+
+if TYPE_CHECKING:  # A leaf does without the rooms of a full peer.
+    from kadcrawl.peer.runtime import Runtime
 
 STATE_BY_PAUSE_REASON = {
     PauseReason.DISK: PeerState.DISK_FULL,
@@ -20,7 +24,7 @@ STATE_BY_PAUSE_REASON = {
 """The state of a peer whose crawler pauses for a reason that passes without a command."""
 
 
-def state_of(runtime: Runtime) -> PeerState:
+def state_of(runtime: "Runtime") -> PeerState:
     """Return the state of a full peer. If several apply, the first of them in this order counts."""
     if not runtime.begun:
         return PeerState.STARTING
@@ -50,7 +54,7 @@ def state_of(runtime: Runtime) -> PeerState:
     return PeerState.CATCHING_UP if not has_own_work and runtime.cells.sync.busy else PeerState.CRAWLING
 
 
-def row_of(runtime: Runtime) -> PeerRow:
+def row_of(runtime: "Runtime") -> PeerRow:
     """Return the row of a full peer that has begun."""
     resources, components, loans = runtime.resources, runtime.components, runtime.balancing.loans
     filters = resources.store.expiring_filters

@@ -19,7 +19,7 @@ from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.keys import Cell, Key, anchor
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import (
     EPOCH_FILTER_BYTES_MAX,
     AbsenceSeen,

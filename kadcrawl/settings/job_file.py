@@ -14,7 +14,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -37,6 +36,7 @@ from kadcrawl.settings.job import (
     TwinLinks,
 )
 from kadcrawl.settings.limit_file import LIMITS, SaidLimits, joined
+from kadcrawl.settings.near_names import near_names
 from kadcrawl.settings.recrawl_checks import CalendarGrain
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.trust import read_authorities
@@ -251,7 +251,7 @@ def _unknown(key: str, value: object) -> str:
     if not tables:
         return f"there is no key {_named(key)} at the top of a job file{_meant(key)}"
     inside = list(dict.fromkeys(name for table in tables for name in table if name in KEYS))
-    near = get_close_matches(key.lower(), [*RULE_READERS, LIMITS], 1)
+    near = near_names(key.lower(), [*RULE_READERS, LIMITS])
     table = f"[{LIMITS}]" if near == [LIMITS] else f"[[{near[0]}]]" if near else ""
     meant = f"; did you mean {table}?" if table else _meant(key)
     return f"there is no table [{_named(key)}]" + (
@@ -265,7 +265,7 @@ def _named(key: str) -> str:
 
 def _meant(key: str) -> str:
     keys = [*KEYS, SINKS]
-    near = get_close_matches(key.lower(), keys, 1)
+    near = near_names(key.lower(), keys)
     *tables, last = (f"[[{table}]]" for table in RULE_READERS)
     if near:
         return f"; did you mean {near[0]}?"

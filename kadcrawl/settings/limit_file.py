@@ -4,11 +4,11 @@ Sizes, rates and times have units. `none` takes back what the job file, or an ea
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job_limits import OF_JOB, OF_MACHINE, LimitPairs, check_limit, typed
+from kadcrawl.settings.near_names import near_names
 from kadcrawl.settings.units import bytes_of, rate_of, seconds_of, shown_size
 from kadcrawl.settings.unset import is_none
 
@@ -32,7 +32,7 @@ def limit(name: str, said: object) -> tuple[str, float | None]:
     """Return the name and the value of one limit as a person says it. Raises ConfigError, with what would do."""
     known = name.strip().lower().replace("-", "_")
     if known not in SETTABLE:
-        near = get_close_matches(known, SETTABLE, 1)
+        near = near_names(known, SETTABLE)
         meant = f"did you mean {near[0]}?" if near else "docs/reference/limits.md has the names of all"
         raise ConfigError(f"there is no limit {name!r:.60} to set; {meant}")
     if is_none(said):

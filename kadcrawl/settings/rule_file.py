@@ -6,10 +6,10 @@ Tests: tests/settings/test_page_rules.py, tests/settings/test_job_file.py
 """
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.settings.near_names import near_names
 from kadcrawl.settings.page_rules import Field, RecordRule, RoleRule
 
 ROLE_KEYS = {"pattern": str, "role": str, "follow": bool}
@@ -62,7 +62,7 @@ def _rules(
 def _checked(table: dict[str, Any], keys: Mapping[str, type]) -> dict[str, Any]:
     for key, value in table.items():
         if key not in keys:
-            near = get_close_matches(key.lower(), keys, 1)
+            near = near_names(key.lower(), keys)
             meant = f"did you mean {near[0]}?" if near else f"it has {', '.join(keys)}"
             raise ConfigError(f"there is no key {key!r:.60}; {meant}")
         if not isinstance(value, keys[key]):

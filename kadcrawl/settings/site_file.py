@@ -3,7 +3,6 @@
 `job_file` reads all other keys, and adds the file and the line to an error.
 """
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import msgspec
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
+from kadcrawl.settings.near_names import near_names
 from kadcrawl.settings.request_headers import normal_header
 from kadcrawl.settings.site_login import TAKES, from_table
 from kadcrawl.settings.site_rules import NOTHING, Cookies, Robots, SiteRule, normal_match
@@ -90,7 +90,7 @@ def _rule(table: dict[str, Any]) -> SiteRule:
     values: dict[str, Any] = {"match": ()}
     for key, value in table.items():
         if key not in SITE_KEYS:
-            near = get_close_matches(key.lower(), SITE_KEYS, 1)
+            near = near_names(key.lower(), SITE_KEYS)
             meant = f"did you mean {near[0]}?" if near else f"it has {', '.join(SITE_KEYS)}"
             raise ConfigError(f"there is no key {key!r:.60}; {meant}")
         values |= _fields(key, value)

@@ -6,17 +6,22 @@ any database without a change here. A peer loads only the plug-ins that its sink
 Tests: tests/sinks/test_plug_ins.py
 """
 
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.sinks.sink import BlockingSink
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "kadcrawl.sinks"
 METHODS = ("open", "offset", "put", "close")
 
 
-def plug_ins() -> dict[str, EntryPoint]:
+def plug_ins() -> "dict[str, EntryPoint]":
     """Return the entry points of installed sinks by kind. Of two with one kind the first found counts."""
+    from importlib.metadata import entry_points  # Not at the top: most crawls have no sinks.
+
     found: dict[str, EntryPoint] = {}
     for each in entry_points(group=GROUP):
         found.setdefault(each.name, each)

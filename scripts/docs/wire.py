@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from kadcrawl.link.client_connection import NUMBER_BYTES
-from kadcrawl.link.server import LINK_PATH
+from kadcrawl.link.handler import LINK_PATH
 from kadcrawl.link.wire import messages
 from kadcrawl.link.wire.basics import DATAGRAM_BYTES_MAX, WIRE_VERSION, Message
 from kadcrawl.members.sealing import SEAL_BYTES

@@ -57,6 +57,9 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
     "swarm-memory": Measurement(
         "Bytes of a URL in a swarm with fingerprints", _module("scripts.bench_swarm_memory"), 1
     ),
+    "idle-memory": Measurement(
+        "Memory of an idle peer and an idle leaf", _module("scripts.bench_memory"), 0.7, may_miss=True
+    ),
     "node-usage": Measurement("CPU, memory and bandwidth of eight nodes", _module("scripts.node_usage"), 1.5),
     "many-peers": Measurement("Many peers on one machine", _module("scripts.bench_many_peers"), 2),
     "five-peers": Measurement("Five unequal peers", _module("scripts.five_peers"), 5, may_miss=True),

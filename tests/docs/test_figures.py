@@ -8,6 +8,7 @@ import pytest
 from scripts.docs.departures import rows
 from scripts.docs.figure_blocks import BLOCKS, campaign_table, number, table
 from scripts.docs.figures import RENDERED, Kept, pages_with_figures, with_figures
+from scripts.docs.memory_blocks import MEMORY_BLOCKS
 from scripts.docs.named_figures import NAMED
 from scripts.figures.measurements import MEASUREMENTS
 from sim.campaign import Totals
@@ -135,4 +136,4 @@ def test_each_named_figure_is_in_the_kept_files(name: str) -> None:
 
 
 def test_each_measurement_has_a_table_or_a_page_of_its_own() -> None:
-    assert set(MEASUREMENTS) == {*BLOCKS, "links"}
+    assert set(MEASUREMENTS) == {*BLOCKS, *MEMORY_BLOCKS, "links"}

@@ -5,8 +5,9 @@ import logging
 
 import pytest
 
+from kadcrawl.link.handler import LINK_PATH
 from kadcrawl.link.http_log import quiet_logger
-from kadcrawl.link.server import LINK_PATH, LinkServer
+from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Hello, Ok
 
 UPGRADE = (

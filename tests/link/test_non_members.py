@@ -8,7 +8,7 @@ import pytest
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.link.server import LINK_PATH
+from kadcrawl.link.handler import LINK_PATH
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello, Ok, Refused
 from tests.support.links.link_ends import BYTES_MAX, frames, link, server_frame, serving, shake_hands

@@ -8,7 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from kadcrawl.link import server_connection
-from kadcrawl.link.server import LINK_PATH, LinkServer, RemotePeer
+from kadcrawl.link.handler import LINK_PATH
+from kadcrawl.link.server import LinkServer, RemotePeer
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello
 from tests.support.links.link_ends import BYTES_MAX, LOCAL

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.server import LINK_PATH
+from kadcrawl.link.handler import LINK_PATH
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello, Ok
 from kadcrawl.members import certificates

@@ -69,7 +69,7 @@ def test_without_the_package_its_sink_is_none(tmp_path: Path) -> None:
 def install(monkeypatch: pytest.MonkeyPatch, value: str, kind: str = "odd") -> None:
     """Let an entry point of this value be the only one."""
     entry = EntryPoint(kind, value, plug_ins.GROUP)
-    monkeypatch.setattr(plug_ins, "entry_points", lambda group: [entry] if group == plug_ins.GROUP else [])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry] if group == plug_ins.GROUP else [])
 
 
 def test_the_error_of_a_wrong_name_has_the_installed_kinds(monkeypatch: pytest.MonkeyPatch) -> None:

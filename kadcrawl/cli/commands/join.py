@@ -6,7 +6,6 @@ Tests: tests/cli/test_command_live.py, tests/cli/test_command_leaf.py
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import cloup
@@ -31,9 +30,6 @@ from kadcrawl.cli.types import Duration
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.system.file_names import SWARM_KEY
-
-if TYPE_CHECKING:
-    from kadcrawl.peer import Peer
 
 WAIT_S_MAX = 7 * 86_400.0
 """Limit on --wait: whoever waits longer than a week for a swarm wants a service manager."""
@@ -107,8 +103,6 @@ def join(
     and gives back what is not fetched when it exits. Not in a crawl with --max-bytes.
     """
     from kadcrawl.cli.commands.run_peer import join_in_time, live, live_leaf, peer_feed
-    from kadcrawl.leaf.leaf import Leaf
-    from kadcrawl.peer import Peer
 
     settings = make_machine(machine, make_sinks(machine.sinks, None))
     swarm_key, data = _key_and_place(key, bootstrap, data)
@@ -123,9 +117,13 @@ def join(
             raise ConfigError("a leaf listens on nothing: leave out --listen")
         if machine.network is not None or machine.powers:
             raise ConfigError("no peer predicts how long a leaf takes: leave out --network and --power")
+        from kadcrawl.leaf.leaf import Leaf
+
         return run(live_leaf(lambda: Leaf(config), lambda leaf: join_in_time(leaf, bootstrap, wait_s, rekeyed=rekeyed)))
 
-    async def enter(peer: "Peer") -> None:
+    from kadcrawl.peer import Peer
+
+    async def enter(peer: Peer) -> None:
         await join_in_time(peer, bootstrap, wait_s, rekeyed=rekeyed)
         say_missing(settings, peer.job)
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
@@ -29,16 +29,18 @@ from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import failed_before, reasons
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError, UnansweredError
-from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.link.wire.messages import PeerRow, SeedsStreamed, StreamSeeds
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.link.wire.unresolved import still_failed
-from kadcrawl.peer import Peer
-from kadcrawl.peer.rejoin import come_back
 from kadcrawl.settings import durations
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
+from kadcrawl.system.start_up_memory import give_back
+
+if TYPE_CHECKING:  # A leaf runs without the rooms of a full peer, and a peer without those of a leaf.
+    from kadcrawl.leaf.leaf import Leaf
+    from kadcrawl.peer import Peer
 
 SHOW_INTERVAL_S = 1.0
 ASK_AGAIN_S = 2.0
@@ -46,7 +48,7 @@ ASK_AGAIN_S = 2.0
 
 log = logging.getLogger(__name__)
 
-Kind = TypeVar("Kind", Peer, Leaf)
+Kind = TypeVar("Kind", "Peer", "Leaf")
 Enter = Callable[[Kind], Coroutine[Any, Any, None]]
 Feed = Callable[[Kind, Progress], Coroutine[Any, Any, None]]
 
@@ -60,6 +62,8 @@ class PeerRun(Generic[Kind]):
     enter_again: Enter[Kind]
     """Enters the swarm again, after a pause."""
     title: str
+    is_full: bool
+    """True for a peer, False for a leaf."""
     greeting: Callable[[Kind], Sequence[str]]
     parting: str
     rows: Callable[[Kind], Awaitable[Sequence[PeerRow]]]
@@ -70,7 +74,9 @@ class PeerRun(Generic[Kind]):
     """Feeds the seeds of a file, saying how it goes."""
 
 
-async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str, feed: Feed[Peer] | None = None) -> int:
+async def live(
+    make_peer: "Callable[[], Peer]", enter: "Enter[Peer]", title: str, feed: "Feed[Peer] | None" = None
+) -> int:
     """Let a peer `enter` its swarm, and `feed` it, until it is stopped. Return the exit code of its command.
 
     Raises StartError, and StorageError for faults that no room on the disk will cure.
@@ -78,13 +84,13 @@ async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str, fe
     return await _live(replace(_of_peer(make_peer, enter, title), feed=feed))
 
 
-async def live_leaf(make_leaf: Callable[[], Leaf], enter: Enter[Leaf]) -> int:
+async def live_leaf(make_leaf: "Callable[[], Leaf]", enter: "Enter[Leaf]") -> int:
     """Run a leaf as `live` runs a peer."""
     return await _live(_of_leaf(make_leaf, enter))
 
 
 async def join_in_time(
-    peer: Peer | Leaf, bootstrap: Sequence[tuple[str, int]], wait_s: float, *, rekeyed: bool
+    peer: "Peer | Leaf", bootstrap: Sequence[tuple[str, int]], wait_s: float, *, rekeyed: bool
 ) -> None:
     """Join by these peers, and ask again for `wait_s` seconds while none answers. Raises StartError."""
     loop = asyncio.get_running_loop()
@@ -101,10 +107,10 @@ async def join_in_time(
         await asyncio.sleep(ASK_AGAIN_S)
 
 
-def peer_feed(seeds: SeedFile) -> Feed[Peer]:
+def peer_feed(seeds: SeedFile) -> "Feed[Peer]":
     """Return a function that feeds the seeds of a file to a peer of this process, once."""
 
-    async def feed_peer(peer: Peer, progress: Progress) -> None:
+    async def feed_peer(peer: "Peer", progress: Progress) -> None:
         async def send(message: StreamSeeds) -> SeedsStreamed:
             return await peer.client.ask(peer.contact, message, SeedsStreamed, STREAM_DEADLINE_S)
 
@@ -117,18 +123,18 @@ def peer_feed(seeds: SeedFile) -> Feed[Peer]:
     return feed_peer
 
 
-def named_again(seeds: Sequence[str], then: Feed[Peer] | None) -> tuple[Enter[Peer], Feed[Peer]]:
+def named_again(seeds: Sequence[str], then: "Feed[Peer] | None") -> "tuple[Enter[Peer], Feed[Peer]]":
     """Return a function that adds these seeds, and a feed that tells which failed before, and then feeds `then`."""
     again = 0
 
-    async def add(peer: Peer) -> None:
+    async def add(peer: "Peer") -> None:
         nonlocal again
         if peer.job.history == "exact":
             # First, as a new seed may fail at once, and must not be fetched again.
             again = await peer.fetch_again(seeds, only_failed=True)
         await peer.crawl(seeds)
 
-    async def tell(peer: Peer, progress: Progress) -> None:
+    async def tell(peer: "Peer", progress: Progress) -> None:
         if again:
             progress.say(f"kadcrawl: {failed_before(again)}")
         if then is not None:
@@ -137,13 +143,15 @@ def named_again(seeds: Sequence[str], then: Feed[Peer] | None) -> tuple[Enter[Pe
     return add, tell
 
 
-def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRun[Peer]:
+def _of_peer(make: "Callable[[], Peer]", enter: "Enter[Peer]", title: str) -> "PeerRun[Peer]":
     """Return the life of a peer that enters its swarm like this."""
 
-    async def come_back_soon(peer: Peer) -> None:
+    async def come_back_soon(peer: "Peer") -> None:
+        from kadcrawl.peer.rejoin import come_back  # Not at the top, as a leaf has no range to come back to.
+
         await come_back(peer, briefly_away=True)
 
-    def greeting(peer: Peer) -> Sequence[str]:
+    def greeting(peer: "Peer") -> Sequence[str]:
         address = shown(peer.contact.address)
         key_file = peer.config.data / SWARM_KEY
         whom = "whoever asks" if peer.config.swarm_key is None else f"whoever has {key_file}"
@@ -154,10 +162,10 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRu
             how_to_join(peer.contact.address, peer.config, hooks, needs_secrets=bool(secrets_of(peer.job.sites))),
         )
 
-    async def rows(peer: Peer) -> Sequence[PeerRow]:
+    async def rows(peer: "Peer") -> Sequence[PeerRow]:
         return (await peer.census()).rows
 
-    def sites(peer: Peer) -> SiteReport:
+    def sites(peer: "Peer") -> SiteReport:
         return report_sites(peer.components.frontier.figures(peer.clock.now()), peer.job.partition)
 
     return PeerRun(
@@ -165,6 +173,7 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRu
         enter=enter,
         enter_again=come_back_soon,
         title=title,
+        is_full=True,
         greeting=greeting,
         parting="handing over and leaving",
         rows=rows,
@@ -172,20 +181,20 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRu
     )
 
 
-def _metrics_line(peer: Peer | Leaf) -> Sequence[str]:
+def _metrics_line(peer: "Peer | Leaf") -> Sequence[str]:
     """Return a line with the address of the metrics, if the peer has any."""
     address = peer.metrics_address
     return () if address is None else (f"metrics at http://{shown(address)}/metrics",)
 
 
-def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> PeerRun[Leaf]:
+def _of_leaf(make: "Callable[[], Leaf]", enter: "Enter[Leaf]") -> "PeerRun[Leaf]":
     """Return the life of a leaf that enters its swarm like this."""
 
-    def greeting(leaf: Leaf) -> Sequence[str]:
+    def greeting(leaf: "Leaf") -> Sequence[str]:
         listens = f"leaf {leaf.contact.id.hex()[:8]} draws pages of other peers; it listens on nothing"
         return (listens if leaf.metrics_address is None else f"{listens} for them", *_metrics_line(leaf))
 
-    async def rows(leaf: Leaf) -> Sequence[PeerRow]:
+    async def rows(leaf: "Leaf") -> Sequence[PeerRow]:
         return [leaf.row()]
 
     return PeerRun(
@@ -193,6 +202,7 @@ def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> PeerRun[Leaf]:
         enter=enter,
         enter_again=enter,
         title="leaf",
+        is_full=False,
         greeting=greeting,
         parting="giving back and leaving",
         rows=rows,
@@ -242,7 +252,7 @@ async def _live(peer_run: PeerRun[Kind]) -> int:
             examples=examples,
             record_errors=counters.record_errors,
             has_sinks=bool(config.sinks),
-            may_retry=peer.job.history == "exact" and isinstance(peer, Peer),
+            may_retry=peer.job.history == "exact" and peer_run.is_full,
         )
         for line in last_lines(end):
             click.echo(line)
@@ -259,10 +269,11 @@ async def _run_once(
     """Run the peer until it has ended as asked."""
     await first_of(entering, interrupts.first.wait())
     if not interrupts.first.is_set():
-        if isinstance(peer, Peer):
+        if peer_run.is_full:
             note_peer(peer.contact.address, peer.config.data)
         for line in peer_run.greeting(peer):
             progress.say(line)
+        give_back()
         limits = limits_with(peer.config.limits, peer.job.shared_limits)
         progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, limits, sees_all=False))
         feeding = _feed(peer_run, peer, progress)

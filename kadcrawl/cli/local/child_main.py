@@ -14,11 +14,12 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 
 from kadcrawl.cli.local import peer_life
-from kadcrawl.cli.local.protocol import PIPE_LINE_BYTES_MAX, Assignment, Go, Report, Unable, line
+from kadcrawl.cli.local.protocol import PIPE_LINE_BYTES_MAX, Assignment, Go, Ready, Report, Unable, line
 from kadcrawl.cli.run import Interrupts, log_to, run
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.peer.environment import Environment
 from kadcrawl.system.inherited_fds import close_inherited
+from kadcrawl.system.start_up_memory import give_back
 
 
 def main() -> None:
@@ -63,6 +64,8 @@ class PipeReports:
     def send(self, report: Report) -> None:
         """Send a report, however long it has to wait for a parent that does not read."""
         _write(line(report))
+        if isinstance(report, Ready):
+            give_back()
 
     def send_if_room(self, report: Report) -> bool:
         """Send a report unless it would have to wait, and return whether it was sent."""

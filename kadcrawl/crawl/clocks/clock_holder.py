@@ -15,9 +15,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
+from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.clocks.addresses import Addresses
-from kadcrawl.crawl.clocks.clock_host import ClockHost
 from kadcrawl.crawl.clocks.clock_names import host_clock, ip_clock
 from kadcrawl.crawl.clocks.shared_clock import Pace, SharedClock
 from kadcrawl.crawl.fetch.fetcher import always
@@ -32,6 +32,9 @@ from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.urls import host_of, site_of
+
+if TYPE_CHECKING:
+    from kadcrawl.crawl.clocks.clock_host import ClockHost
 
 LEASE_DEADLINE_S = 5.0
 """Seconds for the answer to a question about clocks, below the length of a lease."""
@@ -97,7 +100,7 @@ class ClockHolder:
         site_settings: SiteSettings,
         *,
         addresses: Addresses | None,
-        host: Callable[[], ClockHost | None],
+        host: Callable[[], "ClockHost | None"],
     ) -> None:
         """Give each address a clock with `addresses`, or else each host. `host` keeps the clocks of this peer's cells.
 

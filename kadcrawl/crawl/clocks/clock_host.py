@@ -18,8 +18,8 @@ from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
-from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.basics import COUNT_MAX
 from kadcrawl.link.wire.clock_messages import (
     ClockFree,

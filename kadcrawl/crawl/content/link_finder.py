@@ -19,6 +19,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
@@ -32,7 +33,6 @@ from kadcrawl.crawl.content.redirects import (
 )
 from kadcrawl.crawl.content.refresh import refresh_target
 from kadcrawl.crawl.content.robots_directives import directives
-from kadcrawl.crawl.content.sitemap import Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, inner_bytes_max
 from kadcrawl.crawl.fetch.result import HTML, FetchError, FetchResult
 from kadcrawl.crawl.robots.rules import Rules
@@ -44,6 +44,9 @@ from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 from kadcrawl.urls import canonical, origin_of, site_of, without_password
+
+if TYPE_CHECKING:
+    from kadcrawl.crawl.content.sitemap import Sitemap
 
 TURN_CHARS = 128 * 1024
 """Characters of URLs judged in one turn: few pages have more, and the slowest take 0.1 s."""
@@ -115,7 +118,7 @@ class LinkFinder:
         entry: FrontierEntry,
         result: FetchResult,
         rules: Rules,
-        listed: Sitemap | None = None,
+        listed: "Sitemap | None" = None,
         simhash: int | None = None,
     ) -> CooperativeWork[FoundLinks]:
         """Return the links that a final answer leads to. `entry` is the request, `rules` are the robots rules of its
@@ -143,7 +146,9 @@ class LinkFinder:
         named = settings.sitemap_urls(entry.url) or rules.sitemaps
         return run_to_end(self._outlinks(of_origin(entry.url, named), deeper(entry), 0, None))
 
-    def read_sitemap(self, entry: FrontierEntry, result: FetchResult, rules: Rules) -> CooperativeWork[Sitemap | None]:
+    def read_sitemap(
+        self, entry: FrontierEntry, result: FetchResult, rules: Rules
+    ) -> "CooperativeWork[Sitemap | None]":
         """Return the sitemap in an answer, even if the answer was cut off here, or None without a followed sitemap.
 
         Yields when other work should have its turn.
@@ -154,6 +159,8 @@ class LinkFinder:
             return None
         if result.why_failed is not None and not is_cut_off:
             return None
+        from kadcrawl.crawl.content.sitemap import Sitemap, read  # Not at the top: many crawls follow no sitemaps.
+
         expected = self._scope.is_sitemap(entry.url) or entry.url in rules.sitemaps
         is_packed = expected and result.content.startswith(GZIP_MAGIC)
         if is_packed and len(result.content) > inner_bytes_max(len(result.body)):
@@ -245,7 +252,7 @@ class LinkFinder:
             count += self._scope.allows(self._scope.url_rules.plain(url), depth)
         return count
 
-    def _listed(self, entry: FrontierEntry, result: FetchResult, listed: Sitemap) -> CooperativeWork[FoundLinks]:
+    def _listed(self, entry: FrontierEntry, result: FetchResult, listed: "Sitemap") -> CooperativeWork[FoundLinks]:
         dates = _own_dates(entry.url, listed) if self._newer_lastmod is not None else {}
         onward, left_out = yield from self._outlinks(listed.locations, deeper(entry), 0, None, dates)
         if listed.cut:
@@ -344,7 +351,7 @@ def _x_robots_tag(result: FetchResult) -> str:
     return result.header(b"x-robots-tag") or ""
 
 
-def _own_dates(url: str, listed: Sitemap) -> dict[str, float]:
+def _own_dates(url: str, listed: "Sitemap") -> dict[str, float]:
     """Return when the pages a sitemap lists changed last, of those of its own registered domain.
 
     The links of a sitemap are those of any page, wherever they lead. But what it says of their dates makes us ask for

@@ -25,6 +25,7 @@ from xml.parsers import expat
 import webencodings
 
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, BodyError, decoding
+from kadcrawl.crawl.scope.sitemap_urls import AHEAD_S
 from kadcrawl.urls import URL_CHARS_MAX, canonical
 
 XML = frozenset({"text/xml", "application/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml"})
@@ -42,8 +43,6 @@ NAMES_CHARS_MAX = 64 * 1024
 some hundred."""
 PIECE_BYTES = 64 * 1024
 """Handed to expat, or read of lines, at a time: some 5 ms of work."""
-AHEAD_S = 86_400.0
-"""Seconds that a date may lie in the future: a day begins in Tokyo before it begins in Greenwich, and clocks differ."""
 LINE_BYTES = 64
 """Bytes that a line of text counts beside its own, as an empty line is work as well."""
 

@@ -9,8 +9,6 @@ Tests: tests/crawl/content/test_tag_parser.py, tests/crawl/content/test_html_lin
 import re
 from itertools import islice
 
-from selectolax.lexbor import LexborHTMLParser
-
 from kadcrawl.crawl.content.html_walk import END, KEY, SET, WHITE
 
 TAG_BYTES_MAX = 64 * 1024
@@ -50,6 +48,8 @@ def parsed(tag: bytes) -> tuple[str, dict[str, str | None]]:
 
 
 def _parsed_by_lexbor(tag: str) -> tuple[str, dict[str, str | None]]:
+    from selectolax.lexbor import LexborHTMLParser  # Not at the top: an idle peer does without the parser's 2 MB.
+
     root = LexborHTMLParser("<" + tag).root
     assert root is not None, "an HTML document has a root"
     # Not by css(), which first builds a selector engine: 45 us.

@@ -9,7 +9,6 @@ address is a proxy at all.
 
 import re
 from collections.abc import Iterator, Sequence
-from html import unescape
 from ipaddress import ip_address
 
 from kadcrawl.errors import ConfigError
@@ -94,6 +93,8 @@ def _kind(row: Sequence[str]) -> str:
 
 def _rows(page: str) -> Iterator[list[str]]:
     """Yield the texts of the cells of each row. Outside of tables a block of text is a row of one cell."""
+    from html import unescape  # Not at the top: its table takes a third of a megabyte, and most crawls have no proxies.
+
     text = _PASSED_OVER.sub(" ", page)
     row: list[str] = []
     cell: list[str] = []

@@ -20,7 +20,7 @@ from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.reach.network_health import NetworkHealth
 from kadcrawl.crawl.reach.network_proof import NetworkProof
 from kadcrawl.crawl.scope.scope import Scope
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import Contact, Message
 from kadcrawl.link.wire.relay_messages import (
     RELAY_PART_BYTES_MAX,

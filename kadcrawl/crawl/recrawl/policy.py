@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from re import ASCII, compile as pattern
 
-from kadcrawl.crawl.content.sitemap import AHEAD_S
 from kadcrawl.crawl.fetch.result import FetchResult
+from kadcrawl.crawl.scope.sitemap_urls import AHEAD_S
 from kadcrawl.link.wire.messages import VALIDATOR_CHARS_MAX
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.site_rules import RECRAWL_LEAST_S, RECRAWL_MOST_S

@@ -5,6 +5,9 @@ Tests: tests/crawl/content/test_sitemap.py
 
 from kadcrawl.urls import origin_of, path_of
 
+AHEAD_S = 86_400.0
+"""Seconds that a date may lie in the future: a day begins in Tokyo before it begins in Greenwich, and clocks differ."""
+
 SITEMAP_PATH = "/sitemap.xml"
 """The path of a site's sitemap if its robots.txt names none."""
 

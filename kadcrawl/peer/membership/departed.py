@@ -17,7 +17,7 @@ import msgspec
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, Departed, LeaveStats

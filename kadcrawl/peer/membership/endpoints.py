@@ -5,20 +5,23 @@ import ipaddress
 import socket
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kadcrawl.errors import RemoteError, StartError, UnansweredError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import NO_ANSWER, UNREACHED_PREFIX, is_hung_up
-from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
-from kadcrawl.overlay import Overlay
 from kadcrawl.peer.membership.node_id import Identity
 from kadcrawl.peer.resources import Resources
 from kadcrawl.settings.config import Config
 from kadcrawl.store.store import Store
 from kadcrawl.system.file_names import ADDRESS
+
+if TYPE_CHECKING:  # A leaf does without the rooms of a full peer.
+    from kadcrawl.link.server import LinkServer
+    from kadcrawl.overlay import Overlay
 
 HELLO_DEADLINE_S = 5.0
 HELLO_TRIES = 3
@@ -73,23 +76,26 @@ async def open_ends(
     resources: Resources,
     identity: Identity,
     cell_bits: int,
-    register: Callable[[LinkServer], None],
+    register: "Callable[[LinkServer], None]",
     on_heartbeat: Callable[[Contact, int, int], None],
     stack: AsyncExitStack,
-) -> tuple[LinkServer, Overlay]:
+) -> "tuple[LinkServer, Overlay]":
     """Return the listening server and overlay of a peer. `stack` closes them, and `register` adds the handlers.
 
     An overlay whose ID is only drawn answers nothing yet. Raises StartError.
     """
+    from kadcrawl.link.server import LinkServer
+    from kadcrawl.overlay.overlay import Overlay
+
     config = resources.config
 
-    def make_server() -> LinkServer:
+    def make_server() -> "LinkServer":
         links = resources.environment.process_links
         server = LinkServer(config.limits.message_bytes_max, resources.credentials, resources.peer_score, links)
         register(server)
         return server
 
-    def make_overlay() -> Overlay:
+    def make_overlay() -> "Overlay":
         return Overlay(
             identity.node_id,
             resources.random,
@@ -111,8 +117,8 @@ async def open_ends(
 
 
 async def listen(
-    config: Config, store: Store, make_server: Callable[[], LinkServer], make_overlay: Callable[[], Overlay]
-) -> tuple[LinkServer, Overlay]:
+    config: Config, store: Store, make_server: "Callable[[], LinkServer]", make_overlay: "Callable[[], Overlay]"
+) -> "tuple[LinkServer, Overlay]":
     """Return a server and an overlay that listen on the same port of `config.host`. Raises StartError.
 
     If the system may choose the port, the journaled one comes first: a peer that comes back is found where it was.

@@ -10,13 +10,16 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import ANOTHER_KEY, REFUSED_PREFIX, LinkClient
 from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
-from kadcrawl.overlay import Overlay
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 from kadcrawl.peer.membership.known_peers import KnownPeers
+
+if TYPE_CHECKING:  # A leaf does without the rooms of a full peer.
+    from kadcrawl.overlay import Overlay
 
 LOST_PEERS_MAX = 16
 """Peers that are dialled, those lost last: as many as are journaled (peer/membership/known_peers.py)."""
@@ -73,7 +76,7 @@ class KeyMismatchMonitor:
         return True
 
 
-async def watch(monitor: KeyMismatchMonitor, overlay: Overlay, known: KnownPeers, client: LinkClient) -> None:
+async def watch(monitor: KeyMismatchMonitor, overlay: "Overlay", known: KnownPeers, client: LinkClient) -> None:
     """Dial the peers that this peer knew and has lost, until cancelled."""
     now = asyncio.get_running_loop().time
     for contact in known.contacts:

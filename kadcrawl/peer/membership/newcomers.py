@@ -8,8 +8,8 @@ Tests: tests/peer/membership/test_node_id.py, tests/peer/membership/test_bootstr
 
 from collections.abc import Mapping
 
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
-from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.messages import WIRE_VERSION, FindRanges, Hello, Message, Ranges, Welcome
 from kadcrawl.peer.membership.node_id import RangeFinder
 from kadcrawl.peer.runtime import Runtime

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from random import Random
+from typing import TYPE_CHECKING
 
 from kadcrawl.balance.identity import IdCandidate, Range, choose_id
 from kadcrawl.errors import RemoteError
@@ -18,9 +19,11 @@ from kadcrawl.keys import ID_BITS, ID_BYTES, NodeId, id_bytes
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import DRAWN_MAX, FindRanges, FoundRange, Ranges
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.overlay import Overlay
 from kadcrawl.peer.membership.key_rotation import KeyRotation
 from kadcrawl.store.store import Store
+
+if TYPE_CHECKING:  # A leaf does without the rooms of a full peer.
+    from kadcrawl.overlay import Overlay
 
 DRAWN = DRAWN_MAX
 """IDs a newcomer chooses from. Twice as many gain next to nothing."""
@@ -60,7 +63,7 @@ class Identity:
             self.settled = journaled is not None
             self.node_id = self._draw() if journaled is None else journaled
 
-    def settle(self, overlay: Overlay) -> None:
+    def settle(self, overlay: "Overlay") -> None:
         """Keep the ID, and enter nowhere under another. Raises StartError if its key cannot be kept."""
         if not self.settled:
             if self._key_rotation is not None:
@@ -69,7 +72,7 @@ class Identity:
             overlay.identify(self.node_id)
             self.settled = True
 
-    async def choose(self, overlay: Overlay, client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> None:
+    async def choose(self, overlay: "Overlay", client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> None:
         """Settle on the best of a few IDs, by the ranges that one of these peers (host, port) tells."""
         if self.settled:
             return
@@ -130,7 +133,7 @@ class RangeFinder:
         self._expected: dict[NodeId, float] = {}
         """ID that a newcomer will have chosen -> loop second until which it is expected, the earliest first."""
 
-    async def find(self, overlay: Overlay, question: FindRanges) -> Ranges:
+    async def find(self, overlay: "Overlay", question: FindRanges) -> Ranges:
         """Return the ranges found within `FIND_S`."""
         drawn = [number(node_id) for node_id in question.ids]
         found: dict[NodeId, Range] = {}

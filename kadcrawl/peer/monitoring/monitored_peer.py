@@ -5,14 +5,17 @@ Tests: tests/peer/monitoring/test_listener.py
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.resources import Resources
-from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.status import state_of
+
+if TYPE_CHECKING:  # A leaf does without the rooms of a full peer.
+    from kadcrawl.peer.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +38,11 @@ class MonitoredPeer:
     """Returns the crawlers that have begun."""
     borrower: Callable[[], Borrower | None]
     """Returns the borrower of the peer, or None until the job is known."""
-    runtime: Callable[[], Runtime | None]
+    runtime: "Callable[[], Runtime | None]"
     """Returns the runtime of a full peer. None for a leaf."""
 
 
-def of_full_peer(runtime: Runtime, messages: Callable[[], int]) -> MonitoredPeer:
+def of_full_peer(runtime: "Runtime", messages: Callable[[], int]) -> MonitoredPeer:
     """Return a full peer as its monitoring sees it. `messages` returns the number of messages sent."""
 
     def crawlers() -> tuple[Crawler, ...]:

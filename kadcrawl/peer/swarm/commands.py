@@ -6,8 +6,8 @@ Tests: tests/cli/test_command_live.py, tests/peer/test_peer.py, tests/peer/test_
 from collections.abc import Callable, Mapping
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
-from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.messages import (
     Add,
     AddAgain,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from kadcrawl.crawl.output.counters import counted_as
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import RemoteError
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import BATCH_MAX, Contact, Link, Message
 from kadcrawl.link.wire.retry_messages import AgainOutcome, FetchAgain, FetchedAgain, RetryOrder
 from kadcrawl.peer.runtime import Runtime

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.basics import COUNT_MAX
 from kadcrawl.link.wire.messages import Message, Refused, SeedsStreamed, StreamSeeds
 from kadcrawl.link.wire.unresolved import still_failed

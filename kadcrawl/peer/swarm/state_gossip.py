@@ -19,7 +19,7 @@ from typing import Literal
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import Address
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import Contact, GetReach, GetSwarmState, GotReach, GotSwarmState, Message, Order
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.reach_sync import fetch_segments

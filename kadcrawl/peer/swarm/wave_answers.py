@@ -14,7 +14,7 @@ import msgpack
 import msgspec
 
 from kadcrawl.crawl.pause_reasons import PauseReason
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.basics import REASONS_MAX, ReasonCount
 from kadcrawl.link.wire.messages import (
     Answer,

@@ -295,7 +295,7 @@ def test_hostile_markup_never_reaches_the_parser(hostile: bytes, monkeypatch: py
         given_to_parser.append(source)
         return LexborHTMLParser(source)
 
-    monkeypatch.setattr(tag_parser, "LexborHTMLParser", parser)
+    monkeypatch.setattr("selectolax.lexbor.LexborHTMLParser", parser)
     page = extracted(hostile + b"<a href=x id=&>")
     assert page.links[-1:] == ["http://h/d/x"]
     for source in given_to_parser:

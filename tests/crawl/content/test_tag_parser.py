@@ -39,5 +39,5 @@ def test_an_orderly_tag_means_what_lexbor_says(name: str, attributes: str, end: 
 def test_an_orderly_tag_needs_no_lexbor(
     tag: bytes, name: str, attributes: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tag_parser, "LexborHTMLParser", None)
+    monkeypatch.setattr("selectolax.lexbor.LexborHTMLParser", None)
     assert (name, attributes) == parsed(tag)

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from kadcrawl.crawl.content.sitemap import AHEAD_S
 from kadcrawl.crawl.recrawl.policy import Recrawl
+from kadcrawl.crawl.scope.sitemap_urls import AHEAD_S
 from kadcrawl.keys import Key
 from kadcrawl.settings.job import Job
 from kadcrawl.store.frontier_entry import FrontierEntry

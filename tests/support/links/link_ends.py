@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 import aiohttp
 
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.server import LINK_PATH, LinkServer
+from kadcrawl.link.handler import LINK_PATH
+from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Hello, Message, Ok
 
 BYTES_MAX = 10_000

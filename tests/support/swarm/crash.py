@@ -24,13 +24,11 @@ async def crash(peer: Peer) -> None:
     assert peer.overlay._protocol is not None
     assert peer.overlay._protocol.transport is not None
     peer.overlay._protocol.transport.abort()
-    runner = peer.server._runner
-    assert runner is not None
-    assert runner.server is not None
-    for site in runner.sites:
-        assert site._server is not None
-        site._server.close()
-    for connection in runner.server.connections:
+    server, listening = peer.server._server, peer.server._listening
+    assert server is not None
+    if listening is not None:
+        listening.close()
+    for connection in server.connections:
         connection.force_close()
     for task in (*peer._tasks, peer._committer, *peer.overlay._tasks):
         task.cancel()

@@ -1,0 +1,59 @@
+"""A process gives the memory that only its start needed back to the system.
+
+Loading a shared library reads pages of its file that nothing uses later: in an idle peer two thirds of them. They count
+as memory of the process until the system runs short. Pages of a file that the process has not changed are dropped here,
+and come back from the file when they are used again. Only Linux can tell which pages are unchanged.
+
+Tests: tests/system/test_start_up_memory.py
+"""
+
+import gc
+import re
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_MADV_DONTNEED = 4
+_MAPPING = re.compile(
+    r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) r-[x-]p \S+ \S+ (?P<inode>\d+)[^\n]*\n"
+    r"(?P<figures>(?:[A-Z]\w+: [^\n]*\n)*)",
+    re.MULTILINE,
+)
+_CHANGED = re.compile(r"^(?:Anonymous|Private_Dirty|Shared_Dirty|Locked): +[1-9]", re.MULTILINE)
+
+
+class Mapping(NamedTuple):
+    """A part of a file in the memory of a process."""
+
+    start: int
+    length: int
+
+
+def give_back() -> None:
+    """Drop the pages of files that this process can read again, and free memory that no object uses."""
+    if sys.platform != "linux":
+        return
+    import ctypes  # Not at the top: most processes of the command never come here.
+
+    system = ctypes.CDLL(None)
+    gc.collect()
+    if hasattr(system, "malloc_trim"):  # glibc has it, musl has not.
+        system.malloc_trim(0)
+    try:
+        with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
+            unchanged = list(unchanged_mappings(file.read()))
+    except OSError:
+        return  # No /proc: the memory stays as it is.
+    for mapping in unchanged:
+        system.madvise(ctypes.c_void_p(mapping.start), ctypes.c_size_t(mapping.length), _MADV_DONTNEED)
+
+
+def unchanged_mappings(smaps: str) -> Iterator[Mapping]:
+    """Yield the private, read-only mappings of files of which no page was changed, given the text of smaps(5).
+
+    A page that was changed, by a relocation or a debugger, exists in memory only, so its mapping stays.
+    """
+    for found in _MAPPING.finditer(smaps):
+        if int(found["inode"]) and not _CHANGED.search(found["figures"]):
+            start = int(found["start"], 16)
+            yield Mapping(start, int(found["end"], 16) - start)

@@ -1,0 +1,65 @@
+"""Test that a process drops only pages of files that it can read again."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from kadcrawl.system.start_up_memory import Mapping, unchanged_mappings
+
+FIGURES = "Size:  {size} kB\nRss:  8 kB\nPrivate_Clean: 8 kB\nPrivate_Dirty: {dirty} kB\nAnonymous: {anonymous} kB\n"
+PLACE = "7f0000001000-7f0000003000"
+
+
+def smaps(mode: str, inode: int = 7, dirty: int = 0, anonymous: int = 0) -> str:
+    text = f"{PLACE} {mode} 00001000 fe:00 {inode}    /usr/lib/libx.so\n"
+    return text + FIGURES.format(size=8, dirty=dirty, anonymous=anonymous) + "VmFlags: rd mr mw me\n"
+
+
+@pytest.mark.parametrize("mode", ["r-xp", "r--p"])
+def test_unchanged_pages_of_a_file_can_be_dropped(mode: str) -> None:
+    assert [Mapping(0x7F0000001000, 0x2000)] == list(unchanged_mappings(smaps(mode)))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        smaps("rw-p"),
+        smaps("r--s"),
+        smaps("r-xp", inode=0),
+        smaps("r--p", dirty=4),
+        smaps("r--p", anonymous=4),
+    ],
+    ids=["writable", "shared", "no file", "dirty", "relocated"],
+)
+def test_pages_that_exist_in_memory_only_are_kept(kept: str) -> None:
+    assert [] == list(unchanged_mappings(kept))
+    assert 1 == len(list(unchanged_mappings(kept + smaps("r-xp")))), "the mapping after it is another"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has smaps")
+def test_a_process_with_libraries_is_smaller_after_it_and_goes_on() -> None:
+    script = """
+import re, ssl, sqlite3
+from kadcrawl.system.start_up_memory import give_back
+def rss():
+    return int(re.search(r"^VmRSS:\\s+(\\d+)", open("/proc/self/status").read(), re.M)[1])
+ssl.create_default_context()
+before = rss()
+give_back()
+after = rss()
+ssl.create_default_context()
+print(before, after, sqlite3.connect(":memory:").execute("SELECT 1 + 1").fetchone()[0])
+"""
+    before, after, said = subprocess.check_output([sys.executable, "-c", script], text=True).split()
+    assert int(after) < int(before) - 1024
+    assert said == "2"
+
+
+def test_the_real_file_has_such_mappings() -> None:
+    with open("/proc/self/smaps", encoding="utf-8") as file:
+        text = file.read()
+    found = list(unchanged_mappings(text))
+    assert found
+    assert len(found) < len(re.findall(r"^[0-9a-f]+-[0-9a-f]+ ", text, re.MULTILINE))
