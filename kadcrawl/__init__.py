@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
     from kadcrawl.peer.shared_process import SharedProcess
+    from kadcrawl.peer.swarm.given_order import GivenOrder
 
 _LATE = {
+    "GivenOrder": "kadcrawl.peer.swarm.given_order",
     "Leaf": "kadcrawl.leaf.leaf",
     "Page": "kadcrawl.crawl.content.page",
     "Peer": "kadcrawl.peer",
@@ -33,6 +35,7 @@ _LATE = {
 __all__ = [
     "Config",
     "ConfigError",
+    "GivenOrder",
     "Job",
     "KadcrawlError",
     "Leaf",

@@ -20,7 +20,7 @@ from scripts.house.waiting import clocks_read, marks_of_a_conversation
 ROOT = Path(__file__).parent.parent
 
 CONVERSATIONS = {
-    "cli": "ask exits run",
+    "cli": "ask exits run site_names",
     "cli.commands": "control crawl doctor export join rekey run_peer start",
     "cli.data_check": "catalog data_repair journal_check",
     "cli.doctor": "checkup directory_probes helper_probes network_probes",
@@ -60,7 +60,7 @@ CONVERSATIONS = {
     ),
     "peer.monitoring": "listener",
     "peer.swarm": "budget_sharing census commands fetch_again reach_sync retry retrying seed_streams seeds "
-    "state_gossip wave_answers",
+    "state_gossip steer wave_answers",
     "replication": "absence_check anti_entropy cells epoch_filter_transfer holder_side peer_tasks record_codec "
     "replication_stream replicator",
     "replication.owner": "batched_cell_queries catch_up cell_opener join recheck sync",

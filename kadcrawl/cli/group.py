@@ -48,6 +48,7 @@ SECTIONS = {
         "summary": "commands.summary",
         "add": "commands.control",
         "retry": "commands.retry",
+        "site": "commands.site",
         "pause": "commands.control",
         "resume": "commands.control",
         "leave": "commands.control",

@@ -317,7 +317,7 @@ class Attempt:
         def may_send() -> bool:
             if use is not None and not use.may_send():
                 return False
-            return may_start() and frontier.opening(cell) == opening and parts.crawl_limits.may_request
+            return may_start() and frontier.may_ask(entry.site, cell, opening) and parts.crawl_limits.may_request
 
         if cookies is None:
             fetched = await parts.fetcher.fetch(url, fields, may_send, memory_slots=self._memory_slots, page=entry.url)

@@ -71,6 +71,7 @@ class Loans:
         self._cells = cells
         self._page_feed = components.page_feed
         self._frontier = components.frontier
+        self._steering = components.site_settings.steering
         self._forwarder = components.forwarder
         self._clock = clock
         self._active = components.job.lends_by != "off"
@@ -106,6 +107,7 @@ class Loans:
             on_refused=lambda site: self.borrower.give_back(site),
             on_unreached=lambda site: self.borrower.give_back(site),
         )
+        self._borrowed_frontier = frontier
         crawler = components.crawler_over(borrowed, frontier, AsideActivity(activity), hooks)
         self.borrower = Borrower(
             me=me,
@@ -146,6 +148,14 @@ class Loans:
     def show_pages(self, on_page: Callable[[Page], Awaitable[None]] | None) -> None:
         """Await `on_page` with each page fetched here, own or borrowed, from now on. None ends that."""
         self._page_feed.show(on_page)
+
+    def steer(self) -> None:
+        """Follow other orders of a person: borrow and lend no pages of sites that are paused."""
+        self._borrowed_frontier.steer(self._clock.now())
+        self.borrower.crawler.wake()
+        for site in {site for site, _ in self.lender.sites()}:
+            if self._steering.is_paused(site):
+                self.lender.recall_site(site)
 
     def recall_all(self) -> None:
         """Recall all lent pages, and begin to return all borrowed pages."""

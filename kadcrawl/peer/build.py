@@ -174,7 +174,7 @@ def _build_clock_host(runtime: Runtime, job: Job, components: CrawlComponents, c
         opened=cells.sync.opened,
         may_lease=lambda: not cells.is_stalled(),
         spawn=cells.tasks.spawn,
-        wait_max_s=max(components.site_settings.delay_max_s, limits.crawl_delay_max_s),
+        wait_max_s=lambda: max(components.site_settings.delay_max_s, limits.crawl_delay_max_s),
         now=resources.clock.now,
         random=resources.random,
     )

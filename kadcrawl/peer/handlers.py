@@ -32,9 +32,11 @@ from kadcrawl.link.wire.messages import (
     GetEpochFilters,
     GetFilterPart,
     GetLoad,
+    GetOrders,
     GetReach,
     GetStatus,
     GetSwarmState,
+    GiveOrders,
     Hello,
     KeepEpochFilters,
     KeepFilterPart,
@@ -124,6 +126,8 @@ RULES: dict[type[Message], Rule] = {
     RetryFailed: Rule(Stage.JOINED),
     AddAgain: Rule(Stage.JOINED),
     FetchAgain: Rule(Stage.JOINED),
+    GiveOrders: Rule(Stage.JOINED),
+    GetOrders: Rule(Stage.JOINED),
     Rekey: Rule(Stage.LISTENING),
 }
 """The rule for every request that a full peer answers."""

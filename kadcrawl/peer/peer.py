@@ -24,6 +24,7 @@ from kadcrawl.errors import StartError
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Contact, Order, PeerRow, Retried, SwarmStatus
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import state_text
 from kadcrawl.link.wire.retry_messages import RetryOrder
 from kadcrawl.members.swarm_key import SwarmKey
@@ -48,10 +49,12 @@ from kadcrawl.peer.status import row_of, state_of
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.commands import Commands, change_key
 from kadcrawl.peer.swarm.fetch_again import AgainFetcher, fetch_again
+from kadcrawl.peer.swarm.given_order import GivenOrder
 from kadcrawl.peer.swarm.retry import retry_failed
 from kadcrawl.peer.swarm.seed_streams import SeedStreams
 from kadcrawl.peer.swarm.seeds import add_seeds, each, stream_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
+from kadcrawl.peer.swarm.steer import Steerer, give_orders
 from kadcrawl.peer.swarm.wave_answers import WaveAnswers
 from kadcrawl.peer.tasks import background_tasks
 from kadcrawl.replication.cells import Cells
@@ -120,7 +123,7 @@ class Peer(PeerBase):
         await self._identity.choose(self.overlay, self.client, bootstrap)
         if self.credentials is not None:
             self.client.disconnect()  # Earlier requests were made under another ID.
-        self.state_gossip.adopt(welcome.stamp, paused=welcome.paused)
+        self.state_gossip.adopt(welcome.stamp, paused=welcome.paused, orders=welcome.orders)
         self._build(job, first_update_s=max(0.0, welcome.update_s - (self.clock.now() - welcomed_at)))
         self.runtime.begin_joining()
         await self._find_host(bootstrap[0])
@@ -170,6 +173,41 @@ class Peer(PeerBase):
         """
         outcomes = await fetch_again(self.runtime, [seed(url) for url in urls], only_failed=only_failed)
         return outcomes["again"]
+
+    async def pause(self) -> None:
+        """Let the whole swarm finish what is in flight and fetch nothing more, until `resume`.
+
+        Raises RemoteError when a part of the swarm does not answer: that part pauses when it can be reached.
+        """
+        await self.state_gossip.order("pause")
+
+    async def resume(self) -> None:
+        """Let a paused swarm go on. Raises RemoteError as `pause` does."""
+        await self.state_gossip.order("resume")
+
+    async def pause_site(self, site: str, *, user: str = "") -> int:
+        """Let no peer start a request to a site, a host or `*.` and a domain, until `resume_site`.
+
+        Its URLs stay pending, so the crawl is not over. Returns how many parts of the swarm have not heard of the order
+        yet. Raises ConfigError for text that is no site.
+        """
+        return await give_orders(self.runtime, [StandingOrder("pause", site, 1.0, user=user)])
+
+    async def resume_site(self, site: str, *, user: str = "") -> int:
+        """Let a paused site go on. Returns and raises as `pause_site`."""
+        return await give_orders(self.runtime, [StandingOrder("pause", site, None, user=user)])
+
+    async def slow_site(self, site: str, delay_s: float | None, *, user: str = "") -> int:
+        """Leave a site alone for at least so many seconds after each request. None lifts that.
+
+        Returns and raises as `pause_site`.
+        """
+        return await give_orders(self.runtime, [StandingOrder("delay", site, delay_s, user=user)])
+
+    @property
+    def orders(self) -> list[GivenOrder]:
+        """The orders of persons about sites that stand, as far as this peer knows, the latest first."""
+        return [GivenOrder.of(order) for order in self.runtime.standing_orders.in_force]
 
     def pages(self) -> AsyncIterator[Page]:
         """Yield each page this peer fetches from now on, until the swarm is quiescent.
@@ -341,6 +379,7 @@ class Peer(PeerBase):
             runtime.departed,
             Commands(runtime, self._state_gossip, self.leave_soon),
             SeedStreams(runtime),
+            Steerer(runtime),
         ):
             self._handlers.add(part.handlers())
         await self._find_host()

@@ -10,6 +10,7 @@ also be `leaving`.
 Tests: tests/peer/test_peer.py, tests/peer/test_coming_and_going.py, tests/peer/swarm/test_state_gossip.py
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.leaf_host import LeafHost
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import LONG_S_MAX, Contact
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.retry_messages import RetryOrder
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.wave import Waves
@@ -36,10 +38,13 @@ from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.resources import Resources
 from kadcrawl.peer.swarm.retry_orders import RetryOrders, read_orders, write_orders
 from kadcrawl.peer.swarm.retrying import Retrying
+from kadcrawl.peer.swarm.standing_orders import StandingOrders, read_standing_orders, write_standing_orders
 from kadcrawl.peer.swarm.swarm_state import SwarmState, fingerprint_of_seeds, nameable
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.job import Job
 from kadcrawl.urls import is_canonical
+
+log = logging.getLogger(__name__)
 
 
 class NotReadyError(KadcrawlError):
@@ -88,8 +93,11 @@ class Runtime:
         """The orders to retry as far as this peer knows them."""
         self.retry_orders.hear(read_orders(store), resources.clock.now())
         store.visits.know_order(self.retry_orders.latest)
+        self.standing_orders = StandingOrders()
+        """The standing orders about sites as far as this peer knows them."""
+        self.standing_orders.hear(read_standing_orders(store), resources.clock.now())
         self.state_fingerprint = 0
-        """The fingerprint of `swarm_state`, the job's seeds and `retry_orders`, or 0 while the job is not known."""
+        """The fingerprint of the swarm state, with seeds and orders, or 0 while the job is not known."""
         self.seeds_fingerprint = 0
         """The fingerprint of all seeds, as far as known here, or 0 while the job is not known."""
         self._named: tuple[Sequence[str] | None, int] = None, 0
@@ -136,6 +144,7 @@ class Runtime:
         self._job, self._parts = job, parts
         self._reach = JournaledReach(parts.components.scope, self.resources.store.reach)
         self.resources.activity.armed = bool(job.seeds)
+        self._steer()
         self.follow()
 
     def begin_joining(self) -> None:
@@ -292,10 +301,11 @@ class Runtime:
             self.follow()
             self.resources.activity.move()
 
-    def adopt(self, stamp: int, *, paused: bool) -> None:
-        """Take the state of the swarm to enter. The state of an earlier run here counts no more."""
+    def adopt(self, stamp: int, *, paused: bool, orders: Iterable[StandingOrder] = ()) -> None:
+        """Take the state of the swarm to enter. Whether an earlier run here was paused counts no more."""
         self.swarm_state = SwarmState()
         self.swarm_state.hear(stamp, self.resources.clock.now(), paused=paused)
+        self.standing_orders.hear(orders, self.resources.clock.now())
 
     def begin_paused(self) -> None:
         """Begin a swarm that waits for the order to resume."""
@@ -323,6 +333,27 @@ class Runtime:
             self.parts.retrying.heard()
             self.follow()
 
+    def hear_orders(self, orders: Iterable[StandingOrder]) -> None:
+        """Carry out the standing orders among these that are not known here."""
+        news = self.standing_orders.hear(orders, self.resources.clock.now())
+        for order in news:
+            log.info(
+                "order.heard kind=%s about=%s value=%s by=%s user=%s stamp=%d",
+                *(order.kind, order.about, order.value, order.peer.hex(), order.user or "-", order.stamp),
+            )
+        if news:
+            self._steer(order.about for order in news if order.kind == "delay" and not order.value)
+            self.resources.activity.move()
+            self.follow()
+
+    def _steer(self, lifted: Iterable[str] = ()) -> None:
+        """Have the crawl follow the standing orders. `lifted` are the sites whose delay by an order has ended."""
+        orders, now = self.standing_orders, self.resources.clock.now()
+        pauses = {site: value > 0 for site, value in orders.values("pause").items()}
+        self.components.site_settings.steering.follow(pauses, orders.values("delay"))
+        self.components.frontier.steer(now, lifted)
+        self.balancing.loans.steer()
+
     def follow(self) -> None:
         """Act on the swarm state, journal it, and tell its fingerprint with each heartbeat."""
         job, state, store = self.job, self.swarm_state, self.resources.store
@@ -332,7 +363,9 @@ class Runtime:
         store.meta.set("paused", b"1" if state.paused else b"0")
         store.meta.set("stamp", str(state.stamp).encode())
         write_orders(store, self.retry_orders)
-        self.state_fingerprint = state.fingerprint(self.seeds_fingerprint ^ self.retry_orders.fingerprint())
+        write_standing_orders(store, self.standing_orders)
+        orders = self.retry_orders.fingerprint() ^ self.standing_orders.fingerprint()
+        self.state_fingerprint = state.fingerprint(self.seeds_fingerprint ^ orders)
         self.overlay.set_state_fingerprint(self.state_fingerprint)
         pause_reasons = self.components.crawler.pause_reasons
         (pause_reasons.add if state.paused else pause_reasons.discard)(PauseReason.COMMAND)

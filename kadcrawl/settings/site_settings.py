@@ -5,10 +5,12 @@ names it, by a host, a registered domain, or a URL. With partition `domain` the 
 clock has the delay of the host that was asked last, and before the first request that of the rule for the domain.
 """
 
+from kadcrawl.settings.host_matches import most_specific
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.proxy_list import DIRECT
 from kadcrawl.settings.site_login import SiteLogin
 from kadcrawl.settings.site_rules import EVERY, SiteRule, recrawl_bounds_s
+from kadcrawl.settings.steering import Steering
 from kadcrawl.urls import site_of
 
 
@@ -17,6 +19,8 @@ class SiteSettings:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self.steering = Steering(job.partition)
+        """The orders of a person that are in force."""
         self._by_match = {match: rule for rule in job.sites for match in rule.match}
         self._every = self._by_match.get(EVERY)
         self._keepers = _keepers(job) if job.partition == "domain" else None
@@ -33,13 +37,15 @@ class SiteSettings:
     def delay_s(self, site: str) -> float:
         """Return the least seconds between two requests to a site."""
         rule = self.rule_of_site(site)
-        return self._job.delay_s if rule is None or rule.delay_s is None else rule.delay_s
+        by_rule_s = self._job.delay_s if rule is None or rule.delay_s is None else rule.delay_s
+        return max(by_rule_s, self.steering.delay_s(site))
 
     @property
     def delay_max_s(self) -> float:
         """The longest delay of any site, without those that a robots.txt asks for."""
         adaptive_s = self._job.delay_most_s if self._job.delay_factor else 0.0
-        return max(self._job.delay_s, adaptive_s, *(rule.delay_s or 0.0 for rule in self._job.sites))
+        by_rules_s = (rule.delay_s or 0.0 for rule in self._job.sites)
+        return max(self._job.delay_s, adaptive_s, self.steering.delay_max_s, *by_rules_s)
 
     @property
     def is_adaptive(self) -> bool:
@@ -164,17 +170,8 @@ class SiteSettings:
         """Return the rule for a host with or without its port."""
         if not (rules := self._by_match):
             return None
-        if (rule := rules.get(authority)) is not None:
-            return rule
-        host, colon, port = authority.rpartition(":")
-        if colon and port.isdecimal() and (rule := rules.get(host)) is not None:
-            return rule
-        name = host if colon and port.isdecimal() else authority
-        while name:
-            if (rule := rules.get(f"*.{name}")) is not None:
-                return rule
-            name = name.partition(".")[2]
-        return self._every
+        rule = most_specific(rules, authority)
+        return self._every if rule is None else rule
 
 
 def _keepers(job: Job) -> frozenset[str]:

@@ -35,6 +35,7 @@ TOPICS = {
     "seed_messages": "Seeds",
     "offer_messages": "Links",
     "retry_messages": "Orders to retry",
+    "order_messages": "Orders about sites",
     "cell_messages": "Cells",
     "absence_messages": "Absent peers",
     "filter_messages": "Epoch filters",

@@ -100,7 +100,8 @@ def parsed(name: str, option: click.Option, arguments: list[str], cwd: Path) -> 
             arguments = [*arguments, other.opts[0], VALUES[other.opts[0]][0]]
         elif isinstance(other, click.Argument) and other.required:
             takes_file = isinstance(other.type, click.Path) and not other.type.dir_okay
-            arguments = [*arguments, "new.key" if takes_file else str(cwd)]
+            said = other.type.choices[0] if isinstance(other.type, click.Choice) else str(cwd)
+            arguments = [*arguments, "new.key" if takes_file else said]
     assert option.name is not None
     try:
         context = command.make_context(name, [*arguments])  # click takes the arguments out of the list.

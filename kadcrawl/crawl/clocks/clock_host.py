@@ -64,7 +64,7 @@ class ClockHost:
         opened: Callable[[Iterable[Cell], float], Awaitable[set[Cell]]],
         may_lease: Callable[[], bool],
         spawn: Callable[[Coroutine[Any, Any, None], str], object],
-        wait_max_s: float,
+        wait_max_s: Callable[[], float],
         now: Callable[[], float],
         random: Random,
     ) -> None:

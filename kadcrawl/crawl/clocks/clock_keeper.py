@@ -11,6 +11,7 @@ lie. A decision: times are seconds of the loop.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -93,10 +94,10 @@ class Answer(NamedTuple):
 class ClockKeeper:
     """The clocks of one owner."""
 
-    def __init__(self, first_number: int, wait_max_s: float) -> None:
+    def __init__(self, first_number: int, wait_max_s: Callable[[], float]) -> None:
         """Number the leases from `first_number`, a random one, as numbers of former owners must not match.
 
-        `wait_max_s` is the longest delay that a peer may tell.
+        `wait_max_s` returns the longest delay that a peer may tell.
         """
         self._last_number = first_number
         self._wait_max_s = wait_max_s
@@ -131,7 +132,7 @@ class ClockKeeper:
         lease = kept.lease
         is_theirs = lease is not None and lease.holder == peer and lease.number == question.lease
         if question.ends:  # Also of a lease that a former owner of the cell gave.
-            kept.free_at = max(kept.free_at, now + min(question.wait_s, self._wait_max_s))
+            kept.free_at = max(kept.free_at, now + min(question.wait_s, self._wait_max_s()))
         if lease is not None and is_theirs and question.ends:
             self._end(kept, lease)
             kept.waiting.pop(peer, None)
@@ -190,7 +191,7 @@ class ClockKeeper:
     def _grant(self, kept: KeptClock, peer: bytes, question: ClockQuestion, now: float) -> int:
         kept.waiting.pop(peer, None)
         self._leases[peer] += 1
-        delay_s = min(question.delay_s, self._wait_max_s)
+        delay_s = min(question.delay_s, self._wait_max_s())
         kept.lease = Lease(peer, self._number(), now + LEASE_S + REACHES_S, delay_s, now)
         return kept.lease.number
 
@@ -201,7 +202,7 @@ class ClockKeeper:
         if not kept.waiting:
             lease.since = now
         lease.number, lease.until = self._number(), now + LEASE_S + REACHES_S
-        lease.delay_s = min(max(lease.delay_s, question.delay_s), self._wait_max_s)
+        lease.delay_s = min(max(lease.delay_s, question.delay_s), self._wait_max_s())
         return Answer(ClockTurn(lease.number, 0.0))
 
     def _put_off(self, kept: KeptClock, peer: bytes, now: float) -> ClockTurn:

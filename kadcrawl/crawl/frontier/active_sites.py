@@ -115,7 +115,6 @@ class ActiveSites:
         self._began_at = began_at
         self._refusals_max = site_settings.refusals_max
         """Refusals in a row from which the entries of a site are given out without a request (`gives_up`), or 0."""
-        self._delay_max_s = max(site_settings.delay_max_s, limits.crawl_delay_max_s)
         self._sites: dict[str, Site] = {}
         self._by_cell: dict[Cell, dict[str, Site]] = {}
         self._unread: dict[Cell, bytes] = {}
@@ -170,6 +169,11 @@ class ActiveSites:
         """Return whether a site that was asked at `instant` may still have to wait."""
         return now < instant + self._delay_max_s
 
+    @property
+    def _delay_max_s(self) -> float:
+        """The longest delay of any site, which a person may make longer while the crawl runs."""
+        return max(self._site_settings.delay_max_s, self._limits.crawl_delay_max_s)
+
     def time_request(self, name: str, seconds: float, succeeded: bool, now: float) -> None:
         """Note the seconds that a request to this active site took.
 
@@ -206,6 +210,24 @@ class ActiveSites:
         else:
             site.least_s = delay_s
             self._change_delay(site, now)
+
+    def _follow_delay(self, site: Site, now: float) -> None:
+        """Take a delay that a person has changed. The next request learns again what robots.txt asks for."""
+        least_s = max(self._site_settings.delay_s(site.name), min(site.least_s, self._limits.crawl_delay_max_s))
+        waits_for_delay = site.next_at == site.received_at + site.delay_s
+        if least_s == site.least_s:
+            return
+        self.set_delay(site.name, least_s, now)
+        if waits_for_delay:
+            site.next_at = max(site.received_at + site.delay_s, site.back_off.until)
+
+    def _forget_delay(self, name: str, now: float) -> None:
+        """Take back the delay of an order that was lifted, of a site that is not active."""
+        not_before, known_s = self._store.sites.clock(name) or (0.0, 0.0)
+        delay_s = max(self._site_settings.delay_s(name), min(known_s, self._limits.crawl_delay_max_s))
+        if delay_s < known_s:
+            self._store.sites.set_clock(name, min(not_before, now + delay_s), delay_s)
+            self.hold(name, min(self._idle.take(self._cell(name), name), now + delay_s), now)
 
     def hold(self, name: str, until: float, now: float) -> None:
         """Leave the site alone until `until`, unless the site is already held for longer."""
@@ -353,6 +375,7 @@ class ActiveSites:
         next_at = max(not_before, self._idle.take(cell, name))
         site = Site(name, cell, next_at, delay_s, told_s=delay_s, least_s=delay_s, received_at=received_at)
         site.set_back_off(self._store.sites.back_off(name), self._refusals_max)
+        site.paused = self._site_settings.steering.is_paused(name)
         site.is_lent = not self._site_settings.holds_cookies(name)
         site.connections_max = self._site_settings.connections(name) or self._limits.site_connections_max
         if self._site_settings.is_adaptive:

@@ -11,7 +11,7 @@ seconds of the caller, which wakes the crawler after a change. A decision.
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kadcrawl.crawl.frontier.active_sites import HOLD_LEAST_S, SITES_LISTED_MAX, ActiveSites, ActiveStore
 from kadcrawl.crawl.frontier.site import Site
@@ -110,7 +110,7 @@ class Frontier(ActiveSites):
         site = self._sites.get(entry.site)
         if site is None:
             cell = self._store.cell_of(entry.key)
-            if cell not in self._open:
+            if cell not in self._open or self._site_settings.steering.is_paused(entry.site):
                 return
             if len(self._sites) >= self._limits.active_sites_max:
                 self._leave_unread(cell, entry.key)
@@ -267,7 +267,8 @@ class Frontier(ActiveSites):
         """
         count, read_on = 0, set(self._unread)
         for site in self._sites.values():
-            if site.next_at <= now and (site.may_start or (site.delay_s == 0 and not site.blocked and not site.closed)):
+            is_free = site.delay_s == 0 and not (site.blocked or site.closed or site.paused)
+            if site.next_at <= now and (site.may_start or is_free):
                 site.ripen(now)
                 count += len(site.ready) + site.in_flight
                 if site.more:
@@ -276,6 +277,30 @@ class Frontier(ActiveSites):
             loaded = sum(len(site.loaded) for site in self._by_cell.get(cell, {}).values())
             count += max(0, self._store.cells[cell].pending - loaded)
         return count
+
+    # --- orders of a person --------------------------------------------------------------------------------------
+
+    def steer(self, now: float, lifted: Iterable[str] = ()) -> None:
+        """Follow other orders of a person: pause sites, let sites go on, and leave sites alone for longer.
+
+        The entries of a paused site wait in the store, so that they take no place of other sites. `lifted` are the
+        sites whose delay by an order has ended.
+        """
+        for name in lifted:
+            if name not in self._sites:
+                self._forget_delay(name, now)
+        for site in list(self._sites.values()):
+            site.paused = self._site_settings.steering.is_paused(site.name)
+            self._follow_delay(site, now)
+            self._settle(site, now)
+        for cell in self._open:
+            digest = self._store.cells.get(cell)
+            if digest is not None and digest.pending:
+                self._unread[cell] = b""
+
+    def may_ask(self, name: str, cell: Cell, opening: int | None) -> bool:
+        """Return whether a request that was begun may go out: its cell stayed open, and no person paused the site."""
+        return self._open.get(cell) == opening and not self._sites[name].paused
 
     # --- shared clocks -------------------------------------------------------------------------------------------
 
@@ -325,6 +350,8 @@ class Frontier(ActiveSites):
 
     def _settle(self, site: Site, now: float) -> None:
         """Forget a site that has no work left, or give the site a place in the order."""
+        if site.paused and not (site.out or site.blocked or site.lent):
+            site.unload()
         if not site.idle:
             self._queue(site)
         elif site.name in self._sites:
@@ -362,6 +389,8 @@ class Frontier(ActiveSites):
             count = min(free, SITES_LISTED_MAX)
             sites = self._store.pending_sites(cell, self._unread[cell], count)
             for _, name in sites:
+                if name not in self._sites and self._site_settings.steering.is_paused(name):
+                    continue
                 site = self._sites.get(name) or self._activate(name, cell, now)
                 site.more = True
                 self._queue(site)

@@ -68,6 +68,8 @@ class Site:
     """The robots.txt of the site is being fetched, so no other request may start."""
     parked: bool = False
     """The site waits for its turn on a shared clock (crawl/clocks/), so no request may start."""
+    paused: bool = False
+    """A person paused the site, so no request may start."""
     queued_at: float | None = None
     """The time of the site's place in the order of the frontier, if there is one place."""
 
@@ -84,7 +86,7 @@ class Site:
     def may_start(self) -> bool:
         """A request may start as soon as the clock allows."""
         most = 1 if self.answers is False or self.back_off.refusals else self._most
-        if self.parked or self.blocked or self.closed:
+        if self.parked or self.blocked or self.closed or self.paused:
             return False
         return self.in_flight < min(most, self._most - self.lent)
 
@@ -116,7 +118,9 @@ class Site:
         is lent. Otherwise the unused connections are spare. If all are in use, one connection less is used from now on,
         as long as one is left. A site that refuses requests is not lent: its owner alone finds out when it is ready.
         """
-        if not self.is_lent or self.parked or self.blocked or self.closed or not self.ready or self.back_off.refusals:
+        if not self.is_lent or self.parked or self.blocked or self.closed or self.paused:
+            return 0
+        if not self.ready or self.back_off.refusals:
             return 0
         if self.delay_s > 0 or self.answers is False:
             return int(self.in_flight + self.lent == 0)
@@ -207,7 +211,12 @@ class Site:
 
     def close(self) -> None:
         """Forget all entries, except that some are out."""
-        self.closed, self.more, self.queued_at = True, False, None
+        self.closed, self.queued_at = True, None
+        self.unload()
+
+    def unload(self) -> None:
+        """Leave all entries that are not out to the store."""
+        self.more = False
         self.ready.clear()
         self.waiting.clear()
         self.loaded.clear()

@@ -159,6 +159,8 @@ class RelayHost:
             return "refused"
         if site_of(url, "domain") != site_of(page, "domain") and self._scope.why_not(url, 0) is not None:
             return "refused"
+        if self._scope.site_settings.steering.is_paused(page):
+            return "busy"
         if self._health.is_failing:
             return "network"
         if self._pause_reasons - {PauseReason.COMMAND, PauseReason.SEEDING}:

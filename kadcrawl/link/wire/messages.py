@@ -3,8 +3,9 @@
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before any field is read. This module re-exports the messages of the other files: `basics` (limits and common
 types), `cell_messages`, `filter_messages` (epoch filters), `loan_messages`, `leaf_messages`, `joining_messages` (a
-newcomer's ID), `leave_messages` (departed peers), `offer_messages` (links), `relay_messages` (requests for other
-peers), `retry_messages` (orders to retry), `seed_messages` and `swarm_state_messages`.
+newcomer's ID), `leave_messages` (departed peers), `offer_messages` (links), `order_messages` (standing orders),
+`relay_messages` (requests for other peers), `retry_messages` (orders to retry), `seed_messages` and
+`swarm_state_messages`.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
 (`datagram_messages`). All other messages travel by TCP.
@@ -151,6 +152,15 @@ from kadcrawl.link.wire.offer_messages import (
     Offer as Offer,
     Redirect as Redirect,
 )
+from kadcrawl.link.wire.order_messages import (
+    STANDING_ORDERS_MAX as STANDING_ORDERS_MAX,
+    GetOrders as GetOrders,
+    GiveOrders as GiveOrders,
+    Orders as Orders,
+    OrdersGiven as OrdersGiven,
+    StandingOrder as StandingOrder,
+    Steer as Steer,
+)
 from kadcrawl.link.wire.peer_row import (
     REFUSING_MAX as REFUSING_MAX,
     SITE_SHOWN_MAX as SITE_SHOWN_MAX,
@@ -205,6 +215,8 @@ class Welcome(Message, frozen=True):
     """Seconds until the next comparison of load levels."""
     stamp: Count = 0
     """Stamp of the last order to pause or to resume."""
+    orders: Annotated[list[StandingOrder], Meta(max_length=STANDING_ORDERS_MAX)] = field(default_factory=list)
+    """The standing orders about sites."""
 
 
 class Survey(Message, frozen=True):
@@ -243,7 +255,7 @@ class Grant(Message, frozen=True):
     unit: Literal["pages", "bytes"] = "pages"
 
 
-Question = Survey | Census | Order | NewSeeds | NewReach | Grant | Retry
+Question = Survey | Census | Order | NewSeeds | NewReach | Grant | Retry | Steer
 
 
 class Wave(Message, frozen=True):
@@ -296,6 +308,8 @@ class Status(Message, frozen=True):
     answer: SwarmStatus
     ended: bool
     paused: bool
+    orders: Annotated[list[StandingOrder], Meta(max_length=STANDING_ORDERS_MAX)] = field(default_factory=list)
+    """The standing orders about sites."""
 
 
 class Command(Message, frozen=True):
@@ -357,6 +371,8 @@ Request = (
     | RetryFailed
     | AddAgain
     | FetchAgain
+    | GiveOrders
+    | GetOrders
     | Rekey
 )
 Reply = (
@@ -391,5 +407,7 @@ Reply = (
     | Retried
     | AddedAgain
     | FetchedAgain
+    | OrdersGiven
+    | Orders
     | Ok
 )

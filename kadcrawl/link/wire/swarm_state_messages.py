@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from kadcrawl.link.wire.basics import ROWS_MAX, Count, Fingerprint, IdBytes, Message, Url
+from kadcrawl.link.wire.order_messages import STANDING_ORDERS_MAX, StandingOrder
 from kadcrawl.link.wire.retry_messages import RETRY_ORDERS_MAX, RetryOrder
 from kadcrawl.link.wire.seed_messages import SegmentIds
 from kadcrawl.settings.job import SEEDS_MAX
@@ -35,6 +36,8 @@ class GotSwarmState(Message, frozen=True):
     """The IDs of all segments of reach of streamed seeds."""
     retries: Annotated[list[RetryOrder], Meta(max_length=RETRY_ORDERS_MAX)] = field(default_factory=list)
     """The orders to retry (peer/swarm/retry_orders.py)."""
+    orders: Annotated[list[StandingOrder], Meta(max_length=STANDING_ORDERS_MAX)] = field(default_factory=list)
+    """The standing orders about sites (peer/swarm/standing_orders.py)."""
     crawl_ms: Count = 0
     """Milliseconds for which the swarm has crawled, as far as the sender knows, or 0 without --max-time."""
     pages_granted: Annotated[dict[IdBytes, Count], Meta(max_length=ROWS_MAX)] = field(default_factory=dict)

@@ -33,7 +33,8 @@ class Newcomers:
             raise MisbehaviorError(Misbehavior.VERSION, why)
         runtime = self._runtime
         runtime.require_begun()
-        return Welcome(runtime.job, runtime.paused, runtime.balancing.wait_s, runtime.swarm_state.stamp)
+        orders = runtime.standing_orders.to_wire()
+        return Welcome(runtime.job, runtime.paused, runtime.balancing.wait_s, runtime.swarm_state.stamp, orders)
 
     async def _find_ranges(self, question: FindRanges) -> Ranges:
         return await self._range_finder.find(self._runtime.overlay, question)

@@ -54,7 +54,8 @@ class Commands:
 
     async def _status(self, _: GetStatus) -> Status:
         runtime = self._runtime
-        return Status(runtime.job, await take_census(runtime.waves), runtime.ended, runtime.paused)
+        answer, orders = await take_census(runtime.waves), runtime.standing_orders.to_wire()
+        return Status(runtime.job, answer, runtime.ended, runtime.paused, orders)
 
     async def _add(self, add: Add) -> Message:
         runtime = self._runtime

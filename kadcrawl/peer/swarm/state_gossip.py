@@ -1,6 +1,7 @@
 """Anti-entropy for the swarm state: all peers come to one state, also a peer that a wave has missed.
 
-The state is whether the swarm is paused, the seeds of its job, and the orders to retry (retry_orders.py).
+The state is whether the swarm is paused, the seeds of its job, the orders to retry (retry_orders.py), and the standing
+orders about sites (standing_orders.py).
 
 Each heartbeat carries the fingerprint of its sender's state (swarm_state.py). A peer that hears another fingerprint
 asks the sender for its state and merges the answer. The other side hears this peer's heartbeats and does the same. That
@@ -13,7 +14,7 @@ with other seeds is to be offered again (`may_know_more`), and a URL handed over
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Literal
 
@@ -21,6 +22,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import Address
 from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import Contact, GetReach, GetSwarmState, GotReach, GotSwarmState, Message, Order
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.reach_sync import fetch_segments
 
@@ -66,9 +68,9 @@ class StateGossip:
         """Return the handler of each message type."""
         return {GetSwarmState: self._answer, GetReach: self._reach}
 
-    def adopt(self, stamp: int, *, paused: bool) -> None:
+    def adopt(self, stamp: int, *, paused: bool, orders: Iterable[StandingOrder] = ()) -> None:
         """Take the state of the swarm to enter, which may be about to change."""
-        self._runtime.adopt(stamp, paused=paused)
+        self._runtime.adopt(stamp, paused=paused, orders=orders)
         self._differed_at = asyncio.get_running_loop().time()
 
     async def catch_up(self, bootstrap: Sequence[Address]) -> None:
@@ -138,8 +140,17 @@ class StateGossip:
         seeds = [] if asked.known_seeds == runtime.named_fingerprint else list(runtime.job.seeds)
         reach, retries = runtime.components.scope.reach.ids, runtime.retry_orders.to_wire()
         limits = runtime.components.crawl_limits
-        known = {"pages_granted": limits.pages.known, "bytes_granted": limits.bytes.known}
-        return GotSwarmState(state.stamp, state.paused, seeds, reach, retries, runtime.crawl_ms, **known)
+        return GotSwarmState(
+            state.stamp,
+            state.paused,
+            seeds,
+            reach,
+            retries,
+            runtime.standing_orders.to_wire(),
+            runtime.crawl_ms,
+            pages_granted=limits.pages.known,
+            bytes_granted=limits.bytes.known,
+        )
 
     async def _reach(self, asked: GetReach) -> GotReach:
         return GotReach(self._runtime.resources.store.reach.get(asked.ids))
@@ -153,6 +164,7 @@ class StateGossip:
             got = await client.ask(contact, question, GotSwarmState, STATE_DEADLINE_S)
             runtime.hear(got.stamp, paused=got.paused)
             runtime.hear_retries(got.retries)
+            runtime.hear_orders(got.orders)
             runtime.hear_time(got.crawl_ms)
             if not {*got.seeds} <= {*runtime.job.seeds}:
                 runtime.add_seeds(got.seeds)

@@ -30,6 +30,7 @@ from kadcrawl.link.wire.messages import (
     Tally,
     Wave,
 )
+from kadcrawl.link.wire.order_messages import Steer
 from kadcrawl.overlay.waves.quiescence import own_view
 from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.runtime import Runtime
@@ -64,6 +65,8 @@ class WaveAnswers:
                 runtime.add_reach([question.segment])
             case Retry():
                 runtime.hear_retries([question.order])
+            case Steer():
+                runtime.hear_orders(question.orders)
             case Grant():
                 self._take(question)
         tally = Tally(

@@ -48,7 +48,7 @@ class Bench:
             opened=self.opened,
             may_lease=lambda: self.is_awake,
             spawn=self.spawn,
-            wait_max_s=60.0,
+            wait_max_s=lambda: 60.0,
             now=lambda: NOW,
             random=Random(1),
         )

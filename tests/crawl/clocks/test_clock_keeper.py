@@ -36,7 +36,7 @@ def ask(
 
 
 def new() -> ClockKeeper:
-    return ClockKeeper(1000, WAIT_MAX_S)
+    return ClockKeeper(1000, lambda: WAIT_MAX_S)
 
 
 def test_a_free_clock_is_leased_at_once() -> None:

@@ -128,6 +128,17 @@ from kadcrawl.link.wire.messages import (
     Welcome,
     Window,
 )
+from kadcrawl.link.wire.order_messages import (
+    ABOUT_CHARS_MAX,
+    STANDING_ORDERS_MAX,
+    USER_CHARS_MAX,
+    GetOrders,
+    GiveOrders,
+    Orders,
+    OrdersGiven,
+    StandingOrder,
+    Steer,
+)
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.link.wire.relay_messages import (
     RELAY_BODY_BYTES_MAX,
@@ -168,6 +179,7 @@ VISIT = VisitRecord(
     "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0, answer="[]"
 )
 BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)], [VISIT])
+STANDING = StandingOrder("pause", "a" * ABOUT_CHARS_MAX, float(COUNT_MAX), COUNT_MAX, ID, "x" * USER_CHARS_MAX)
 RETRY = RetryOrder(COUNT_MAX, ("http_503", "dns"), "a.example", "http://a.example/")
 LOAN = bytes(8)
 FIELDS_MOST = [HeaderField("X-" + "a" * 62, "b" * 8192)] * RELAY_FIELDS_MAX
@@ -266,6 +278,12 @@ LARGE = 2 * 1024 * 1024
         (FetchedAgain(["again", "pending", "done", "unknown", "later"]), Reply),
         (AddAgain(["http://a.example/"]), Request),
         (AddedAgain(1, 2), Reply),
+        (Wave(160, 10.0, Steer([STANDING] * STANDING_ORDERS_MAX)), Request),
+        (GiveOrders([StandingOrder("delay", "*.a.example", None)]), Request),
+        (OrdersGiven(2), Reply),
+        (GetOrders(), Request),
+        (Orders([STANDING]), Reply),
+        (GotSwarmState(0, paused=False, seeds=[], orders=[STANDING] * STANDING_ORDERS_MAX), Reply),
         (LeaseRenewed([ActiveLoan(LOAN, 1.5, 0.5, {ID: 2})] * LOANS_MAX), Reply),
         (Recall(CONTACT, [LOAN]), Request),
         (Recalled(), Reply),
@@ -366,6 +384,19 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["RetryFailed", [0, [], "a" * (URL_CHARS_MAX + 1), ""]]),
         msgpack.packb(["RetryFailed", [0, [], "", "a" * (URL_CHARS_MAX + 1)]]),
         msgpack.packb(["Retried", {"dns": -1}, 0, 0]),
+        msgpack.packb(["GiveOrders", []]),
+        msgpack.packb(["GiveOrders", [["pause", "a", 1.0]] * (STANDING_ORDERS_MAX + 1)]),
+        msgpack.packb(["GiveOrders", [["burn", "a", 1.0]]]),
+        msgpack.packb(["GiveOrders", [["pause", "", 1.0]]]),
+        msgpack.packb(["GiveOrders", [["pause", "a" * (ABOUT_CHARS_MAX + 1), 1.0]]]),
+        msgpack.packb(["GiveOrders", [["pause", "a", -1.0]]]),
+        msgpack.packb(["GiveOrders", [["pause", "a", float("nan")]]]),
+        msgpack.packb(["GiveOrders", [["pause", "a", float("inf")]]]),
+        msgpack.packb(["GiveOrders", [["pause", "a", 1.0, -1]]]),
+        msgpack.packb(["GiveOrders", [["pause", "a", 1.0, 0, ID[:-1]]]]),
+        msgpack.packb(["GiveOrders", [["pause", "a", 1.0, 0, ID, "x" * (USER_CHARS_MAX + 1)]]]),
+        msgpack.packb(["GiveOrders", [["pause", "a", 1.0, 0, ID, "\x1b[31m"]]]),
+        msgpack.packb(["OrdersGiven", -1]),
         msgpack.packb(["FetchAgain", ["http://a/"] * (BATCH_MAX + 1), 0, False]),
         msgpack.packb(["FetchAgain", ["http://a/"], -1, False]),
         msgpack.packb(["FetchedAgain", ["again"] * (BATCH_MAX + 1)]),

@@ -1,0 +1,102 @@
+"""`kadcrawl site`: a person pauses single sites of a running swarm, lets them go on, or slows them down.
+
+Tests: tests/cli/commands/test_site.py
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import click
+import cloup
+
+from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.keys import key_to_ask, peer_options
+from kadcrawl.cli.site_names import complete_sites
+from kadcrawl.cli.targets import targets
+from kadcrawl.cli.user import user_name
+from kadcrawl.errors import ConfigError
+from kadcrawl.settings.units import seconds_of
+
+OFF = ("off", "none")
+"""The words that lift a delay."""
+STANDS = "it stands until another takes its place, also for peers that join or come back later"
+
+Value = tuple[str, float | None]
+"""The kind of an order, and its value."""
+
+
+def _pause(_: str) -> Value:
+    return "pause", 1.0
+
+
+def _resume(_: str) -> Value:
+    return "pause", None
+
+
+def _slow(said: str) -> Value:
+    try:
+        return "delay", None if said.lower() in OFF else seconds_of(said)
+    except ValueError as error:
+        raise ConfigError(f"{error}. `kadcrawl site slow SITE 30s` says how long a site is left alone") from None
+
+
+ACTIONS: Mapping[str, Callable[[str], Value]] = {"pause": _pause, "resume": _resume, "slow": _slow}
+
+
+@cloup.command(short_help="Steer single sites: ls, pause, resume, slow.")
+@cloup.argument("action", type=click.Choice(["ls", *ACTIONS]), metavar="ACTION")
+@cloup.argument("sites", nargs=-1, metavar="[SITE]...", shell_complete=complete_sites)
+@peer_options("Any peer of the swarm.")
+@told
+def site(action: str, sites: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
+    """Steer single sites of a running swarm.
+
+    \b
+    kadcrawl site pause SITE...      start no request to these sites; their URLs stay pending
+    kadcrawl site resume SITE...     let these sites go on
+    kadcrawl site slow SITE... TIME  leave these sites alone for at least TIME after each request, `off` lifts that
+    kadcrawl site ls                 list the orders that stand: what, by whom, and when
+
+    A SITE is a host such as example.org, a host with a port, or *.example.org for the host and all hosts below it. The
+    order with the narrowest name decides. Any peer takes the order and tells all others. An order is part of the
+    swarm's state: it reaches peers that join later or were cut off, and survives a crash of all peers. A crawl with a
+    paused site is not over before the site goes on.
+    """
+    from kadcrawl.link.wire.order_messages import GetOrders, GiveOrders, Orders, OrdersGiven, StandingOrder
+    from kadcrawl.peer.swarm.given_order import GivenOrder
+
+    asked = targets(peer, data, key_to_ask(key_file, data))
+    if action == "ls":
+        if sites:
+            raise ConfigError("ls lists all sites with orders: leave the names out")
+        show([GivenOrder.of(one) for one in asked.ask(GetOrders(), Orders).orders if one.value is not None])
+        return DONE
+    names, said = (sites[:-1], sites[-1:]) if action == "slow" else (sites, ("",))
+    if not names:
+        example = "kadcrawl site slow example.org 30s" if action == "slow" else f"kadcrawl site {action} example.org"
+        raise ConfigError(f"{action} needs the name of a site: {example}")
+    kind, value = ACTIONS[action](said[0])
+    user = user_name()
+    orders = [StandingOrder(kind, name, value, user=user) for name in dict.fromkeys(names)]  # type: ignore[arg-type]
+    missing = asked.ask(GiveOrders(orders), OrdersGiven).parts_missing
+    for order in orders:
+        click.echo(_said(action, order.about, value))
+    if missing:
+        click.echo(f"{missing} parts of the swarm do not answer: they hear of it when they are back")
+    return DONE
+
+
+def show(orders: "Sequence[GivenOrder]") -> None:  # type: ignore[name-defined] # noqa: F821
+    """Print the orders that stand."""
+    from kadcrawl.cli.view.orders import lines
+
+    for line in lines(orders):
+        click.echo(line)
+
+
+def _said(action: str, name: str, value: float | None) -> str:
+    if action == "pause":
+        return f"{name} is paused; `kadcrawl site resume {name}` lets it go on"
+    if action == "resume":
+        return f"{name} goes on"
+    return f"{name} is left alone for {value:g} s after each request" if value else f"{name} has its own delay again"

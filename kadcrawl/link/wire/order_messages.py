@@ -1,0 +1,73 @@
+"""Messages by which a person steers a running swarm: orders that stand until another order takes their place.
+
+The orders merge as a part of the swarm state (peer/swarm/standing_orders.py).
+
+Tests: tests/link/wire/test_messages.py
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from kadcrawl.link.wire.basics import COUNT_MAX, PRINTABLE, Count, IdBytes, Message
+
+STANDING_ORDERS_MAX = 500
+"""Orders that a swarm remembers, lifted ones included. Beyond that, it forgets the oldest."""
+ABOUT_CHARS_MAX = 500
+"""Characters of the site or pattern that an order is about."""
+USER_CHARS_MAX = 40
+"""Characters of the name of the person who gives an order."""
+
+OrderKind = Literal["pause", "delay"]
+"""The kinds of standing orders: a site is paused, or has at least this delay."""
+Text = Annotated[str, Meta(min_length=1, max_length=ABOUT_CHARS_MAX)]
+UserName = Annotated[str, Meta(max_length=USER_CHARS_MAX, pattern=PRINTABLE)]
+
+
+class StandingOrder(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """An order that stands until a later order of the same kind about the same takes its place."""
+
+    kind: OrderKind
+    """What the order says about the sites."""
+    about: Text
+    """The match of sites that the order is about (settings/host_matches.py)."""
+    value: Annotated[float, Meta(ge=0, le=COUNT_MAX)] | None
+    """1 to pause sites and 0 to let them go on, or the least seconds between two requests. None lifts the order."""
+    stamp: Count = 0
+    """The giver's clock in milliseconds since 1970, but later than all standing orders known there."""
+    peer: IdBytes = bytes(20)
+    """The peer that was asked to give the order."""
+    user: UserName = ""
+    """The name of the person on the machine of the command, as told."""
+
+
+class Steer(Message, frozen=True):
+    """Standing orders by wave. A repeat changes nothing."""
+
+    orders: Annotated[list[StandingOrder], Meta(max_length=STANDING_ORDERS_MAX)]
+    """The orders with their stamps."""
+
+
+class GiveOrders(Message, frozen=True):
+    """A command gives standing orders. Answered by OrdersGiven. A repeat gives them anew, with a later stamp."""
+
+    orders: Annotated[list[StandingOrder], Meta(min_length=1, max_length=STANDING_ORDERS_MAX)]
+    """The orders without stamps: the asked peer gives the stamps and its ID."""
+
+
+class OrdersGiven(Message, frozen=True):
+    """The answer to GiveOrders: the orders are on the disk of the asked peer, and travel."""
+
+    parts_missing: Count
+    """Parts of the swarm that did not answer. They hear of the orders when they can be reached."""
+
+
+class GetOrders(Message, frozen=True):
+    """A command asks for the standing orders. Answered by Orders. A repeat is answered again."""
+
+
+class Orders(Message, frozen=True):
+    """The answer to GetOrders: the standing orders that the asked peer knows."""
+
+    orders: Annotated[list[StandingOrder], Meta(max_length=STANDING_ORDERS_MAX)]
+    """The orders, lifted ones included, the latest first."""

@@ -1,0 +1,59 @@
+"""The conversation in which one peer gives standing orders to the swarm.
+
+The wave of the orders is sent again until every peer has answered. A part of the swarm that does not answer hears of
+the orders by heartbeats (state_gossip.py), and a peer that joins hears of them with the job.
+
+Tests: tests/peer/test_site_orders.py
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.link.server import Handler
+from kadcrawl.link.wire.messages import Message, Refused
+from kadcrawl.link.wire.order_messages import GetOrders, GiveOrders, Orders, OrdersGiven, StandingOrder, Steer
+from kadcrawl.peer.runtime import Runtime
+from kadcrawl.settings.steering import match_of
+
+log = logging.getLogger(__name__)
+
+
+async def give_orders(runtime: Runtime, wanted: Iterable[StandingOrder]) -> int:
+    """Give these orders to the swarm, and return how many of its parts have not heard of them yet.
+
+    The orders are on the disk of this peer. Raises ConfigError for an order without a meaning.
+    """
+    partition = runtime.job.partition
+    named = [msgspec.structs.replace(order, about=match_of(order.about, partition)) for order in wanted]
+    orders = runtime.standing_orders.give(named, runtime.contact.id, runtime.resources.clock.now())
+    with runtime.seeding():
+        try:
+            missing = (await runtime.waves.reach_all(Steer(orders))).tally.missing
+        except RemoteError as error:
+            log.warning("order.late orders=%d why=%s", len(orders), error)
+            missing = (await runtime.waves.ask_all(Steer(orders))).tally.missing
+        await runtime.resources.store.journal.durable()
+    return missing
+
+
+class Steerer:
+    """The answers of one peer to the orders of a person."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handler of each message type."""
+        return {GiveOrders: self._give, GetOrders: self._tell}
+
+    async def _give(self, message: GiveOrders) -> Message:
+        try:
+            return OrdersGiven(await give_orders(self._runtime, message.orders))
+        except ConfigError as error:
+            return Refused(str(error))
+
+    async def _tell(self, _: GetOrders) -> Orders:
+        return Orders(self._runtime.standing_orders.to_wire())

@@ -1,0 +1,59 @@
+"""`Steering`: the orders of a person that are in force, as the parts of a crawl ask for them. A decision: no I/O.
+
+The orders themselves, with their stamps, are part of the swarm state (peer/swarm/standing_orders.py). An order about
+sites has a match as site rules have them, and the most specific match with an order decides. A site is named as
+`urls.site_of` names it, by a host, a registered domain, or a URL.
+"""
+
+from collections.abc import Mapping
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.settings.host_matches import most_specific
+from kadcrawl.settings.site_rules import EVERY, normal_match
+from kadcrawl.urls import Partition, seed, site_of
+
+
+class Steering:
+    """The orders in force at one peer."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._kind: Partition = "domain" if partition == "domain" else "host"
+        self._paused: dict[str, bool] = {}
+        """Match -> whether its sites are paused. A narrower False lets a site go on."""
+        self._delays_s: dict[str, float] = {}
+
+    def follow(self, pauses: Mapping[str, bool], delays_s: Mapping[str, float]) -> None:
+        """Take the orders in force, by match: whether sites are paused, and the least seconds between two requests."""
+        self._paused, self._delays_s = dict(pauses), dict(delays_s)
+
+    def is_paused(self, site: str) -> bool:
+        """Return whether no request may start at a site."""
+        return bool(self._paused) and bool(most_specific(self._paused, self._name(site)))
+
+    def delay_s(self, site: str) -> float:
+        """Return the least seconds between two requests to a site by an order, or 0."""
+        return (most_specific(self._delays_s, self._name(site)) or 0.0) if self._delays_s else 0.0
+
+    @property
+    def delay_max_s(self) -> float:
+        """The longest delay of all orders, or 0."""
+        return max(self._delays_s.values(), default=0.0)
+
+    def _name(self, site: str) -> str:
+        return site_of(site, self._kind) if "://" in site else site
+
+
+def match_of(text: str, partition: Partition) -> str:
+    """Return the match of the sites that a person names in an order, by a host, `*.` and a domain, or a URL.
+
+    Raises ConfigError for any other text, and for a host whose delay is that of its whole domain.
+    """
+    match = site_of(seed(text), "host") if "://" in text else normal_match(text)
+    if match == EVERY:
+        raise ConfigError(
+            "an order names sites: `kadcrawl pause` pauses the whole swarm, and a site is like example.org"
+        )
+    domain = site_of(f"http://{match.removeprefix('*.')}/", "domain") if partition == "domain" else ""
+    if domain and domain != match.removeprefix("*."):
+        raise ConfigError(f"the hosts of a domain are one site in this crawl: name {domain}, not {match}")
+    return match

@@ -1,0 +1,125 @@
+"""`kadcrawl site`: a person pauses, resumes and slows down single sites of a running swarm."""
+
+import json
+import os
+from pathlib import Path
+
+import click
+import pytest
+
+from kadcrawl.cli import user
+from kadcrawl.cli.commands.site import site as command
+from kadcrawl.cli.site_names import complete_sites
+from kadcrawl.cli.view.orders import lines, paused_line
+from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.peer.swarm.given_order import GivenOrder
+from kadcrawl.system.file_names import JOURNAL
+from tests.support.sites.web import Web, html
+from tests.support.swarm.command import interrupted, joinable, kadcrawl, until
+
+
+async def test_a_site_is_paused_listed_and_goes_on(tmp_path: Path) -> None:
+    async with Web(2) as web:
+        web.pages["/"] = lambda request: html(*(web.url(f"/{page}", 1) for page in range(3)))
+        web.fallback = lambda request: html()
+        data, name = str(tmp_path / "one"), web.url("/", 1)[7:-1]
+        peer = await joinable(web.url("/"), "--delay", "30", "--scope", "any", data=tmp_path / "one")
+        paused = await kadcrawl("site", "pause", name, "--data", data)
+        assert (0, f"{name} is paused; `kadcrawl site resume {name}` lets it go on\n") == (paused.code, paused.out)
+        listed = await kadcrawl("site", "ls", "--data", data)
+        assert listed.out.startswith(f"{name} is paused, by {user.user_name() or '?'} at "), listed
+        status = await kadcrawl("status", "--data", data)
+        assert f"1 site paused by order, its URLs stay pending: {name} (" in status.out
+        as_json = json.loads((await kadcrawl("status", "--json", "--data", data)).out)
+        assert [name] == as_json["paused_sites"]
+        slow = await kadcrawl("site", "slow", name, "90s", "--data", data)
+        assert (0, f"{name} is left alone for 90 s after each request\n") == (slow.code, slow.out)
+        assert 0 == (await kadcrawl("site", "slow", name, "off", "--data", data)).code
+        again = await kadcrawl("site", "resume", name, "--data", data)
+        assert (0, f"{name} goes on\n") == (again.code, again.out)
+        assert "no order about a site stands\n" == (await kadcrawl("site", "ls", "--data", data)).out
+        await until(lambda: any(f"//{name}/" in url for _, url in web.requests), peer)
+        assert (await interrupted(peer)).code == 11
+
+
+async def test_a_mistake_says_what_to_type(tmp_path: Path) -> None:
+    data = str(tmp_path / "nothing")
+    for arguments, why in (
+        (("pause", "a.example"), "there is no"),
+        (("stop", "a.example"), "'stop' is not one of"),
+    ):
+        wrong = await kadcrawl("site", *arguments, "--data", data)
+        assert (2, True) == (wrong.code, why in wrong.err), wrong
+
+
+async def test_a_running_peer_refuses_what_has_no_meaning(tmp_path: Path) -> None:
+    async with Web() as web:
+        web.fallback = lambda request: html()
+        peer = await joinable(web.url("/"), data=tmp_path / "one")
+        for arguments, why in (
+            (("pause",), "pause needs the name of a site: kadcrawl site pause example.org"),
+            (("slow", "a.example"), "slow needs the name of a site: kadcrawl site slow example.org 30s"),
+            (("slow", "a.example", "soon"), "`kadcrawl site slow SITE 30s` says how long"),
+            (("slow", "a.example", "2d"), "a delay is at most 86400 seconds"),
+            (("pause", "*"), "`kadcrawl pause` pauses the whole swarm"),
+            (("ls", "a.example"), "leave the names out"),
+        ):
+            wrong = await kadcrawl("site", *arguments, "--data", str(tmp_path / "one"))
+            assert (2, True) == (wrong.code, why in wrong.err), wrong
+        assert (await interrupted(peer)).code == 11
+
+
+async def test_a_shell_completes_the_sites_of_the_directory(tmp_path: Path) -> None:
+    async with Web(3) as web:
+        web.fallback = lambda request: html()
+        urls = [web.url(f"/{page}", number) for number in range(3) for page in range(2)]
+        peer = await joinable(*urls, "--delay", "60", data=tmp_path / "one")
+        context = click.Context(command)
+        context.params["data"] = tmp_path / "one"
+        [argument] = [one for one in command.params if one.name == "sites"]
+        name = web.url("/", 2)[7:-1]
+        await until(lambda: complete_sites(context, argument, "127.0.0.4") == [name], peer)
+        assert [] == complete_sites(context, argument, "x")
+        assert (await interrupted(peer)).code == 11
+
+
+def test_nothing_is_completed_without_a_directory(tmp_path: Path) -> None:
+    context = click.Context(command)
+    context.params["data"] = tmp_path / "nothing"
+    assert [] == complete_sites(context, command.params[1], "")
+    (tmp_path / JOURNAL).write_text("no journal")
+    context.params["data"] = tmp_path
+    assert [] == complete_sites(context, command.params[1], "")
+
+
+def test_a_user_without_a_name_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 987_654)
+    assert "" == user.user_name()
+    monkeypatch.setenv("LOGNAME", "ann\n\x1b[31m" + "x" * 99)
+    assert "ann[31m" + "x" * 33 == user.user_name()
+
+
+def test_orders_are_listed_in_words() -> None:
+    orders = [
+        StandingOrder("pause", "a.example", 1.0, 0, bytes(20), "ann"),
+        StandingOrder("pause", "b.example", 0.0, 1_000),
+        StandingOrder("delay", "c.example", 2.5),
+        StandingOrder("delay", "d.example", 0.0),
+    ]
+    assert [
+        "a.example is paused, by ann at 1970-01-01 00:00:00 UTC (peer 00000000)",
+        "b.example goes on, by ? at 1970-01-01 00:00:01 UTC (peer 00000000)",
+        "c.example is left alone for 2.5 s after each request, by ? at 1970-01-01 00:00:00 UTC (peer 00000000)",
+        "d.example has its own delay, by ? at 1970-01-01 00:00:00 UTC (peer 00000000)",
+    ] == lines([GivenOrder.of(order) for order in orders])
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "a0 ("), (3, "a0, a1, a2 ("), (5, "a0, a1, a2 and 2 more (")])
+def test_a_line_names_the_first_paused_sites(count: int, said: str) -> None:
+    line = paused_line([StandingOrder("pause", f"a{number}", 1.0) for number in range(count)])
+    assert line is not None
+    assert said in line
+    assert line.startswith(f"{count} site")
+    assert paused_line([StandingOrder("pause", "a", 0.0), StandingOrder("delay", "a", 5.0)]) is None
