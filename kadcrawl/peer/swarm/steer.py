@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kadcrawl.errors import ConfigError, RemoteError
-from kadcrawl.link.server import Handler
+from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import Message, Refused
 from kadcrawl.link.wire.order_messages import GetOrders, GiveOrders, Orders, OrdersGiven, StandingOrder, Steer
 from kadcrawl.peer.runtime import Runtime
