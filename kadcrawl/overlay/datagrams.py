@@ -25,6 +25,7 @@ from kadcrawl.link.wire.messages import (
     OwnRange,
     Ping,
     Pong,
+    is_spoken,
 )
 
 HEADER = struct.Struct("!BBQ")
@@ -66,12 +67,13 @@ def encode(request_id: int, message: Message) -> bytes:
 def decode(data: bytes) -> tuple[int, Datagram]:
     """Return request ID and message of one datagram.
 
-    Raises VersionError for another version of the wire, MalformedError for any other bytes that are no datagram.
+    Raises VersionError for a version of the wire that this peer does not speak, and MalformedError for other bytes that
+    are no datagram.
     """
     if len(data) < HEADER.size:
         raise MalformedError(f"{len(data)} bytes")
     version, kind, request_id = HEADER.unpack_from(data)
-    if version != WIRE_VERSION:
+    if not is_spoken(version):
         raise VersionError(f"version {version}")
     if kind >= len(KINDS):
         raise MalformedError(f"kind {kind}")

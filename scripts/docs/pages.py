@@ -15,6 +15,7 @@ from scripts.docs import (
     schemas,
     settings,
     wire,
+    wire_shape,
 )
 from scripts.docs.figures import figure_pages
 
@@ -33,6 +34,7 @@ GENERATORS: tuple[Generator, ...] = (
     schemas.generate,
     settings.generate,
     wire.generate,
+    wire_shape.generate,
     figure_pages,
 )
 

@@ -16,7 +16,7 @@ from msgspec import Struct, inspect
 from kadcrawl.link.client_connection import NUMBER_BYTES
 from kadcrawl.link.handler import LINK_PATH
 from kadcrawl.link.wire import messages
-from kadcrawl.link.wire.basics import DATAGRAM_BYTES_MAX, WIRE_VERSION, Message
+from kadcrawl.link.wire.basics import DATAGRAM_BYTES_MAX, WIRE_VERSION, WIRE_VERSION_LEAST, Message
 from kadcrawl.members.sealing import SEAL_BYTES
 from kadcrawl.overlay.datagrams import KINDS, REPLY_TO
 from kadcrawl.settings.limits import Limits
@@ -85,8 +85,9 @@ def generate(root: Path) -> dict[str, str]:
             "The wire",
             "`kadcrawl/link/wire` and `scripts/docs/wire.py`",
             f"Peers talk by messages in [msgpack](https://msgpack.org/), over TCP and UDP on one port. This is version "
-            f"{WIRE_VERSION} of the wire. Peers of two versions do not work together: each ignores the other and logs "
-            "it. The [glossary](../glossary.md) defines the words.",
+            f"{WIRE_VERSION} of the wire. Peers of versions that follow each other work together, from version "
+            f"{WIRE_VERSION_LEAST} on. Others ignore each other and log it. The [glossary](../glossary.md) defines the "
+            "words.",
             _framing(),
             "## Requests and replies",
             "Each request may also be answered by [`Refused`](#refused).",
@@ -104,7 +105,8 @@ def _framing() -> str:
             "## Framing",
             "A message is an array: its name, and then its fields in the order of the tables below. Fields at the end "
             "that have a default may be absent. A value of another type or beyond its limit makes the message "
-            "malformed, and so does a field more. A receiver checks all of a message before it reads any field.",
+            "malformed. Fields more at the end are left out, as a later version may have them. A receiver checks all "
+            "of a message before it reads any field.",
             "### Connections",
             f"A peer that has a request dials the other peer, and keeps the connection: a WebSocket at the path "
             f"`{LINK_PATH}`. In a swarm with a key it goes over TLS 1.3, in which both sides prove to be members. Only "

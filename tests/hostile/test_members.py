@@ -166,7 +166,7 @@ def lies(me: Contact) -> Iterator[Message]:
             DatedLink("http://a.example/y", 1, 0, b"", 0.0),
         ]
     )
-    for version in (0, WIRE_VERSION - 1, WIRE_VERSION + 1, SMALL_MAX):
+    for version in (0, WIRE_VERSION - 2, WIRE_VERSION + 2, SMALL_MAX):
         yield Hello(version)
     yield GetSwarmState()
     yield FindRanges([me.id, LIAR, bytes(20), LIAR])

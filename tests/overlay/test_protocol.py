@@ -48,13 +48,12 @@ MALFORMED = [
     b"\x01" * 9,
     b"\x01\x00" + bytes(8),  # a header without a message
     b"\x00" * 2000,
-    datagram(0, ["Ping", ID, 0], version=WIRE_VERSION + 1),
+    datagram(0, ["Ping", ID, 0], version=WIRE_VERSION + 2),
     datagram(len(KINDS), ["Ping", ID, 0]),
     datagram(len(KINDS), ["OwnRange", ID, ID]),  # as the last kind would say
     datagram(255, ["Ping", ID, 0]),
     datagram(2, ["Ping", ID, 0]),  # another kind than the header says
     datagram(0, ["Ping", ID]),
-    datagram(0, ["Ping", ID, 0, 0, 0, 0]),
     datagram(0, ["Ping", ID, 0, 0, -1]),
     datagram(0, ["Ping", ID, 0, -1]),
     datagram(0, ["Ping", ID, 0, 2**32]),

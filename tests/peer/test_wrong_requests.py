@@ -47,7 +47,7 @@ WRONG: list[tuple[Message, Misbehavior, str]] = [
     (WasAway(NOWHERE, 2.0), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
     (FindMyCells(NOWHERE), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
     (lend_one_url(NOWHERE), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
-    (Hello(WIRE_VERSION + 1), Misbehavior.VERSION, "use the same release"),
+    (Hello(WIRE_VERSION + 2), Misbehavior.VERSION, "use the same release"),
     (Rekey(LIAR.id, bytes(32)), Misbehavior.CLAIM, "only whoever runs a peer"),
     (FindMyCells(Contact(bytes(20), "127.0.0.1", 9)), Misbehavior.CLAIM, "in the name of another"),
 ]
@@ -88,7 +88,7 @@ async def test_who_names_itself_nowhere_again_and_again_is_banned(make_peer: Mak
     [
         AssignReplica(HERE, 0, [CellSummary(7, 0, 0, bytes(16))]),
         lend_one_url(HERE),
-        Hello(WIRE_VERSION + 1),
+        Hello(WIRE_VERSION + 2),
     ],
     ids=["not the owner of a cell", "not the owner of a site", "another release"],
 )
@@ -109,6 +109,6 @@ async def test_a_datagram_of_another_version_is_counted_as_that(make_peer: MakeP
     assert peer.credentials is not None
     other = Sealing(LIAR, (KEY,), 0)
     assert other.open(peer.credentials.sealing.seal(b"", None) or b"") is not None, "it knows its key"
-    said = bytes([WIRE_VERSION + 1]) + bytes(30)
+    said = bytes([WIRE_VERSION + 2]) + bytes(30)
     peer.overlay._socket.datagram_received(other.seal(said, peer.contact.id) or b"", ("127.0.0.1", 9))
     assert {Misbehavior.VERSION: 1} == dict(peer.peer_score.misbehaviors)

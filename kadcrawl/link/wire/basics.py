@@ -10,7 +10,9 @@ from msgspec import Meta, Struct
 from kadcrawl.keys import ID_BYTES
 
 WIRE_VERSION = 12
-"""The version of the wire. A peer that receives another version answers nothing and logs it."""
+"""The version of the wire. Peers also talk with those of the version before and of the next version (`is_spoken`)."""
+WIRE_VERSION_LEAST = 12
+"""The first version whose peers ignore what a later version has added."""
 DATAGRAM_BYTES_MAX = 1120
 """Bytes of a datagram before sealing. With the 77 bytes of the seal (members/sealing.py) it fits an IPv6 path without
 fragments.
@@ -61,11 +63,19 @@ Trail = Annotated[bytes, Meta(max_length=TRAIL_BYTES_MAX)]
 Keys = Annotated[list[IdBytes], Meta(max_length=BATCH_MAX)]
 
 
-class Message(Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fields=True):
-    """Base of all messages."""
+def is_spoken(version: int) -> bool:
+    """Return whether peers of a version of the wire and of this one understand each other."""
+    return version >= WIRE_VERSION_LEAST and abs(version - WIRE_VERSION) <= 1
 
 
-class Contact(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=False):
+class Message(Struct, frozen=True, array_like=True, tag=True):
+    """Base of all messages.
+
+    A later version may add fields at the end, each with a default. A peer ignores those that it does not know.
+    """
+
+
+class Contact(Struct, frozen=True, array_like=True, order=False):
     """The contact of a peer: its ID, and the IP address and port that serve both UDP and TCP."""
 
     id: IdBytes
@@ -85,7 +95,7 @@ class Contact(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, 
         return f"{self.id.hex()[:8]}@{self.host}:{self.port}"
 
 
-class PeerCounters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class PeerCounters(Struct, frozen=True, array_like=True):
     """Counters of one peer since its directory was made. Each number only grows, and they add up over peers."""
 
     pages: Count = 0
@@ -120,7 +130,7 @@ class PeerCounters(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     They are among `failed` and `done`, of any peer."""
 
 
-class ReasonCount(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ReasonCount(Struct, frozen=True, array_like=True):
     """A reason of failures, and how many URLs failed for it."""
 
     reason: Reason
@@ -129,7 +139,7 @@ class ReasonCount(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     """URLs that failed for it."""
 
 
-class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Tally(Struct, frozen=True, array_like=True):
     """The remaining work of a part of the swarm. Tallies of disjoint parts add up (overlay/waves/quiescence.py)."""
 
     members: Count

@@ -45,7 +45,7 @@ JAR_BYTES_MAX = 16 * 1024
 """Limit on the encoded cookies of one site, in bytes."""
 
 
-class CellSummary(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class CellSummary(Struct, frozen=True, array_like=True):
     """The records of one cell at one peer, in numbers (store/cell_digest.py). Equal digests mean equal records."""
 
     cell: CellNumber
@@ -54,7 +54,7 @@ class CellSummary(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     digest: Annotated[bytes, Meta(min_length=16, max_length=16)]
 
 
-class PendingRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class PendingRecord(Struct, frozen=True, array_like=True):
     """A URL accepted and not finished, with its retry state."""
 
     url: Url
@@ -69,7 +69,7 @@ class PendingRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Visits before this visit. Only a loan has pages beyond their first."""
 
 
-class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class VisitRecord(Struct, frozen=True, array_like=True):
     """A page that is fetched repeatedly, or that failed: its state, its last visit, and the next (store/visit.py)."""
 
     url: Url
@@ -97,7 +97,7 @@ class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 Visits = Annotated[list[VisitRecord], Meta(max_length=BATCH_MAX)]
 
 
-class BackOffRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class BackOffRecord(Struct, frozen=True, array_like=True):
     """The refusals of a site, answers 429 or 503 (store/back_off.py). The later version counts."""
 
     refusals: Small
@@ -112,7 +112,7 @@ class BackOffRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Number of changes so far."""
 
 
-class CookiesRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class CookiesRecord(Struct, frozen=True, array_like=True):
     """The cookies of a site (store/kept_cookies.py). Of two records the larger version counts."""
 
     jar: Annotated[bytes, Meta(max_length=JAR_BYTES_MAX)]
@@ -121,7 +121,7 @@ class CookiesRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Number of changes. Of two records the larger version counts."""
 
 
-class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class SiteRecord(Struct, frozen=True, array_like=True):
     """The politeness of a site: the wait before its next request, the delay, its refusals, and its cookies."""
 
     site: Url
@@ -133,7 +133,7 @@ class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     """The cookies of a site that keeps some, or None. They travel only in a swarm with a key."""
 
 
-class RobotsRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class RobotsRecord(Struct, frozen=True, array_like=True):
     """The rules of an origin's robots.txt, and their age."""
 
     origin: Url
@@ -141,7 +141,7 @@ class RobotsRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     age_s: Seconds
 
 
-class Batch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Batch(Struct, frozen=True, array_like=True):
     """Records of the history. Merging is a join in a lattice: later states, more tries, later instants win.
 
     `done` and `pending` are of the first round, and of pages that are fetched once. A repeat changes nothing.
@@ -154,7 +154,7 @@ class Batch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     visits: Visits = []
 
 
-class DoneRun(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class DoneRun(Struct, frozen=True, array_like=True):
     """Pages of one site that are done: some of its PENDING URLs at the receiver, breadth first."""
 
     first: IdBytes
@@ -230,7 +230,7 @@ class TakeOver(Message, frozen=True):
     cells: Annotated[list[CellNumber], Meta(max_length=BATCH_MAX)]
 
 
-class CellState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class CellState(Struct, frozen=True, array_like=True):
     """The state of one cell at a peer, for another peer that wants to own it."""
 
     held: CellSummary
@@ -263,7 +263,7 @@ class TakeOverAnswer(Message, frozen=True):
     cells: Annotated[list[CellState], Meta(max_length=BATCH_MAX)]
 
 
-class Window(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Window(Struct, frozen=True, array_like=True):
     """A window of a cell's keys at the asker: from the window before up to `last`, included, or None for the cell's
     end.
     """
@@ -291,7 +291,7 @@ class DigestsCompared(Message, frozen=True):
     differing: Annotated[list[Annotated[int, Meta(ge=0, lt=COMPARED_MAX)]], Meta(max_length=COMPARED_MAX)]
 
 
-class LaterState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class LaterState(Struct, frozen=True, array_like=True):
     """A key beyond its first round, and its state."""
 
     key: IdBytes

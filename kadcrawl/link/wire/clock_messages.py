@@ -22,7 +22,7 @@ ClockName = Annotated[str, Meta(min_length=4, max_length=CLOCK_CHARS_MAX, patter
 LeaseNumber = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 
 
-class ClockQuestion(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ClockQuestion(Struct, frozen=True, array_like=True):
     """A holder's question about one clock."""
 
     clock: ClockName
@@ -53,7 +53,7 @@ class LeaseClocks(Message, frozen=True):
     """The questions, each about another clock."""
 
 
-class ClockTurn(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ClockTurn(Struct, frozen=True, array_like=True):
     """The answer about one clock."""
 
     lease: LeaseNumber

@@ -28,7 +28,7 @@ EPOCH_FILTER_KEYS_MAX = 2**40
 Epoch = Annotated[int, Meta(ge=0, le=2**53)]
 
 
-class EpochFilterLabel(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class EpochFilterLabel(Struct, frozen=True, array_like=True):
     """The label of an epoch filter: the finished keys of a cell within one epoch. Equal labels mean equal keys."""
 
     epoch: Epoch
@@ -36,7 +36,7 @@ class EpochFilterLabel(Struct, frozen=True, array_like=True, forbid_unknown_fiel
     digest: Annotated[bytes, Meta(min_length=16, max_length=16)]
 
 
-class EpochFilterRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class EpochFilterRecord(Struct, frozen=True, array_like=True):
     """An epoch filter: its label, and its fingerprints as store/bloom/encoding.py encodes them."""
 
     label: EpochFilterLabel
@@ -98,7 +98,7 @@ class GotFilterPart(Message, frozen=True):
     bits: Part
 
 
-class CellEpochFilters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class CellEpochFilters(Struct, frozen=True, array_like=True):
     """Epoch filters of one cell, in order of time."""
 
     cell: CellNumber

@@ -45,7 +45,7 @@ class FindRanges(Message, frozen=True):
     ids: Annotated[list[IdBytes], Meta(min_length=1, max_length=DRAWN_MAX)]
 
 
-class FoundRange(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class FoundRange(Struct, frozen=True, array_like=True):
     """The live peer nearest to an ID, and its mask as in `OwnRange`."""
 
     owner: IdBytes

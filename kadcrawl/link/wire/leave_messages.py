@@ -17,7 +17,7 @@ DEPARTED_MAX = 128
 """Peers in one LeaveStats, and kept by one peer: 1.1 MB on the wire at most and 4 MB in memory, usually a tenth."""
 
 
-class Departed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Departed(Struct, frozen=True, array_like=True):
     """A departed peer, and its counters."""
 
     contact: Contact

@@ -49,7 +49,7 @@ BUSY_S_MAX = 1e9
 """Seconds of borrowed work: 30 years, far above any honest backlog."""
 
 
-class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class BacklogRecord(Struct, frozen=True, array_like=True):
     """The work ahead of a peer, by time (balance/drain.py)."""
 
     pending: Small
@@ -60,7 +60,7 @@ class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Seconds of borrowed work."""
 
 
-class PowersRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class PowersRecord(Struct, frozen=True, array_like=True):
     """The powers of a peer's machine, as it measured or declared them (balance/machine_profile.py)."""
 
     cores: Annotated[int, Meta(ge=1, le=int(PROFILE_MOST["cores"]))]
@@ -93,7 +93,7 @@ class Load(Message, frozen=True):
     """The powers of the machine, for a job with balance predictive, or None while they are not known."""
 
 
-class VisitFacts(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class VisitFacts(Struct, frozen=True, array_like=True):
     """The facts that a visit left of a page of a loan (store/visit.py): the last, from the lender, or its own, from the
     borrower.
     """
@@ -138,7 +138,7 @@ class Lent(Message, frozen=True):
     accepted: bool
 
 
-class ReturnedUrl(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ReturnedUrl(Struct, frozen=True, array_like=True):
     """A URL that was not finished, with its retry state."""
 
     key: IdBytes
@@ -146,7 +146,7 @@ class ReturnedUrl(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     wait_s: Seconds
 
 
-class LoanReport(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class LoanReport(Struct, frozen=True, array_like=True):
     """The progress of one loan. The URLs in `done` are on the borrower's disk. A repeat changes nothing."""
 
     loan: LoanId
@@ -171,7 +171,7 @@ class RenewLease(Message, frozen=True):
     loans: Annotated[list[LoanReport], Meta(max_length=LOANS_MAX)]
 
 
-class ActiveLoan(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ActiveLoan(Struct, frozen=True, array_like=True):
     """A loan that goes on, and the clock of its site as the lender knows it.
 
     The lender may have heard of requests that the borrower does not know.

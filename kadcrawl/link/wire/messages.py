@@ -47,6 +47,7 @@ from kadcrawl.link.wire.basics import (
     Tally as Tally,
     Trail as Trail,
     Url as Url,
+    is_spoken as is_spoken,
 )
 from kadcrawl.link.wire.cell_messages import (
     COMPARED_MAX as COMPARED_MAX,

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from kadcrawl.link.wire.basics import BATCH_MAX, Contact, Fingerprint, LongSeconds, Message, Small, Trail, Url
 
 
-class Link(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Link(Struct, frozen=True, array_like=True):
     """A discovered URL on its way to its owner."""
 
     url: Url
@@ -50,7 +50,7 @@ class DatedOffer(Message, frozen=True):
     seeds_fingerprint: Fingerprint = 0
 
 
-class Redirect(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Redirect(Struct, frozen=True, array_like=True):
     """The link at `index` of an offer belongs to another peer: `owner`."""
 
     index: Annotated[int, Meta(ge=0, lt=BATCH_MAX)]

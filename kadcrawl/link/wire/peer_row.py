@@ -19,7 +19,7 @@ CrawlLimit = Literal["", "pages", "bytes", "time"]
 """A limit of the whole crawl: --max-pages, --max-bytes or --max-time."""
 
 
-class RefusingSite(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class RefusingSite(Struct, frozen=True, array_like=True):
     """A site with pending URLs that refuses requests, for a person who watches the crawl."""
 
     site: Annotated[str, Meta(max_length=SITE_SHOWN_MAX, pattern=PRINTABLE)]
@@ -32,7 +32,7 @@ class RefusingSite(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     """Seconds until the site is asked again."""
 
 
-class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class PeerRow(Struct, frozen=True, array_like=True):
     """One peer's description of itself."""
 
     contact: Contact

@@ -25,7 +25,7 @@ RELAY_FIELDS_MAX = 32
 """Headers of one request beside those of every request."""
 
 
-class HeaderField(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class HeaderField(Struct, frozen=True, array_like=True):
     """One header of a request."""
 
     name: Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9-]+\Z")]
@@ -34,7 +34,7 @@ class HeaderField(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     """The value, of printable ASCII."""
 
 
-class ReceivedField(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ReceivedField(Struct, frozen=True, array_like=True):
     """One header of an answer, as received."""
 
     name: Annotated[bytes, Meta(max_length=RELAY_FIELD_BYTES_MAX)]

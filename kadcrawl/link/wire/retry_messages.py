@@ -15,7 +15,7 @@ RETRY_ORDERS_MAX = 200
 MaybeUrl = Annotated[str, Meta(max_length=URL_CHARS_MAX)]
 
 
-class RetryOrder(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class RetryOrder(Struct, frozen=True, array_like=True):
     """An order to fetch failed URLs again. It applies once to each URL that failed where the order was not known."""
 
     stamp: Count

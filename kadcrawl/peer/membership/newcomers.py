@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from kadcrawl.link.handler import Handler
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
-from kadcrawl.link.wire.messages import WIRE_VERSION, FindRanges, Hello, Message, Ranges, Welcome
+from kadcrawl.link.wire.messages import WIRE_VERSION, FindRanges, Hello, Message, Ranges, Welcome, is_spoken
 from kadcrawl.peer.membership.node_id import RangeFinder
 from kadcrawl.peer.runtime import Runtime
 
@@ -28,7 +28,7 @@ class Newcomers:
 
     async def _hello(self, hello: Hello) -> Welcome:
         """Tell the job and the swarm state. A peer of another release misbehaves, also while this one starts."""
-        if hello.version != WIRE_VERSION:
+        if not is_spoken(hello.version):
             why = f"this swarm speaks version {WIRE_VERSION} of the wire, not {hello.version}: use the same release"
             raise MisbehaviorError(Misbehavior.VERSION, why)
         runtime = self._runtime

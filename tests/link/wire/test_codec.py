@@ -147,7 +147,9 @@ WITHIN = {
     "more bytes": pack(Hello(1)) + b"\x00",
     "two messages": pack(Hello(1)) * 2,
     "a byte less": pack(Hello(1))[:-1],
-    "a field more": packed(["Hello", 1, 1]),
+    "depth in a field more": tagged("Hello", 3, b"\x01", DEEP),
+    "a field more of 2**32-1": tagged("Hello", 3, b"\x01\xdd\xff\xff\xff\xff"),
+    "2**32-1 fields": b"\xdd\xff\xff\xff\xff" + packed("Hello") + b"\x01",
     "a field less": packed(["Hello"]),
     "fields by name": packed(["Hello", {"version": 1}]),
     "a name twice in a job": tagged("Welcome", 4, b"\x82" + (packed("name") + packed("a")) * 2 + b"\xc2\x00"),
@@ -186,6 +188,12 @@ def test_bombs_are_malformed_and_cost_little(name: str) -> None:
         assert len(str(malformed.value)) <= WHY_CHARS_MAX
         assert "\n" not in str(malformed.value)
         assert peak(BOMBS[name], kind) <= TIMES * len(BOMBS[name]) + BESIDE
+
+
+def test_fields_of_a_later_version_are_left_out_and_cost_nothing() -> None:
+    later = packed(["Hello", 1, [["a"] * 1000], {"b": [1.5, None]}])
+    assert Hello(1) == unpack(later, Request, BYTES_MAX)
+    assert peak(later, Request) <= TIMES * len(later) + BESIDE
 
 
 @pytest.mark.parametrize("name", ["seeds of no letter", "rules", "seeds of two letters", "seeds, 2**32-1"])

@@ -568,7 +568,7 @@ def test_a_joiner_is_told_of_a_hook_and_checks_what_it_is_told() -> None:
         unpack(wrong, Reply, LARGE)
 
 
-@pytest.mark.parametrize("plain", [["Nobody"], ["Hello"], ["Hello", -1], ["Hello", 1, 1], ["Ok"]])
+@pytest.mark.parametrize("plain", [["Nobody"], ["Hello"], ["Hello", -1], ["Ok"]])
 def test_what_is_wrong_is_said(plain: object) -> None:
     with pytest.raises(msgspec.ValidationError) as converted:
         msgspec.convert(plain, Request)

@@ -1,0 +1,52 @@
+"""A swarm of two releases: peers of neighboring versions of the wire crawl together, and are upgraded one by one."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.support.swarm.command import (
+    KADCRAWL,
+    LOOPBACK,
+    address_of,
+    ended,
+    finished,
+    interrupted,
+    kadcrawl,
+    slow_web,
+    start,
+    until,
+)
+
+THIS = (KADCRAWL,)
+NEXT = (sys.executable, "-m", "tests.support.swarm.next_release")
+ROOT = Path(__file__).parents[2]
+PAGES = 240
+
+
+async def entered(*arguments: str, program: tuple[str, ...], data: Path) -> asyncio.subprocess.Process:
+    """Start a peer of a release on a directory, and return when it is in."""
+    place = ("--data", str(data), "--listen", "127.0.0.1:0", "--exit-when-done", *LOOPBACK)
+    process = await start(*arguments, *place, program=program, directory=ROOT)
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        await process.stderr.readuntil(b"others join with")
+    return process
+
+
+async def test_peers_of_two_releases_crawl_together_and_are_upgraded_one_by_one(tmp_path: Path) -> None:
+    async with slow_web(PAGES, 0.1) as site:
+        old = await entered("start", "--delay", "0.1", "--scope", "any", program=THIS, data=tmp_path / "a")
+        old_at = await address_of(old)
+        new = await entered("join", "--bootstrap", old_at, program=NEXT, data=tmp_path / "b")
+        new_at = await address_of(new)
+        other = await entered("join", "--bootstrap", new_at, program=THIS, data=tmp_path / "c")
+        assert 0 == (await kadcrawl("add", site.url("/0"), "--peer", old_at)).code
+        await until(lambda: all(len(finished(tmp_path / name)) > 3 for name in "abc"), other)
+        left = await interrupted(old)
+        assert 11 == left.code, left
+        upgraded = await entered("start", program=NEXT, data=tmp_path / "a")
+        runs = [await ended(process) for process in (new, other, upgraded)]
+        assert [0, 0, 0] == [run.code for run in runs], runs
+        assert {site.url(f"/{n}", site=n % 20): 1 for n in range(PAGES)} == dict(finished(tmp_path))
+        for name in "abc":
+            assert "malformed" not in (tmp_path / name / "peer.log").read_text()
