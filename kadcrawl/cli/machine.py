@@ -5,6 +5,7 @@ Tests: tests/cli/test_command_train.py
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -12,6 +13,16 @@ from kadcrawl.settings.config import Config
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.secrets import Secrets
+
+LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class LogSettings(msgspec.Struct, frozen=True):
+    """The form and the lowest level of lines in a log."""
+
+    format: LogFormat = "text"
+    level: LogLevel = "info"
 
 
 class MachineSettings(msgspec.Struct, frozen=True):
@@ -29,6 +40,8 @@ class MachineSettings(msgspec.Struct, frozen=True):
     """Passwords and tokens by name."""
     metrics: tuple[str, int] | None = None
     """Address of the metrics (see `Config`)."""
+    log: LogSettings = LogSettings()
+    """The form and level of peer.log."""
     limits: dict[str, float] = {}
     """Other limits of the machine, by name."""
 

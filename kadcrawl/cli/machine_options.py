@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import wraps
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import click
 from cloup import option, option_group
 
 from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undetected
 from kadcrawl.balance.training_data import load_network
-from kadcrawl.cli.machine import MachineSettings
+from kadcrawl.cli.machine import LogFormat, LogLevel, LogSettings, MachineSettings
 from kadcrawl.cli.options import Address, Command, is_given, sink_option
 from kadcrawl.cli.types import Limit
 from kadcrawl.errors import ConfigError
@@ -75,6 +75,7 @@ class MachineOptions:
     sinks: tuple[str, ...]
     secrets: Path | None
     metrics: tuple[str, int] | None
+    log: LogSettings
     limits: SaidLimits
     """All limits given, those of the job among them."""
 
@@ -138,6 +139,21 @@ MACHINE = option_group(
         "several peers of this command, each takes the next port. Port 0 takes a free port, which metrics.json in the "
         f"peer's directory names.  [default without a value: {MetricsAddress.default}]",
     ),
+    option(
+        "--log-format",
+        type=click.Choice(get_args(LogFormat)),
+        default=LogSettings().format,
+        show_default=True,
+        help="The form of the lines in peer.log: text for a person, or a line of JSON for each event.",
+    ),
+    option(
+        "--log-level",
+        type=click.Choice(get_args(LogLevel), case_sensitive=False),
+        default=LogSettings().level,
+        show_default=True,
+        envvar="KADCRAWL_LOG",
+        help="The lowest level of lines in peer.log. [env: KADCRAWL_LOG]",
+    ),
 )
 
 
@@ -153,10 +169,13 @@ def machine_options(command: Command) -> Command:
         sinks: tuple[str, ...],
         secrets: Path | None,
         metrics: tuple[str, int] | None,
+        log_format: LogFormat,
+        log_level: LogLevel,
         limits: Sequence[tuple[str, float | None]],
         **options: Any,
     ) -> Any:
-        machine = MachineOptions(fetches, network, powers, sinks, secrets, metrics, dict(limits))
+        log = LogSettings(log_format, log_level)
+        machine = MachineOptions(fetches, network, powers, sinks, secrets, metrics, log, dict(limits))
         return command(*args, machine=machine, **options)
 
     return cast("Command", MACHINE(gathered))
@@ -182,6 +201,7 @@ def make_machine(
         limits=limits,
         secrets=_secrets(given.secrets),
         metrics=_checked_metrics(given.metrics),
+        log=given.log,
     )
     if job is not None:
         check_secrets(job.sites, machine.secrets)

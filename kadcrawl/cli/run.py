@@ -1,30 +1,20 @@
-"""Running one peer in this process: the loop, its signals, its log file, its profile."""
+"""Running one peer in this process: the loop, its signals, its profile."""
 
 import asyncio
 import gc
-import logging
 import os
 import signal
 import sys
 import time
 from collections.abc import Coroutine
-from contextvars import ContextVar
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kadcrawl.system.open_files import raise_limit
-from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
 
-LOG = "peer.log"
-LOG_BYTES_MAX = 10_000_000
-"""Size at which a log is closed and the next begins."""
-LOGS_KEPT = 3
-"""Full logs kept beside the one being written."""
 GARBAGE_THRESHOLD = 20_000
 """New objects before the garbage collector looks among them for cycles, which a crawl rarely makes. Python's own 700
 is reached every few pages, and the full collections that follow cost a tenth of the crawl."""
@@ -68,41 +58,6 @@ def _unraisable(what: "sys.UnraisableHookArgs") -> None:
     """
     if not isinstance(what.exc_value, UnicodeDecodeError) or not isinstance(what.object, bytes):
         sys.__unraisablehook__(what)
-
-
-class OneLine(logging.Formatter):
-    """A log formatter for untrusted text: no text of pages or peers begins a line of the log or controls a terminal."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        return printable(super().formatMessage(record))
-
-    def formatException(self, ei: Any) -> str:
-        """Return a traceback whose lines never begin like a record: it may quote a page."""
-        return "\n".join(f"  {printable(line)}" for line in super().formatException(ei).split("\n"))
-
-
-peer_name: ContextVar[str] = ContextVar("peer_name", default="-")
-"""The name of the peer that the current task belongs to, in a process with several."""
-
-
-def log_to(directory: Path, *, of_many: bool = False) -> None:
-    """Write the log of this process below the peer's directory, out of the way of a person's terminal.
-
-    With `of_many`, each line begins with the name of the peer, `peer_name`.
-    """
-    handler = RotatingFileHandler(directory / LOG, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT)
-    name = ""
-    if of_many:
-        name = "%(peer)s "
-        handler.addFilter(_name_peer)
-    handler.setFormatter(OneLine(f"%(asctime)s %(levelname)s {name}%(name)s %(message)s"))
-    level = os.environ.get("KADCRAWL_LOG", "INFO").upper()
-    logging.basicConfig(handlers=[handler], level=level if level in logging.getLevelNamesMapping() else "INFO")
-
-
-def _name_peer(record: logging.LogRecord) -> bool:
-    record.peer = peer_name.get()
-    return True
 
 
 class Interrupts:

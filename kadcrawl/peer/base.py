@@ -201,6 +201,11 @@ class PeerBase:
         return None
 
     @property
+    def short_id(self) -> str:
+        """The first eight digits of the peer's ID, as logs and the status show it. Empty before the peer is entered."""
+        return self._monitored().peer_id().hex()[:8] if self._known is not None else ""
+
+    @property
     def metrics_address(self) -> tuple[str, int] | None:
         """The address (host, port) of the metrics, or None without `Config.metrics`."""
         return self._metrics.address if self._metrics is not None else None

@@ -58,8 +58,8 @@ OF_COMMAND = (
     ),
     Variable(
         "KADCRAWL_LOG",
-        "DEBUG, INFO, WARNING or ERROR",
-        "The lowest level of lines in peer.log. Without it, or with another value, INFO.",
+        "debug, info, warning or error",
+        "The same as --log-level, which wins over it: the lowest level of lines in peer.log.",
     ),
     Variable(
         "KADCRAWL_PURE",

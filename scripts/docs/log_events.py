@@ -5,15 +5,38 @@ function, the calls of that function name it. Tests: tests/docs/test_log_events.
 """
 
 import ast
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kadcrawl.system.log_format import JsonLines
 from scripts.docs.log_meanings import AREAS, MEANINGS
 from scripts.docs.markdown import code, page, prose, table
 
 PAGE = "docs/reference/log-events.md"
+LINE_FIELDS = (
+    ("time", "text", "always", "Time in UTC, in the form of RFC 3339 with milliseconds."),
+    ("level", "text", "always", "`debug`, `info`, `warning`, `error` or `critical`."),
+    ("event", "text", "always", "The event, as the tables below name it. `other` for a line of a library."),
+    (
+        "peer",
+        "text",
+        "always",
+        "The first eight digits of the peer's ID, as the status shows it. Empty until it is known.",
+    ),
+    ("module", "text", "always", "The module of kadcrawl, or the library."),
+    (
+        "fields",
+        "object",
+        "always",
+        "The fields of the event by name. Numbers and truth values are those of JSON, and all else is text.",
+    ),
+    ("text", "text", "if any", "The text of a line beyond its fields: for `other` all of it."),
+    ("traceback", "text", "after a bug", "The traceback, with its lines in one text."),
+)
+"""The fields of a line of JSON: name, type, when it is there, and meaning."""
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 LOGGERS = {"log", "_log"}
 CHOSEN = {
@@ -90,6 +113,14 @@ def _calls_of(tree: ast.Module, function: str) -> Iterator[tuple[str, tuple[str,
             yield str(node.args[0].value), tuple(_FIELD.findall(" ".join(texts)))
 
 
+def example_line() -> str:
+    """Return an event of a page that failed, as a line of JSON."""
+    text, values = "crawl.failed url=%s why=%s", ("https://example.org/gone", "http_404")
+    record = logging.LogRecord("kadcrawl.crawl.attempt", logging.INFO, "", 0, text, values, None)
+    record.created = 1_795_255_200.123
+    return JsonLines(lambda: "a6da4c0e").format(record)
+
+
 def generate(root: Path) -> dict[str, str]:
     """Return the page of log events."""
     events = log_events(root)
@@ -115,9 +146,15 @@ def generate(root: Path) -> dict[str, str]:
             "and fields as `key=value`:",
             "```text\n2026-11-21 10:00:00,123 INFO kadcrawl.crawl.attempt crawl.failed url=https://example.org/gone "
             "why=http_404\n```",
-            "A log is closed at 10 MB, and three closed logs are kept. [KADCRAWL_LOG](environment.md#kadcrawl_log) "
-            "sets the lowest level, and is INFO by default. Texts of sites and peers cannot begin a line or control a "
-            "terminal. Repeated refusals are left out, and the next such line has their number.",
+            "A log is closed at 10 MB, and three closed logs are kept. `--log-level` (or "
+            "[KADCRAWL_LOG](environment.md#kadcrawl_log)) sets the lowest level, and is `info` by default. Texts of "
+            "sites and peers cannot begin a line or control a terminal. Repeated refusals are left out, and the next "
+            "such line has their number.",
+            "## Lines of JSON",
+            "With `--log-format json` each line is one JSON object in UTF-8. No traceback has lines of its own. "
+            "Secrets of the machine and the swarm's key are replaced by `***` in both forms.",
+            table(["field", "type", "present", "meaning"], [[code(name), *rest] for name, *rest in LINE_FIELDS]),
+            f"```json\n{example_line()}\n```",
             *parts,
         )
     }

@@ -50,6 +50,7 @@ MEANINGS = {
     "job.robots_ignored": "The job ignores the robots.txt of these hosts, which should be of the person who crawls.",
     "peer.begun": "The peer has started: its ID, its address, and the URLs that wait on it.",
     "peer.bug": "A fault of kadcrawl ended one peer of a process with several. The others live on.",
+    "peer.crashed": "A fault of kadcrawl ended the process. Please report the traceback.",
     "peer.ended": "A failure ended the peer. After a full disk the peer starts again when there is room.",
     "peer.stalled": "The peer did not run for so long that others may own its cells. It asks them before it goes on.",
     "metrics.broken_http": "A request to the metrics is not HTTP. It was refused.",

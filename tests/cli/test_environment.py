@@ -75,6 +75,8 @@ VALUES = {
     "--limit": ("body_bytes_max=10MB", "redirects_max=3"),
     "--sink": ("sqlite:a.db", "sqlite:b.db"),
     "--secrets": ("a.toml", "b.toml"),
+    "--log-format": ("json", "text"),
+    "--log-level": ("DEBUG", "error"),
     "--metrics": ("127.0.0.1:5000", "0"),
     "--listen": ("127.0.0.1:5000", ":5001"),
     "--wait": ("30s", "10m"),
@@ -142,7 +144,7 @@ def test_variables_are_named_for_their_options_and_none_has_two_meanings() -> No
     shared = {name: flags for name, flags in by_variable.items() if len(flags) > 1}
     assert {"KADCRAWL_SINK": {"--sink", "--to"}} == shared
     assert "--max-pages" in by_variable["KADCRAWL_MAX_PAGES"]
-    assert not by_variable.keys() & {"KADCRAWL_KEY", "KADCRAWL_LOG", "KADCRAWL_PROFILE"}, "those have no option"
+    assert not by_variable.keys() & {"KADCRAWL_KEY", "KADCRAWL_PROFILE"}, "those have no option"
     assert not [name for name in by_variable if name.startswith("KADCRAWL_SECRET_")]
 
 

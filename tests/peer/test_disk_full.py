@@ -52,7 +52,7 @@ def reserve_config(directory: Path) -> Config:
 def _quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kadcrawl.crawl.disk_guard.CHECK_S", 0.05)
     monkeypatch.setattr("kadcrawl.peer.rejoin.REJOIN_RETRY_S", 0.05)
-    monkeypatch.setattr("kadcrawl.cli.commands.run_peer.log_to", lambda directory: None)  # The process is pytest's.
+    monkeypatch.setattr("kadcrawl.cli.commands.run_peer.log_to", lambda *args: None)  # The process is pytest's.
 
 
 async def test_with_little_disk_left_a_peer_pauses_and_says_so(tmp_path: Path) -> None:

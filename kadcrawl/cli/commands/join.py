@@ -119,7 +119,10 @@ def join(
             raise ConfigError("no peer predicts how long a leaf takes: leave out --network and --power")
         from kadcrawl.leaf.leaf import Leaf
 
-        return run(live_leaf(lambda: Leaf(config), lambda leaf: join_in_time(leaf, bootstrap, wait_s, rekeyed=rekeyed)))
+        async def enter_leaf(leaf: Leaf) -> None:
+            await join_in_time(leaf, bootstrap, wait_s, rekeyed=rekeyed)
+
+        return run(live_leaf(lambda: Leaf(config), enter_leaf, settings.log))
 
     from kadcrawl.peer import Peer
 
@@ -128,7 +131,7 @@ def join(
         say_missing(settings, peer.job)
 
     feed = None if seeds_file is None else peer_feed(SeedFile(seeds_file))
-    return run(live(lambda: Peer(config), enter, "join", feed))
+    return run(live(lambda: Peer(config), enter, "join", feed, settings.log))
 
 
 def _key_and_place(given: KeyOptions, bootstrap: Sequence[tuple[str, int]], data: Path) -> tuple[SwarmKey | None, Path]:

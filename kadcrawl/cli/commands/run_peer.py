@@ -15,9 +15,11 @@ import click
 
 from kadcrawl.cli.commands.export import say_shortfalls
 from kadcrawl.cli.exits import INTERRUPTED, UNDELIVERED, code_of_limit
+from kadcrawl.cli.log_file import log_to, secrets_of_machine
+from kadcrawl.cli.machine import LogSettings
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.own_peers import note_peer
-from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
+from kadcrawl.cli.run import Interrupts, first_of, until_stopped
 from kadcrawl.cli.seeds.feeding import STREAM_DEADLINE_S, feed, summary_of
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
@@ -75,18 +77,22 @@ class PeerRun(Generic[Kind]):
 
 
 async def live(
-    make_peer: "Callable[[], Peer]", enter: "Enter[Peer]", title: str, feed: "Feed[Peer] | None" = None
+    make_peer: "Callable[[], Peer]",
+    enter: "Enter[Peer]",
+    title: str,
+    feed: "Feed[Peer] | None" = None,
+    log_settings: LogSettings | None = None,
 ) -> int:
     """Let a peer `enter` its swarm, and `feed` it, until it is stopped. Return the exit code of its command.
 
     Raises StartError, and StorageError for faults that no room on the disk will cure.
     """
-    return await _live(replace(_of_peer(make_peer, enter, title), feed=feed))
+    return await _live(replace(_of_peer(make_peer, enter, title), feed=feed), log_settings or LogSettings())
 
 
-async def live_leaf(make_leaf: "Callable[[], Leaf]", enter: "Enter[Leaf]") -> int:
+async def live_leaf(make_leaf: "Callable[[], Leaf]", enter: "Enter[Leaf]", log_settings: LogSettings) -> int:
     """Run a leaf as `live` runs a peer."""
-    return await _live(_of_leaf(make_leaf, enter))
+    return await _live(_of_leaf(make_leaf, enter), log_settings)
 
 
 async def join_in_time(
@@ -210,7 +216,7 @@ def _of_leaf(make: "Callable[[], Leaf]", enter: "Enter[Leaf]") -> "PeerRun[Leaf]
     )
 
 
-async def _live(peer_run: PeerRun[Kind]) -> int:
+async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
     interrupts = Interrupts()
     with Progress(peer_run.title, sees_all=False) as progress:
         peer = peer_run.make()
@@ -220,7 +226,8 @@ async def _live(peer_run: PeerRun[Kind]) -> int:
             try:
                 async with peer:
                     if not pauses.count:
-                        log_to(config.data)
+                        secrets = secrets_of_machine(config.swarm_key, config.secrets)
+                        log_to(config.data, log_settings, secrets, lambda: peer.short_id)  # noqa: B023 -- the latest
                     enter = peer_run.enter_again if pauses.count else peer_run.enter
                     await _run_once(peer_run, peer, enter(peer), interrupts, progress)
                 break

@@ -78,4 +78,4 @@ def start(
         if seeds:
             await add(peer)
 
-    return run(live(lambda: Peer(config, job), enter, "start", feed))
+    return run(live(lambda: Peer(config, job), enter, "start", feed, settings.log))

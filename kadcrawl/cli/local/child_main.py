@@ -15,8 +15,10 @@ import msgspec
 
 from kadcrawl.cli.local import peer_life
 from kadcrawl.cli.local.protocol import PIPE_LINE_BYTES_MAX, Assignment, Go, Ready, Report, Unable, line
-from kadcrawl.cli.run import Interrupts, log_to, run
+from kadcrawl.cli.log_file import log_to, secrets_of_machine
+from kadcrawl.cli.run import Interrupts, run
 from kadcrawl.errors import KadcrawlError
+from kadcrawl.peer import Peer
 from kadcrawl.peer.environment import Environment
 from kadcrawl.system.inherited_fds import close_inherited
 from kadcrawl.system.start_up_memory import give_back
@@ -85,7 +87,12 @@ async def _live() -> None:
         assignment = msgspec.json.decode(order, type=Assignment)
         world = Environment(overlay=peer_life.LOCAL)
         orders, reports = PipeOrders(reader), PipeReports()
-        await peer_life.PeerLife(assignment, world, orders, reports, interrupts.first, opened=log_to).run()
+
+        def opened(peer: Peer) -> None:
+            secrets = secrets_of_machine(peer.config.swarm_key, peer.config.secrets)
+            log_to(peer.config.data, assignment.machine.log, secrets, lambda: peer.short_id)
+
+        await peer_life.PeerLife(assignment, world, orders, reports, interrupts.first, opened=opened).run()
 
 
 @asynccontextmanager

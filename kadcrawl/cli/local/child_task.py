@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kadcrawl.cli.local import peer_life
 from kadcrawl.cli.local.protocol import Assignment, Go, Report, Unable
-from kadcrawl.cli.run import peer_name
+from kadcrawl.cli.log_file import peer_name
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.peer.shared_process import SharedProcess
 

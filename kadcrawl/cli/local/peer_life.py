@@ -78,10 +78,10 @@ class PeerLife:
         orders: Orders,
         reports: Reports,
         interrupted: asyncio.Event,
-        opened: Callable[[Path], None] = lambda data: None,
+        opened: Callable[[Peer], None] = lambda peer: None,
         interval_s: float | None = None,
     ) -> None:
-        """`opened` is called once, with the directory of the peer, when that is there and the peer has it to itself.
+        """`opened` is called once, with the peer, when its directory is there and the peer has it to itself.
 
         `interval_s` is the time between two reports of the figures.
         """
@@ -122,7 +122,7 @@ class PeerLife:
         assignment, orders = self._assignment, self._orders
         async with peer:
             if not returning:
-                self._opened(peer.config.data)
+                self._opened(peer)
             if returning and (assignment.bootstrap or orders.obeyed):
                 await come_back(peer, briefly_away=True)
             elif assignment.bootstrap:

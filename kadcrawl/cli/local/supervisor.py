@@ -20,8 +20,9 @@ import msgspec
 from kadcrawl.cli.exits import leaves_of
 from kadcrawl.cli.local.child import Child
 from kadcrawl.cli.local.child_process import launch
+from kadcrawl.cli.log_file import LOG, log_to, peer_name, secrets_of_machine
 from kadcrawl.cli.machine import MachineSettings
-from kadcrawl.cli.run import LOG, Interrupts, log_to
+from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.live.expectation import Expectation
@@ -88,7 +89,8 @@ def _children(plan: CrawlPlan, numbers: Sequence[int]) -> list[Child]:
     from kadcrawl.cli.local.child_task import TaskLauncher  # Not at the top: it loads the whole peer.
 
     plan.data.mkdir(parents=True, exist_ok=True)
-    log_to(plan.data, of_many=True)
+    secrets = secrets_of_machine(plan.swarm_key, plan.machine.secrets)
+    log_to(plan.data, plan.machine.log, secrets, peer_name.get, of_many=True)
     in_task = TaskLauncher(len(numbers)).launch
     return [Child(number, directory, in_task, plan.data / LOG) for number, directory in directories.items()]
 
