@@ -68,8 +68,62 @@ def faster_than_scrapy(kept: KeptFigures) -> str:
     )
 
 
+def papers_side_by_side(kept: KeptFigures) -> str:
+    """Return the README's table of the papers' experiments: their numbers beside ours."""
+    results = kept["papers"]
+
+    def ours(experiment: str, what: str, column: str = "ours") -> float:
+        [value] = [found[column] for found in results[experiment]["findings"] if found["what"] == what]
+        return float(value)
+
+    def share(what: str) -> str:
+        return f"{ours('messages', what):.2f}"
+
+    gain, seconds = "drain: more pages with lending, 1 h (%)", "BP + exact, cold: makespan, s"
+    theirs_gain = ours("table2", "level: more pages with lending, 1 h (%)", "theirs")
+    theirs_s = ours("powers", "BP + swarm, cold: makespan, s", "theirs")
+    needless = "URLs of others that move when one of 100 leaves, %: "
+    early = "posts fetched again within three days"
+    bytes_, redis = (
+        "bytes of a URL in the filters of a running peer",
+        "one copy in a Redis set, times as much as a peer's filters",
+    )
+    rows = [
+        ("P1: more pages of eight unlike peers by lending", f"{theirs_gain:+.1f} %", f"{ours('table2', gain):+.1f} %"),
+        ("P1: requests for links, our two copies included", "1", share("the same with copies, requests, 8 peers")),
+        ("P1: URLs named in them", "1", share("the same with copies, URLs, 8 peers")),
+        (
+            "P1: URLs named in them, while pages are lent",
+            "1",
+            share("the same with copies, URLs, 8 peers that shed (drain)"),
+        ),
+        (
+            "P2: 500 URLs on five unlike nodes, shares by prediction (*fitted*)",
+            f"{theirs_s:.0f} s",
+            f"{ours('powers', seconds):.0f} s",
+        ),
+        (
+            "P3: URLs that move needlessly when one of 100 peers leaves",
+            f"{ours('assignment', f'{needless}two-level hash'):.1f} %",
+            f"{ours('assignment', f'{needless}XOR owner'):.1f} %",
+        ),
+        (
+            "P4: posts fetched again before three days are over",
+            f"{ours('revisits', early, 'theirs'):g}",
+            f"{ours('revisits', early):g}",
+        ),
+        (
+            "P4: bytes of a URL in the history, one copy",
+            f"{ours('revisits', bytes_) * ours('revisits', redis):.0f}",
+            f"{ours('revisits', bytes_):.1f}",
+        ),
+    ]
+    return table(("", "the paper's system", "kadcrawl"), rows)
+
+
 SENTENCES: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "guarantees": guarantees,
     "speed": speed,
+    "papers-side-by-side": papers_side_by_side,
     "faster-than-scrapy": faster_than_scrapy,
 }
