@@ -23,6 +23,11 @@ ORPHANED_S = 4.0
 """Seconds after the death of its lender in which a borrower's request may be under way: its lease, and an answer."""
 LATE_S = 3.0
 """Seconds after the job's limit of time within which the last peer hears of it."""
+UNCOUNTED = 1.25
+"""Factor between the time in which some request of a recrawl is under way and the counted time. Peers that begin at the
+same moment count it once, and a lost heartbeat delays the word of it."""
+FORGOTTEN_S = 5.0
+"""Seconds of counted time that a machine may forget when it stops."""
 VISIT_LATE_S = 30.0
 """Seconds that faults may delay a visit to a page: a death is noticed, a cell synced, a site left alone."""
 BUSY_S = 3.0
@@ -505,16 +510,37 @@ def within_the_pages(facts: Facts) -> list[str]:
 def within_the_time(facts: Facts) -> list[str]:
     """No request starts after the job's limit of time, but for the seconds in which peers hear of the time.
 
-    Sides of a partition count by themselves. Nor does a recrawl count the time until the next visit is due.
+    Sides of a partition count by themselves. A recrawl does not count the time until the next visit is due, so only the
+    time in which some request was under way is sure to count there, but for what stopped machines forget.
     """
-    if facts.max_time_s is None or facts.again_s is not None or not facts.fetches:
+    if facts.max_time_s is None or not facts.fetches:
         return []
-    over_s = facts.fetches[0].at_s + facts.max_time_s + LATE_S
+    most_s, counted_s = facts.max_time_s + LATE_S, _since_the_first(facts)
+    if facts.again_s is not None:
+        if facts.partings:
+            return []
+        most_s = UNCOUNTED * facts.max_time_s + LATE_S + FORGOTTEN_S * len(facts.stops)
+        counted_s = _under_way(facts)
     return [
         f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, after {facts.max_time_s:g} s of crawl"
-        for fetch in facts.fetches
-        if fetch.at_s > over_s and not _parted_at(facts, fetch.at_s)
+        for fetch, seconds in zip(facts.fetches, counted_s, strict=True)
+        if seconds > most_s and not _parted_at(facts, fetch.at_s)
     ]
+
+
+def _since_the_first(facts: Facts) -> Iterator[float]:
+    """Yield the seconds between the first request and each request."""
+    return (fetch.at_s - facts.fetches[0].at_s for fetch in facts.fetches)
+
+
+def _under_way(facts: Facts) -> Iterator[float]:
+    """Yield, for each request, the seconds before it in which some request was under way."""
+    under_way_s = until_s = 0.0
+    overs = facts.overs or [fetch.at_s for fetch in facts.fetches]
+    for fetch, over_s in zip(facts.fetches, overs, strict=True):
+        yield under_way_s - max(0.0, until_s - fetch.at_s)
+        under_way_s += max(0.0, over_s - max(until_s, fetch.at_s))
+        until_s = max(until_s, over_s)
 
 
 def visited_again(facts: Facts) -> list[str]:

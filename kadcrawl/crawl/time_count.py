@@ -29,16 +29,24 @@ async def count_time(
     *,
     is_crawling: Callable[[], bool],
     tell: Callable[[int], None] = lambda milliseconds: None,
+    hurry: Callable[[], None] = lambda: None,
+    reached: Callable[[], None] = lambda: None,
 ) -> None:
     """Count the time in which this peer crawls, until cancelled. The limits have one of time.
 
     `is_crawling` returns whether the peer has URLs to fetch, and `tell` receives the counted milliseconds for others.
+    `hurry` tells others at once, when this peer has no more to fetch: another that begins soon after must count on.
+    `reached` is called at the limit: a swarm that rests until pages are due has nothing to wait for any more.
     """
-    time, journaled_s = limits.time, 0.0
+    time, journaled_s, has_crawled = limits.time, 0.0, False
     while True:
-        time.count(now(), is_crawling=not crawler.pause_reasons and is_crawling())
+        crawls = not crawler.pause_reasons and is_crawling()
+        time.count(now(), is_crawling=crawls)
         counted_s = time.counted_s(now())
         tell(milliseconds(counted_s))
+        if has_crawled and not crawls:
+            hurry()
+        has_crawled = crawls
         if counted_s >= journaled_s + JOURNAL_S:
             journaled_s = counted_s
             keep_time(limits, meta, now())
@@ -47,6 +55,7 @@ async def count_time(
             crawler.pause_reasons.add(PauseReason.LIMIT)
             keep_time(limits, meta, now())
             crawler.wake()
+            reached()
         left_s = time.left_s(now())
         await asyncio.sleep(min(TICK_S, left_s) if left_s else TICK_S)
 

@@ -228,6 +228,11 @@ class Overlay:
         """Send this time of the crawl with every heartbeat. Before the first call it is 0."""
         self._socket.advertise(crawl_ms=crawl_ms)
 
+    def hurry_heartbeats(self) -> None:
+        """Send a heartbeat to each sibling now, as it has news that must not wait."""
+        for contact in self.siblings():
+            self._verify(contact)
+
     @property
     def loads(self) -> Mapping[bytes, HeardLoad]:
         """The load in the latest heartbeat of each live contact that told one, by ID."""

@@ -51,6 +51,8 @@ def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[st
             resources.clock.now,
             is_crawling=lambda: activity.armed and activity.busy.is_set(),
             tell=runtime.overlay.set_crawl_ms,
+            hurry=runtime.overlay.hurry_heartbeats,
+            reached=activity.end_rest,
         )
         yield "time", counting
     if runtime.job.max_pages is not None:

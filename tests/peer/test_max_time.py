@@ -10,6 +10,7 @@ from aiohttp import web
 from kadcrawl import Peer
 from kadcrawl.crawl.time_count import CRAWL_TIME, JOURNAL_S, TICK_S
 from kadcrawl.link.wire.messages import Order
+from kadcrawl.overlay.liveness import Liveness
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.web import Web, html, slow, tree
 from tests.support.swarm.crash import crash
@@ -143,6 +144,31 @@ async def test_a_recrawl_ends_by_its_time_and_does_not_rest(make_peer: MakePeer,
         await asyncio.sleep(20.0)
         assert fetched == sum(site.fetched.values()) > 4
         assert peer.ended
+
+
+async def test_a_limit_that_is_heard_of_while_the_swarm_rests_ends_it(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.fallback = tree(4)(site)
+        peers = await swarm(make_peer, "abc", max_time_s=1000.0, recrawl_after_s=5000.0)
+        await peers[0].crawl([site.url("/0")])
+        await until(lambda: all(peer.resources.activity.resting for peer in peers))
+        peers[1].runtime.hear_time(1_000_000)
+        await until(lambda: all(peer.ended and peer.limit_reached == "time" for peer in peers))
+
+
+async def test_a_peer_that_has_no_more_to_fetch_tells_its_time_at_once(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another peer that begins a moment later counts on from there, and not beside it."""
+    one, other = await swarm(make_peer, "ab", max_time_s=1000.0)
+    monkeypatch.setattr(Liveness, "due", lambda *_: [])
+    activity = one.resources.activity
+    activity.settle(idle=False)
+    activity.armed = True
+    await asyncio.sleep(4 * TICK_S)
+    activity.settle(idle=True)
+    await asyncio.sleep(2 * TICK_S)
+    assert 0.0 < counted_s(one) == counted_s(other)
 
 
 async def test_a_retry_after_the_limit_waits_for_a_longer_time(make_peer: MakePeer, lines: Lines) -> None:

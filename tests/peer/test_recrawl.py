@@ -9,7 +9,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Peer
 from kadcrawl.cli.view.summary import Summary, add_up
-from kadcrawl.link.wire.messages import Order
+from kadcrawl.link.wire.messages import Grant, Order
 from kadcrawl.store.schema import is_pending
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.sites.web import Web, html
@@ -278,3 +278,14 @@ async def test_a_peer_back_on_its_disk_visits_what_fell_due_meanwhile(make_peer:
         await make_peer("one", recrawl_after_s=PERIOD_S)
         await until(lambda: len(pages.asked["/tagged"]) > asked)
     assert ('"v1"', "") == pages.asked["/tagged"][asked]
+
+
+async def test_a_limit_of_pages_that_is_heard_of_while_the_swarm_rests_ends_it(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/one")
+        site.pages["/one"] = lambda request: html()
+        peers = await swarm(make_peer, "abc", max_pages=1000, recrawl_after_s=5000.0)
+        await peers[0].crawl([site.url("/")])
+        await until(lambda: all(peer.resources.activity.resting for peer in peers))
+        await peers[0].runtime.waves.ask_all(Grant({}, True, "pages"))
+        await until(lambda: all(peer.ended for peer in peers))

@@ -70,6 +70,12 @@ ONE_ADDRESS = dict.fromkeys((SITE, OTHER), "192.0.2.1")
 ELSEWHERE = fetch(9.0, "/robots.txt", site=OTHER)
 HEADED = SiteTreatment(0, header="b")
 CLEAN_WITH_COOKIES = tuple(one._replace(cookie="another") for one in CLEAN.fetches[2:])
+TIMED_RECRAWL: dict[str, Any] = {
+    "again_s": 1.0,
+    "fetches": (*CLEAN.fetches, fetch(108.0, "/page", 2), fetch(110.5, "/")),
+    "overs": (0.5, 3.0, 5.0, 7.0, 9.0, 112.0, 111.0),
+}
+"""Facts of a recrawl: at its last request, some request had been under way for 7 s."""
 ONE_DOMAIN = {"clocks": {SITE: "test", OTHER: "test"}}
 """Two sites are hosts of one domain, which share a clock."""
 SPACED = (
@@ -167,6 +173,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("within_the_pages", {"max_pages": 1, "forgotten": 1}),
     ("within_the_pages", {"max_pages": 3, "lines": (*CLEAN.lines, CLEAN.lines[0]._replace(visit=1))}),
     ("within_the_time", {"max_time_s": 7.9 - judges.LATE_S}),
+    ("within_the_time", {**TIMED_RECRAWL, "max_time_s": 3.0}),
     ("visited_again", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, AGAIN, fetch(61.0, "/page"))}),
     ("one_fetch_per_owner", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, fetch(13.9, "/page"))}),
     ("through_proxies", {"by_proxies": True, "fetches": (*VIA, BUSY)}),
@@ -272,6 +279,9 @@ PASSED: list[dict[str, Any]] = [
     {"max_pages": 2, "forgotten": 1},
     {"max_pages": 2, "partings": [PARTITION]},
     {"max_time_s": 8.0 - judges.LATE_S},
+    {**TIMED_RECRAWL, "max_time_s": 3.3},
+    {**TIMED_RECRAWL, "max_time_s": 3.0, "stops": [(1.0, 1)]},
+    {**TIMED_RECRAWL, "max_time_s": 3.0, "partings": [PARTITION]},
     {"max_time_s": 1.0, "partings": [PARTITION]},
     {"cuts_off": True, "lines": CLEAN.lines[1:], "done": {}, "pending": {f"{SITE}/": 3}},
     {"cuts_off": True, "refused": [f"{OTHER}/"]},

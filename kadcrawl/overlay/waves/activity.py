@@ -42,6 +42,11 @@ class Activity:
             if not self.busy.is_set():
                 self.idle.set()
 
+    def end_rest(self) -> None:
+        """Reopen the question whether all is over if the swarm rests, as a limit says that no page is due again."""
+        if self.resting:
+            self.doubt()
+
     def end(self) -> None:
         """Note that the swarm is quiescent, and no page is due again."""
         self.over.set()

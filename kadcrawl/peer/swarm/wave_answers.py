@@ -92,6 +92,8 @@ class WaveAnswers:
         components, meta = self._runtime.components, self._runtime.resources.store.meta
         budget = components.crawl_limits.budget(grant.unit)
         budget.learn(grant.totals, self._runtime.contact.id, grant.spent)
+        if budget.spent:
+            self._runtime.resources.activity.end_rest()
         meta.set("grants" if grant.unit == "pages" else "bytes_grants", msgpack.packb(budget.known))
         if grant.unit == "bytes":
             pause_reasons = components.crawler.pause_reasons

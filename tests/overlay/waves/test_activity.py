@@ -30,3 +30,15 @@ def test_whoever_comes_before_the_end_changes_nothing() -> None:
         activity.settle(idle)
         activity.doubt()
         assert (not idle, idle) == (activity.busy.is_set(), activity.idle.is_set())
+
+
+def test_a_limit_ends_a_rest_and_not_an_end() -> None:
+    activity = Activity()
+    activity.armed = True
+    activity.settle(idle=True)
+    activity.rest()
+    activity.end_rest()
+    assert (False, True) == (activity.resting, activity.idle.is_set())
+    activity.end()
+    activity.end_rest()
+    assert (True, False) == (activity.over.is_set(), activity.idle.is_set())
