@@ -55,8 +55,8 @@ CONVERSATIONS = {
         "shutdown"
     ),
     "peer.membership": (
-        "bootstrap bootstrap_dialer bootstrap_names departed endpoints key_refusals key_rotation known_peers newcomers "
-        "node_id"
+        "bootstrap bootstrap_dialer bootstrap_names departed endpoints key_refusals key_rotation known_peers lan "
+        "newcomers node_id"
     ),
     "peer.monitoring": "listener",
     "peer.swarm": "budget_sharing census commands fetch_again reach_sync retry retrying seed_streams seeds "

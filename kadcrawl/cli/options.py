@@ -129,7 +129,13 @@ ALLOW_NETWORK = option(
     help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable. none "
     "means no such networks any more.  [default: the networks given before on this --data]",
 )
-PEER = option_group("This peer", LISTEN, DATA, EXIT_WHEN_DONE, ALLOW_NETWORK)
+ANNOUNCE = option(
+    "--announce",
+    is_flag=True,
+    help="Tell the local network where this peer is, by multicast DNS, so that others join with --bootstrap "
+    "_kadcrawl._tcp.local and the key. Needs kadcrawl[lan].",
+)
+PEER = option_group("This peer", LISTEN, ANNOUNCE, DATA, EXIT_WHEN_DONE, ALLOW_NETWORK)
 
 
 def _sinks(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

@@ -63,6 +63,8 @@ class Leaf(PeerBase):
         peers answers either, when the swarm is not the swarm of this directory, or when it has no leaves.
         """
         assert not self.begun, "a leaf joins once"
+        if self.config.announce:
+            raise StartError("a leaf listens on nothing, so nobody can be told where: leave out announce")
         welcome, answering = await welcomed(self.resources, self.known, bootstrap, listens_at=None, rekeyed=rekeyed)
         if (why := why_no_leaf(welcome.job)) is not None:
             raise StartError(why)

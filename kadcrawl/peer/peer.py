@@ -38,6 +38,7 @@ from kadcrawl.peer.membership.bootstrap import welcomed
 from kadcrawl.peer.membership.bootstrap_dialer import BootstrapDialer
 from kadcrawl.peer.membership.endpoints import open_ends, reachable_host
 from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.peer.membership.lan import LanBeacon, require_library
 from kadcrawl.peer.membership.newcomers import Newcomers
 from kadcrawl.peer.membership.node_id import Identity
 from kadcrawl.peer.monitoring.monitored_peer import MonitoredPeer, of_full_peer
@@ -359,6 +360,8 @@ class Peer(PeerBase):
 
     async def _open(self, stack: AsyncExitStack) -> KnownPeers:
         resources = self.resources
+        if self.config.announce:
+            require_library()
         incarnation = resources.random.getrandbits(64).to_bytes(8, "big")
         self._identity = Identity(self.store, resources.random, self.key_rotation)
         self._cell_bits = (self.journaled_job or self._given_job or Job()).cell_bits
@@ -418,6 +421,8 @@ class Peer(PeerBase):
                 changed=[self.overlay.update_packet_filter],
                 former_ended=[self.client.disconnect, self.server.disconnect],
             )
+        if self.config.announce:
+            self._run(LanBeacon(self.contact).run(), "LAN beacon")
         for name, work in background_tasks(self.runtime, self._state_gossip):
             self._run(work, name)
         await asyncio.sleep(0)  # Once the tasks have begun, the caller may give orders.

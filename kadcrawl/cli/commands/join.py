@@ -81,6 +81,7 @@ def join(
     wait_s: float,
     leaf: bool,
     listen: tuple[str, int] | None,
+    announce: bool,
     data: Path,
     key: KeyOptions,
     allow_network: tuple[str, ...],
@@ -108,13 +109,15 @@ def join(
     swarm_key, data = _key_and_place(key, bootstrap, data)
     otherwise = listen_beside(bootstrap)
     config = settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key, otherwise))
-    config = replace(config, hooks=hooks)
+    config = replace(config, hooks=hooks, announce=announce)
     say_insecure(swarm_key)
     if leaf:
         if seeds_file is not None:
             raise ConfigError("a leaf takes no seeds: add them by a full peer, with kadcrawl add")
         if listen is not None:
             raise ConfigError("a leaf listens on nothing: leave out --listen")
+        if announce:
+            raise ConfigError("a leaf listens on nothing: leave out --announce")
         if machine.network is not None or machine.powers:
             raise ConfigError("no peer predicts how long a leaf takes: leave out --network and --power")
         from kadcrawl.leaf.leaf import Leaf

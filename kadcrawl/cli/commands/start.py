@@ -3,6 +3,7 @@
 Tests: tests/cli/test_command_live.py
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ def start(
     urls: tuple[str, ...],
     bootstrap: tuple[tuple[str, int], ...],
     listen: tuple[str, int] | None,
+    announce: bool,
     data: Path,
     key: KeyOptions,
     allow_network: tuple[str, ...],
@@ -66,6 +68,7 @@ def start(
     settings = make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job, options["job_file"])
     swarm_key = key_to_begin(key, data)
     config = settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key))
+    config = replace(config, announce=announce)
     say_missing(settings, job)
     say_rule_warnings(job, seeds, data, streams=seeds_file is not None)
     say_insecure(swarm_key)

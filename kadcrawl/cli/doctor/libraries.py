@@ -12,6 +12,7 @@ from kadcrawl.cli.doctor.check_result import CheckResult, note, ok, problem
 EXTRAS: Final = {
     "fast-history": "faster filters for --history bloom",
     "fsspec": "sinks at URLs",
+    "lan": "peers that find each other on the local network",
     "mongodb": "the sink mongodb:",
     "parquet": "the sink parquet:",
     "predict": "kadcrawl train and --balance predictive",

@@ -1,7 +1,8 @@
 """The addresses behind the names of bootstrap peers, asked of the DNS anew at each try.
 
 A host name may have many addresses, as the headless service of a StatefulSet has one for each peer. A name that begins
-with an underscore is that of an SRV record (RFC 2782), which also tells the port: `_kadcrawl._tcp.example.org`.
+with an underscore is that of an SRV record (RFC 2782), which also tells the port: `_kadcrawl._tcp.example.org`. If it
+ends with `.local`, the peers of the local network are asked.
 
 Tests: tests/peer/membership/test_bootstrap_names.py
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from kadcrawl.errors import UnansweredError
 from kadcrawl.overlay.addresses import ip_version
+from kadcrawl.peer.membership.lan import LAN_DOMAIN, peers_on_lan
 
 if TYPE_CHECKING:
     from aiodns import DNSResolver
@@ -62,7 +64,8 @@ async def _of_name(name: Address, version: int | None, srv_lookup: SrvLookup) ->
         return await _of_host(name, version)
     try:
         async with asyncio.timeout(DNS_DEADLINE_S):
-            targets = (await srv_lookup(name[0]))[:RECORDS_MAX]
+            is_lan = name[0].rstrip(".").endswith(LAN_DOMAIN)
+            targets = (await (peers_on_lan if is_lan else srv_lookup)(name[0]))[:RECORDS_MAX]
     except OSError as error:
         log.info("bootstrap.unresolved name=%s why=%s", name[0], error)
         return []
