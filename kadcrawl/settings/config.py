@@ -65,7 +65,7 @@ class Config:
 
     Port 0 lets the system choose a port. Anybody who reaches the address can read the metrics, so loopback is best."""
     announce: bool = False
-    """True to tell whoever listens on the local network where this peer is, by multicast DNS."""
+    """True to tell the machines of the local network the peer's address, by multicast DNS."""
     secrets: Secrets = field(default_factory=Secrets, repr=False)
     """Passwords and tokens that the job calls by name (settings/secrets.py)."""
     limits: Limits = field(default_factory=Limits)

@@ -1,6 +1,6 @@
 """Peers on the same local network find each other by DNS-SD over multicast DNS (RFC 6763, RFC 6762).
 
-A peer with `Config.announce` names its address to whoever listens there. A joining peer asks for such names when its
+A peer with `Config.announce` names its address to all machines there. A joining peer asks for such names when its
 bootstrap name ends with `.local`. An answer proves nothing: the peer at the address must have the swarm's key, as
 everywhere.
 
@@ -9,6 +9,7 @@ Tests: tests/peer/membership/test_lan.py
 
 import asyncio
 import logging
+import re
 from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,9 @@ ASK_S = 1.0
 """Seconds for the address of one peer that answered."""
 ANSWERS_MAX = 32
 """Limit on the answers that are looked at."""
+
+_SERVICE_NAME = re.compile(r"_[A-Za-z0-9-]{1,15}\._(tcp|udp)\.local\.?")
+"""RFC 6763, sections 7 and 7.2."""
 
 log = logging.getLogger(__name__)
 
@@ -74,14 +78,12 @@ class LanBeacon:
 async def peers_on_lan(name: str) -> list[Address]:
     """Return the addresses of the peers that announce a service of this name. Raises OSError, StartError."""
     require_library()
-    from zeroconf import BadTypeInNameException, InterfaceChoice, service_type_name
+    if _SERVICE_NAME.fullmatch(name) is None:
+        raise OSError(f"{name} is no name of a service, such as {SERVICE.rstrip('.')}")
+    from zeroconf import InterfaceChoice
     from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo
 
     service, heard = f"{name.rstrip('.')}.", set[str]()
-    try:
-        service_type_name(service)
-    except BadTypeInNameException as error:
-        raise OSError(f"{name} is no name of a service: {error}") from None
 
     def change(*, name: str, **_: Any) -> None:
         if len(heard) < ANSWERS_MAX:
