@@ -40,7 +40,7 @@ def main() -> None:
     """Crawl a synthetic web with a swarm of unmodified peers in virtual time, under random faults.
 
     A seed makes a whole world: the web, the conditions of the network, and a plan of faults (kills, restarts on three
-    kinds of disk, joins, leaves, freezes, partitions, full disks, loss, delay, sites that are down, orders to retry).
+    kinds of disk, joins, leaves, freezes, overload, partitions, full disks, loss, delay, sites that are down, retries).
     It also makes the settings of the job: delays, lending, rules for single sites, cookies and logins, links that say
     nofollow, parameters, sitemaps. When the plan is over the world heals, the swarm comes to rest, and judges outside
     the peers report the broken promises. The same seed is the same world, to the last byte, in any process.

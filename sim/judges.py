@@ -40,6 +40,8 @@ SLACK_S = 1e-6
 ROBOTS_PATH = "/robots.txt"
 WALL = 302
 """The status of the answer of a site to a visitor without its cookie."""
+SLOW_REPEATS_MAX, SLOW_FETCHES = 1, 200
+"""Requests that slow peers may repeat: one, and one in so many."""
 DOWN = 403
 """The status of all pages of a site that is down."""
 GIVEN_UP = frozenset({"site_refused", "http_429"})
@@ -149,6 +151,8 @@ class Facts:
     """Refusals in a row after which the job gives a site up."""
     treatments: Mapping[str, SiteTreatment] = field(default_factory=dict)
     """Site -> the rule of the job for it."""
+    only_slow: bool = False
+    """The only faults are peers that stand still, all together or briefly."""
     cuts_off: bool = False
     """A limit of the job ends the crawl, and URLs may be left."""
     max_pages: int | None = None
@@ -685,6 +689,14 @@ def no_errors(facts: Facts) -> list[str]:
     return list(facts.errors)
 
 
+def slow_and_not_wrong(facts: Facts) -> list[str]:
+    """Peers that are only slow, or stand still all together, fetch at most one page in two hundred twice."""
+    repeated, most = duplicates(facts), SLOW_REPEATS_MAX + len(facts.fetches) // SLOW_FETCHES
+    if not facts.only_slow or repeated <= most:
+        return []
+    return [f"{repeated} of {len(facts.fetches)} requests were repeated, though no peer was gone"]
+
+
 Judge = Callable[[Facts], list[str]]
 
 JUDGES: tuple[Judge, ...] = (
@@ -717,6 +729,7 @@ JUDGES: tuple[Judge, ...] = (
     no_missing_end,
     bounded_queues,
     retried,
+    slow_and_not_wrong,
     no_errors,
 )
 

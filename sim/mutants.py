@@ -31,6 +31,7 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from kadcrawl.crawl.attempt import AttemptOutcome
 from kadcrawl.crawl.fetch.fetcher import always
 from kadcrawl.link.wire.absence_messages import AbsenceSeen
 from kadcrawl.store.log_parts import part_path
@@ -278,6 +279,32 @@ def stall_not_noticed(_: Any) -> Any:
 def absences_never_noticed(_: Any) -> Any:
     """A peer that has lost another tells it after its absence that nothing has changed."""
     return lambda self, question: AbsenceSeen(noticed=False)
+
+
+@mutant("kadcrawl.crawl.attempt:Attempt._complete", topic="overload")
+def answers_after_a_stop_dropped(complete: Any) -> Any:
+    """A peer that does not know whether its cells are its own drops the pages that it has fetched."""
+
+    async def completed(self: Any, processed: Any) -> Any:
+        return await complete(self, processed) if self._hooks.may_start() else AttemptOutcome.PUT_BACK
+
+    return completed
+
+
+@mutant("kadcrawl.replication.absence_check:AbsenceCheck._end", topic="overload")
+def doubts_without_end(end: Any) -> Any:
+    """A peer that stalls a second time waits for ever for the answers of its siblings."""
+    return lambda self, *, noticed: end(self, noticed=noticed) if self._absences < 2 else None
+
+
+@mutant("kadcrawl.store.meta_table:SavedTime.restore", topic="overload")
+def clock_put_back_not_noticed(_: Any) -> Any:
+    """A peer whose wall clock was put back waits for the instants that it has journaled."""
+
+    def restore(self: Any, now: float) -> None:
+        self.has_run = self._meta.get("clock") is not None
+
+    return restore
 
 
 @mutant("kadcrawl.crawl.frontier.frontier:Frontier.refuse")

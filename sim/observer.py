@@ -62,15 +62,17 @@ class Observer:
         connections_max: int,
         first_fault_at: float = inf,
         back_off_s: tuple[float, float] = (0.0, 0.0),
+        *,
+        only_slow: bool = False,
     ) -> None:
         """`connections_max` limits the requests under way at a time to a site without a delay.
 
         No fault happens before the instant `first_fault_at`, in virtual seconds. `back_off_s` are the first and the
-        longest wait of a site that refuses requests.
+        longest wait of a site that refuses requests. With `only_slow` peers only stand still (`Plan.only_slows`).
         """
         job, web = scene.job, scene.web
         self._treatments, self._refused = scene.treatments, scene.refused
-        self._back_off_s = back_off_s
+        self._back_off_s, self._only_slow = back_off_s, only_slow
         self._stops: list[tuple[float, int]] = []
         self._first_fault_at = first_fault_at
         self._machines = machines
@@ -281,6 +283,7 @@ class Observer:
             addresses=self.addresses,
             refuse_alone=self._job.partition == "url",
             delay_s=self._job.delay_s,
+            only_slow=self._only_slow,
             cuts_off=self._cuts_off,
             by_proxies=self._job.by_proxies,
             max_pages=self._job.max_pages,

@@ -7,7 +7,8 @@ without some of its events is still a plan, which `sim/shrink.py` uses.
 The promise is that as many simultaneous deaths as the job has copies, less one, lose no data. So no more machines than
 that are *exposed* at once (`Plan.exposed_max`).
 A machine is exposed from the moment it goes (killed, frozen, cut off, leaving, its disk full) until `RECOVERY_S` after
-it is back, or after it went for good. In this time the others make all copies again.
+it is back, or after it went for good. In this time the others make all copies again. A machine that stands still for a
+moment, or with all others, is not gone.
 """
 
 from enum import StrEnum
@@ -31,6 +32,8 @@ RECOVERY_S = 10.0
 them."""
 
 
+BRIEF_S = 2.4
+"""The longest stop of a single peer that nobody takes for its death."""
 DELAY_MOST_S = 6.0
 """The job's longest adaptive delay, if it has one."""
 EPOCHS = 4
@@ -218,6 +221,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def exposed_max(self) -> int:
         """The most machines that may be exposed at once: all holders of a record but one."""
         return self.copies - 1
+
+    @property
+    def only_slows(self) -> bool:
+        """True if all faults are peers that stand still: all of them together, or too briefly to be missed."""
+        stops = [one for one in self.events if one.kind is Kind.FREEZE]
+        is_brief = all(one.for_s <= BRIEF_S or len(one.machines) >= self.peers for one in stops)
+        return bool(stops) and len(stops) == len(self.events) and is_brief
 
     @property
     def grain_s(self) -> float | None:

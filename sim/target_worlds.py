@@ -17,9 +17,10 @@ from kadcrawl.settings.limits import Limits
 
 from .draw import draw
 from .draw_limits import AMPLE_PAGES, ending_early, recrawling
+from .draw_overload import OVERLOADS, overloaded
 from .plan import Event, Kind, Plan
 
-Topic = Literal["any", "lending", "crowded", "pages", "time", "recrawl", "calendar", "proxies", "domain"]
+Topic = Literal["any", "lending", "crowded", "pages", "time", "recrawl", "calendar", "proxies", "domain", "overload"]
 """The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
 Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -111,6 +112,12 @@ def _calendar(plan: Plan) -> Plan:
     return ending_early(plan).kept_by("bloom")
 
 
+def _overloaded(plan: Plan) -> Plan:
+    """Return a plan of overload alone: a seed has one kind, and the next seed has the next."""
+    plan = replace(_unlimited(plan), events=(), copies=Job().copies)
+    return overloaded(Random(f"overloaded {plan.seed}"), plan, OVERLOADS[plan.seed % len(OVERLOADS)])
+
+
 _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "lending": _lending,
     "crowded": _crowded,
@@ -120,6 +127,7 @@ _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "calendar": _calendar,
     "domain": lambda plan: replace(_unlimited(plan), partition="domain", per_ip=0, treatments=()),
     "proxies": lambda plan: replace(_unlimited(plan), per_ip=0, proxies=2, dead_proxies=1),
+    "overload": _overloaded,
 }
 _SETTINGS: Mapping[Mode, Callable[[Plan], Plan]] = {
     "exact": lambda plan: plan,

@@ -317,7 +317,9 @@ class Trial:
         first_fault_at = min((event.at_s for event in plan.events), default=math.inf)
         connections_max = scene.limits.site_connections_max
         back_off_s = (scene.limits.back_off_s, scene.limits.back_off_max_s)
-        self.observer = Observer(self.machines, scene, self.server, connections_max, first_fault_at, back_off_s)
+        self.observer = Observer(
+            *(self.machines, scene, self.server, connections_max, first_fault_at, back_off_s), only_slow=plan.only_slows
+        )
         self._retries = Retries(
             self.machines, self.server, scene.web.origins, self.observer.retries, loop.time, self._tell
         )

@@ -136,6 +136,7 @@ def partly_crawled(asked: int, ended: int) -> dict[str, Any]:
     }
 
 
+BY_OTHERS = [AGAIN._replace(at_s=60.0 + 10.0 * machine, machine=machine) for machine in (2, 3)]
 BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("nothing_lost", {"lines": (*CLEAN.lines[:2], *CLEAN.lines[3:]), "done": {}}),
     (
@@ -207,6 +208,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("one_fetch_per_owner", {"fetches": (*CLEAN.fetches, WHILE_DOWN, WHILE_DOWN._replace(at_s=26.0))}),
     ("one_fetch_per_owner", {"fetches": (*CLEAN.fetches, AGAIN), "orders": 1}),
     ("retried", {"not_retried": [f"{SITE}/page failed before an order and was not fetched after it"]}),
+    ("slow_and_not_wrong", {"only_slow": True, "fetches": (*CLEAN.fetches, *BY_OTHERS)}),
     ("no_errors", {"errors": ["KeyError"]}),
 ]
 
