@@ -70,6 +70,9 @@ chaos: $(STAMP) ## Kill, stop and restart real peers in the middle of a crawl (a
 chaos-net: $(STAMP) ## Delay, lose and cut what real peers send each other (as root, on Linux; about five minutes)
 	$(BIN)/python -m scripts.chaos --network $(ARGS)
 
+soak: $(STAMP) ## Crawl for an hour under random faults, with the judge's verdict at the end (ARGS="--minutes 5 --seed 2")
+	$(BIN)/python -m scripts.soak $(ARGS)
+
 ## Measure
 
 bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, side by side (about two minutes)
@@ -101,6 +104,9 @@ bench-moves: $(STAMP) ## Count the cells that a join and a leave examine and mov
 
 bench-overload: $(STAMP) ## Crawl by host and by URL with ten peers in one process, also frozen (six minutes at most)
 	$(BIN)/python -m scripts.bench_overload $(ARGS)
+
+bench-long: $(STAMP) ## Show what a page costs as a crawl grows, and time stops and restarts (ten minutes; ARGS="--pages 1000000 --minutes 300")
+	$(BIN)/python -m scripts.bench_long $(ARGS)
 
 five-peers: $(STAMP) ## Let five real peers of unequal power crawl 1,000 pages: equal, shed, predicted (four minutes)
 	$(BIN)/python -m scripts.five_peers $(ARGS)
@@ -154,4 +160,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-moves bench-overload five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-moves bench-overload bench-long soak five-peers sim sim-big sim-mutants papers examples docs dist clean

@@ -65,7 +65,7 @@ CONVERSATIONS = {
     "replication_stream replicator",
     "replication.owner": "batched_cell_queries catch_up cell_opener join recheck sync",
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",
-    "store": "journal log_roller migration",
+    "store": "journal log_roller migration wal",
     "system": "clock cooperative daemon_threads datagram_drain packet_filter task_set",
 }
 """The modules that wait, listen or read a clock, by package. Every other module is a decision, a new module too."""

@@ -28,6 +28,7 @@ from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.log_roller import PARTS_OF, LogRoller, known_index
 from kadcrawl.store.migration import OPENED, bring_up_to_date
 from kadcrawl.store.schema import SCHEMA_VERSION
+from kadcrawl.store.wal import Wal
 from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.min_interval import MinInterval
 
@@ -35,8 +36,6 @@ UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
 """The exceptions that Python's SQLite module raises for a damaged file.
 
 A damaged size may ask for more memory than the machine has, and text that cannot be decoded is quoted in the error."""
-CHECKPOINT_BYTES = 16 * 1024 * 1024
-"""Size of the WAL at which its pages are moved into the database, outside the loop's thread."""
 
 PART_BYTES = Limits().pages_bytes_max
 PAGE_LOG = "pages.jsonl"
@@ -81,7 +80,7 @@ class Journal:
                 opened.callback(self._page_log.close)
                 self._record_log = self._open_log(directory / RECORD_LOG, "record_outbox")
                 opened.callback(self._record_log.close)
-                self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
+                self._wal = Wal(self.path)
                 self._note_moved("outbox", self._page_log)
                 self._note_moved("record_outbox", self._record_log)
             except (*UNREADABLE, OSError, StorageError) as error:
@@ -99,7 +98,6 @@ class Journal:
         """Pairs of a number of changes and the future that waits until so many are durable."""
         self._dirty = asyncio.Event()
         self._committing = asyncio.Lock()
-        self._checkpointed = False
 
     # --- commits -------------------------------------------------------------------------------------------------
 
@@ -158,7 +156,7 @@ class Journal:
 
     def file_bytes(self) -> tuple[int, int]:
         """Return the size of the database and the size of its WAL. Raises OSError."""
-        return self.path.stat().st_size, os.fstat(self._wal_fd).st_size
+        return self.path.stat().st_size, self._wal.size
 
     def close(self) -> None:
         """Close the files, and lose all uncommitted writes as a crash does."""
@@ -166,33 +164,29 @@ class Journal:
         self._roller.stop()
         for log in self._logs.values():
             log.close()
-        os.close(self._wal_fd)
+        self._wal.close()
 
     async def _commit(self) -> int:
         """Commit and sync, then return the number of writes that are durable now."""
         for name, index in self._roller.step():
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, index))
         logs = [log.fd for log in self._logs.values() if log.fd is not None]
-        fds = [*(fd for step in self._commit_steps for fd in step()), *logs, self._wal_fd]
+        fds = [*(fd for step in self._commit_steps for fd in step()), *logs, self._wal.fd]
         self._dirty.clear()
         for outbox, log in self._logs.items():
             self._db.execute(f"DELETE FROM {outbox} WHERE place<?", (log.synced - KEPT_BYTES,))
         lines = [(log, log.staged(), log.length) for log in self._logs.values()]
         writes = self._writes
         self._db.execute("COMMIT")
-        if self._checkpointed:
-            # This is short, because only the few frames since the checkpoint are left. The WAL starts anew.
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._checkpointed = False
+        self._wal.restart(self._db)
         self._db.execute("BEGIN")
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._sync, fds)
         for log, staged, synced in lines:
             log.mark_synced(synced)
             log.append(staged)
-        if os.fstat(self._wal_fd).st_size > CHECKPOINT_BYTES:
-            await loop.run_in_executor(None, _checkpoint, self.path)
-            self._checkpointed = True
+        if self._wal.is_large:
+            await loop.run_in_executor(None, self._wal.checkpoint)
         return writes
 
     # --- the open transaction --------------------------------------------------------------------------------------
@@ -348,8 +342,3 @@ def is_disk_full(error: Exception) -> bool:
         # Python's own errors, such as for a closed connection, have no code.
         return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def _checkpoint(path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(path, timeout=1.0)) as db:
-        db.execute("PRAGMA wal_checkpoint(PASSIVE)")

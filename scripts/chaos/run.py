@@ -110,7 +110,7 @@ async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, siz
         late = await swarm.end(max(10.0, began + RUN_S_MAX - loop.time()))
         faults += [f"{name} did not end by itself" for name in late]
         faults += _exits(swarm.processes, late)
-    verdict = judge(web.access_log, _expected(web))
+    verdict = judge(web.access_log, expected_requests(web))
     delays = dict.fromkeys(web.origins, delay_s)
     judged = (judge(view, {}, (), delays).hurried for view in views(web.access_log, swarm.parting))
     hurried = dict.fromkeys(sentence for sentences in judged for sentence in sentences)
@@ -124,7 +124,7 @@ async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, siz
     faults += [f"hurried: {what}" for what in hurried]
     if duplicates > size.duplicates_max * len(web.truth):
         faults += [f"{duplicates} of {len(web.truth)} fetched twice", *verdict.duplicates]
-    faults += _bugs(directory)
+    faults += bugs(directory)
     return ChaosOutcome(
         scenario=scenario.name,
         seed=seed,
@@ -150,7 +150,7 @@ def _conditions(web: DealtWeb, scenario: Scenario) -> Counts | None:
     return faults.counts
 
 
-def _expected(web: DealtWeb) -> dict[str, Expected]:
+def expected_requests(web: DealtWeb) -> dict[str, Expected]:
     """Return the requests that the access log must show. Repeats are judged apart."""
     pages = {url: Expected(status, 1, 1) for url, status in web.truth.items()}
     return pages | {f"{origin}/robots.txt": Expected(404, 0, len(web.access_log)) for origin in web.origins}
@@ -163,9 +163,10 @@ def _exits(processes: Sequence[PeerProcess], late: Sequence[str]) -> Iterator[st
             yield f"{peer.name} exited with {code}, not {peer.exit_expected}"
 
 
-def _bugs(directory: Path) -> Iterator[str]:
-    """Yield the log lines of peers about bugs of their own."""
+def bugs(directory: Path, excused: str | None = None) -> Iterator[str]:
+    """Yield the log lines of peers about bugs of their own. Lines with the `excused` text are left out."""
     for log in sorted([*directory.glob("*.said"), *directory.glob("*/peer.log")]):
         said = [line for line in log.read_text().splitlines() if " ERROR " in line or line.startswith("Traceback")]
+        said = [line for line in said if excused is None or excused not in line]
         if said:
             yield f"{log.relative_to(directory)}: {said[0]}" + (f" and {len(said) - 1} more" if said[1:] else "")

@@ -6,6 +6,7 @@ Tests: tests/docs/test_figures.py
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from scripts.docs.long_figures import bench_long, soak
 from sim import sometimes
 
 
@@ -453,6 +454,8 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "bench-frontier": frontier,
     "bench-history": history,
     "bench-restart": restart,
+    "bench-long": bench_long,
+    "soak": soak,
     "seeds": seeds,
     "five-peers": five_peers,
     "papers": papers,

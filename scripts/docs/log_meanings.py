@@ -108,6 +108,7 @@ MEANINGS = {
     "disk.full": "The free disk space is below the reserve, so the peer starts no request.",
     "disk.line_torn": "A log ended with an incomplete line at the start. The line is in a file beside it now.",
     "disk.lines_lost": "A log was shorter than its journal says. The last lines are in it again, from the journal.",
+    "disk.wal_held": "A program reads the journal in one long transaction, so the WAL grows until the program ends it.",
     "disk.log_rolled": "A log reached `pages_bytes_max` and is closed as a part. A new file begins.",
     "disk.index_written": "The index of the parts of a log was missing or damaged. The journal's copy is in its place.",
     "disk.warc_torn": "A WARC file was shorter than its journal says. It ends with its last whole record, and a new "

@@ -7,7 +7,7 @@ import warnings
 import pytest
 from click.testing import CliRunner
 
-from kadcrawl.store import journal
+from kadcrawl.store import wal
 from sim.__main__ import main
 from sim.big import Alike, SwarmSnapshot, crawl, plan_of
 from sim.plan import RECOVERY_S, Kind
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.worlds
 
 
 def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:
-    checkpoint_bytes = journal.CHECKPOINT_BYTES
+    checkpoint_bytes = wal.CHECKPOINT_BYTES
     sights: list[SwarmSnapshot] = []
     outcome, cost = crawl(plan_of(1, 40, kills=1), 400, show=sights.append)
     assert outcome.violations == {}
@@ -26,7 +26,7 @@ def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:
     assert max(sight.peers for sight in sights) <= 40
     assert cost.memory_bytes > cost.disk_bytes > 0
     assert cost.wall_s > 0 < cost.cpu_s
-    assert checkpoint_bytes == journal.CHECKPOINT_BYTES
+    assert checkpoint_bytes == wal.CHECKPOINT_BYTES
     with warnings.catch_warnings(record=True) as left_open:
         warnings.simplefilter("always", ResourceWarning)
         gc.collect()

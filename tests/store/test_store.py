@@ -15,7 +15,7 @@ import pytest
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.keys import Cell, Key, site_hash
-from kadcrawl.store import journal
+from kadcrawl.store import wal
 from kadcrawl.store.cell_digest import digest_records
 from kadcrawl.store.store import DONE, PENDING, Store
 from tests.support.stores import accept, key, line, opened, written
@@ -404,7 +404,7 @@ async def _cancelled(*_: object) -> None:
 
 
 async def test_the_wal_starts_anew_once_it_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "CHECKPOINT_BYTES", 100_000)
+    monkeypatch.setattr(wal, "CHECKPOINT_BYTES", 100_000)
     store = opened(tmp_path)
     largest = 0
     for number in range(3000):
