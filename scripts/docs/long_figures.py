@@ -56,7 +56,7 @@ def bench_long(kept: Any) -> str:
         for row in shown
     ]
     moments = {
-        "stop": "stop (Ctrl-C)",
+        "stop": "`kadcrawl stop`: two peers, and one",
         "in a swarm": "first page after `kill -9`, beside the other peer",
         "alone": "first page after `kill -9`, alone",
     }
