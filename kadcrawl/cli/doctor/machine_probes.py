@@ -31,10 +31,14 @@ DISTRIBUTION: Final = "kadcrawl"
 MODULES_OF_A_PEER: Final = (
     "kadcrawl.peer",
     "kadcrawl.leaf.leaf",
+    "kadcrawl.overlay.protocol",
     "kadcrawl.crawl.fetch.proxy_connector",
+    "kadcrawl.peer.monitoring.listener",
     "charset_normalizer",
     "parsel",
     "pybloom_live",
+    "selectolax.lexbor",
+    "setproctitle",
 )
 """Modules that load all required libraries between them, also those that only some crawls need."""
 

@@ -57,11 +57,12 @@ Launch = Callable[[Assignment], Awaitable[RunningPeer]]
 class Child:
     """One peer, and its successor if it dies."""
 
-    def __init__(self, number: int, directory: Path, launch: Launch, log: Path) -> None:
-        """`launch` starts the peer, and `log` is the file of its log."""
+    def __init__(self, number: int, directory: Path, launch: Launch, log: Path, last: int) -> None:
+        """`launch` starts the peer, `log` is the file of its log, and `last` the number of the last peer."""
         self._launch = launch
         self._log = log
         self.number = number
+        self._title = f"peer {number} of {last}"
         self.name = f"peer-{number}"
         self.directory = directory
         self.address: tuple[str, int] | None = None
@@ -113,7 +114,7 @@ class Child:
         key = swarm_key.text if swarm_key is not None else None
         directory = str(self.directory)
         self._running = await self._launch(
-            Assignment(directory, job, allow_networks, list(bootstrap), machine, key, sites_interval_s)
+            Assignment(directory, job, allow_networks, list(bootstrap), machine, key, sites_interval_s, self._title)
         )
         self._answers = asyncio.Queue()
         self._reading = asyncio.create_task(self._read(self._running, self._answers), name=f"read {self.name}")

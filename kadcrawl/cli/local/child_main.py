@@ -21,6 +21,7 @@ from kadcrawl.errors import KadcrawlError
 from kadcrawl.peer import Peer
 from kadcrawl.peer.environment import Environment
 from kadcrawl.system.inherited_fds import close_inherited
+from kadcrawl.system.process_title import set_title
 from kadcrawl.system.start_up_memory import give_back
 
 
@@ -85,6 +86,7 @@ async def _live() -> None:
         if not (order := await reader.readline()):
             return  # The parent is gone.
         assignment = msgspec.json.decode(order, type=Assignment)
+        set_title(assignment.title)
         world = Environment(overlay=peer_life.LOCAL)
         orders, reports = PipeOrders(reader), PipeReports()
 

@@ -32,6 +32,8 @@ class Assignment(msgspec.Struct):
     """The swarm's key as text."""
     sites_interval_s: float = 60.0
     """Seconds between two reports of sites."""
+    title: str = ""
+    """The title of the peer's process, such as `peer 3 of 4`."""
 
 
 class Go(msgspec.Struct):

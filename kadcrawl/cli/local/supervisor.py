@@ -82,9 +82,9 @@ def peers_of(data: Path) -> list[int]:
 
 def _children(plan: CrawlPlan, numbers: Sequence[int]) -> list[Child]:
     """Return the peers to be started, each a process, or all in this process. Raises StartError for want of files."""
-    directories = {number: plan.data / f"peer-{number}" for number in numbers}
+    directories, last = {number: plan.data / f"peer-{number}" for number in numbers}, max(numbers)
     if not plan.in_process:
-        return [Child(number, directory, launch, directory / LOG) for number, directory in directories.items()]
+        return [Child(number, directory, launch, directory / LOG, last) for number, directory in directories.items()]
     check_files(len(numbers))
     from kadcrawl.cli.local.child_task import TaskLauncher  # Not at the top: it loads the whole peer.
 
@@ -92,7 +92,7 @@ def _children(plan: CrawlPlan, numbers: Sequence[int]) -> list[Child]:
     secrets = secrets_of_machine(plan.swarm_key, plan.machine.secrets)
     log_to(plan.data, plan.machine.log, secrets, peer_name.get, of_many=True)
     in_task = TaskLauncher(len(numbers)).launch
-    return [Child(number, directory, in_task, plan.data / LOG) for number, directory in directories.items()]
+    return [Child(number, directory, in_task, plan.data / LOG, last) for number, directory in directories.items()]
 
 
 def check_files(peers: int) -> None:

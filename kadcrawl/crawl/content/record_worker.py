@@ -24,6 +24,7 @@ from kadcrawl.crawl.content.record_rules import Hook, RecordError, extract
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
 from kadcrawl.system.inherited_fds import close_inherited
+from kadcrawl.system.process_title import set_title
 
 LENGTH_BYTES = 4
 ERROR_CHARS_MAX = 300
@@ -66,6 +67,7 @@ def framed(message: Begin | Ask | WorkerReply) -> bytes:
 def main() -> None:
     """Answer frames on stdin by frames on stdout until stdin ends."""
     close_inherited()
+    set_title("records")
     asked, answered = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # From now on these are the hooks': they hear nothing, and what they print is no frame.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
