@@ -75,6 +75,12 @@ OF_COMMAND = (
 )
 OF_LIBRARIES = (
     Variable("_KADCRAWL_COMPLETE", "", "The script of the shell's completion sets it (click)."),
+    Variable(
+        "SPT_NOENV",
+        "1",
+        "A process that the command starts sets it for itself: its name then leaves its environment in place "
+        "(setproctitle).",
+    ),
     Variable("NO_COLOR", "any text", "The live table has no colors (rich)."),
     Variable("COLUMNS", "a number", "The width of the live table (rich)."),
     Variable("HOME", "a directory", "Replaces ~ in the file of a sink."),
