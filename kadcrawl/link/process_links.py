@@ -1,5 +1,6 @@
-"""The link between peers of one process: a request goes from one to the other without a socket and without TLS.
+"""The link between peers of one process: requests and datagrams go from one to the other without a socket.
 
+They need no TLS and no seal.
 The message is packed and unpacked as on any link, and its handler runs in a task of its own, to its end, although the
 asker may have gone. Each peer is what its credentials say: the same keys decide who is let in, and the same ID is named
 as the sender. Two peers of other processes talk over TCP as ever, also with these.
@@ -9,12 +10,14 @@ Tests: tests/link/test_process_links.py
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 from typing import Protocol
 
 from aiohttp import WSCloseCode
 
 from kadcrawl.link.client_connection import IN_FLIGHT_MAX, PATIENT_MAX, BrokenError
 from kadcrawl.members.credentials import Credentials
+from kadcrawl.members.sealing import Sealing
 
 Address = tuple[str, int]
 
@@ -33,11 +36,22 @@ class AnsweringEnd(Protocol):
         """Return the ID that this peer proves to an asker. Raises BrokenError unless the asker is let in."""
 
 
+class DatagramEnd(Protocol):
+    """The datagrams of a peer of this process."""
+
+    context: Context
+    """The context of this peer's tasks."""
+
+    def receive_inside(self, data: bytes, source: Address, sender: Sealing | None) -> None:
+        """Take a datagram of another peer of this process, which was not sealed. `sender` is what would seal it."""
+
+
 class ProcessLinks:
-    """The answering ends of the peers of one process, by their addresses."""
+    """The answering ends and the datagrams of the peers of one process, by their addresses."""
 
     def __init__(self) -> None:
         self._ends: dict[Address, AnsweringEnd] = {}
+        self._datagrams: dict[Address, DatagramEnd] = {}
 
     def add(self, address: Address, end: AnsweringEnd) -> None:
         """Let the peers of this process ask this one at its address without a socket."""
@@ -50,6 +64,18 @@ class ProcessLinks:
     def at(self, address: Address) -> AnsweringEnd | None:
         """Return the peer of this process that listens at an address, or None."""
         return self._ends.get(address)
+
+    def add_datagrams(self, address: Address, end: DatagramEnd) -> None:
+        """Let the peers of this process send datagrams to this address without a socket."""
+        self._datagrams[address] = end
+
+    def remove_datagrams(self, address: Address) -> None:
+        """The peer at this address takes no more datagrams."""
+        self._datagrams.pop(address, None)
+
+    def datagrams_at(self, address: Address) -> DatagramEnd | None:
+        """Return where the datagrams of a peer of this process go, or None for other addresses."""
+        return self._datagrams.get(address)
 
 
 class InsideConnection:

@@ -16,6 +16,7 @@ from kademlia.node import Node
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, id_bytes
 from kadcrawl.link.peer_score import PeerScore
+from kadcrawl.link.process_links import ProcessLinks
 from kadcrawl.link.wire.messages import BacklogRecord, Contact
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.sealing import Sealing
@@ -62,12 +63,14 @@ class Overlay:
         credentials: Credentials | None = None,
         peer_score: PeerScore | None = None,
         on_heartbeat: Callable[[Contact, int, int], None] | None = None,
+        process_links: ProcessLinks | None = None,
     ) -> None:
         """Datagrams are plain without `credentials` (of the peer with this ID). `peer_score` knows the banned peers.
 
         `on_heartbeat` receives the state fingerprint and the time of the crawl, in milliseconds, in each heartbeat of a
-        live contact; it must not raise.
+        live contact; it must not raise. Datagrams to peers that `process_links` knows take no socket.
         """
+        self._process_links = process_links
         self._peer_score = peer_score
         self._settings = settings or OverlaySettings()
         self._node_id = node_id
@@ -93,7 +96,7 @@ class Overlay:
         transport, self._protocol = await loop.create_datagram_endpoint(
             lambda: DatagramProtocol(
                 *(self._membership, self._random, self._settings, self._verify),
-                *(self._sealing, self._peer_score, self._on_heartbeat),
+                *(self._sealing, self._peer_score, self._on_heartbeat, self._process_links),
             ),
             local_addr=(host, port),
         )

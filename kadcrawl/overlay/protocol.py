@@ -14,6 +14,8 @@ enters the table.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextvars import Context, copy_context
+from ipaddress import ip_address
 from random import Random
 from typing import Any, NamedTuple, cast
 
@@ -22,6 +24,7 @@ from kademlia.protocol import KademliaProtocol
 
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.peer_score import LogLimiter, Misbehavior, PeerScore, left_out_note
+from kadcrawl.link.process_links import ProcessLinks
 from kadcrawl.link.wire.codec import MalformedError, VersionError
 from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
@@ -84,12 +87,19 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         sealing: Sealing | None = None,
         peer_score: PeerScore | None = None,
         on_heartbeat: Callable[[Contact, int, int], None] | None = None,
+        process_links: ProcessLinks | None = None,
     ) -> None:
         """The callback `verify` receives each peer that should be pinged. It must not block.
 
         Without `sealing` datagrams are plain. `peer_score` knows the banned peers. `on_heartbeat` receives the
-        state fingerprint and the time of the crawl in each heartbeat of a live contact; it must not raise.
+        state fingerprint and the time of the crawl in each heartbeat of a live contact; it must not raise. Datagrams to
+        peers that `process_links` knows take no socket.
         """
+        self._process_links = process_links
+        self._inside: Address | None = None
+        """The address of this peer for peers of the same process."""
+        self.context: Context = copy_context()
+        """The context of this peer's tasks."""
         super().__init__(Node(id_bytes(membership.me)), None, settings.k)
         self.use_membership(membership, sealing)
         self.counters = DatagramCounters()
@@ -147,9 +157,15 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         self.transport = cast(asyncio.DatagramTransport, transport)
         self._ip_version = 6 if ":" in transport.get_extra_info("sockname")[0] else 4
         self._drain = DatagramDrain(transport, self._loop)
+        host, port = transport.get_extra_info("sockname")[:2]
+        if self._process_links is not None and not ip_address(host).is_unspecified:
+            self._inside = (host, port)
+            self._process_links.add_datagrams(self._inside, self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
+        if self._process_links is not None and self._inside is not None:
+            self._process_links.remove_datagrams(self._inside)
         if self._drain is not None:
             self._drain.close()
         self._pending.abandon_all()
@@ -173,18 +189,33 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
                     self._log("non_member", addr, "no member has sent it, or not to this peer, or before")
                 return
             data, sender, proven = opened.plaintext, opened.sender, opened.proven
-            if self._peer_score.banned_until(sender, self._loop.time()) is not None:
-                self.counters.banned += 1
-                return
-        address = (addr[0], addr[1])
+        self._take(data, (addr[0], addr[1]), sender, proven)
+
+    def receive_inside(self, data: bytes, source: Address, sender: Sealing | None) -> None:
+        """Take a datagram of another peer of this process. It is taken for proven: the sender has a key of ours."""
+        if self.transport is None:
+            return
+        self.counters.received += 1
+        if self._sealing is None and sender is None:
+            self._take(data, source, None, True)
+        elif self._sealing is None or sender is None or not set(sender.labels) & set(self._sealing.labels):
+            self.counters.non_members += 1
+        else:
+            self._take(data, source, sender.peer_key.id, True)
+
+    def _take(self, data: bytes, address: Address, sender: bytes | None, proven: bool) -> None:
+        """Take the content of a datagram from a member. `sender` is the ID that it proves or claims, if any."""
+        if sender is not None and self._peer_score.banned_until(sender, self._loop.time()) is not None:
+            self.counters.banned += 1
+            return
         try:
             request_id, message = decode(data)
         except MalformedError as error:
             misbehavior = Misbehavior.VERSION if isinstance(error, VersionError) else Misbehavior.MALFORMED
-            self._note(misbehavior, sender if proven else None, addr, str(error))
+            self._note(misbehavior, sender if proven else None, address, str(error))
             return
         if sender is not None and sender != message.sender:
-            self._note(Misbehavior.CLAIM, sender if proven else None, addr, "it says that it is another")
+            self._note(Misbehavior.CLAIM, sender if proven else None, address, "it says that it is another")
         elif type(message) not in HANDLERS:
             self._accept_reply(request_id, message, address, proven)
         elif address[1] and not self.nameless and (proven or type(message) is not Leave):  # Port 0 cannot be answered.
@@ -215,6 +246,13 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
     def _send(self, data: bytes, address: Address, to: bytes | None, *, again: bool = False) -> None:
         if self.transport is None or self.transport.is_closing():
             return
+        if self._process_links is not None and self._inside is not None:
+            end = self._process_links.datagrams_at(address)
+            if end is not None:
+                self.counters.sent += 1
+                # Later, as through a socket, and with the names of the other peer's context.
+                self._loop.call_soon(end.receive_inside, data, self._inside, self._sealing, context=end.context)
+                return
         datagram = data
         if self._sealing is not None:
             # A forged goodbye would remove another peer from tables, so a goodbye is sent only with proof.

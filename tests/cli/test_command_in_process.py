@@ -82,7 +82,7 @@ async def test_an_interrupt_ends_all_peers_of_a_process_in_order(tmp_path: Path)
 
 
 async def test_a_second_interrupt_ends_a_process_of_peers_at_once(tmp_path: Path) -> None:
-    async with slow_web(PAGES, 30.0) as site:
+    async with slow_web(PAGES, 8.0) as site:
         process = await start(*crawl_inside(tmp_path, site.url("/0"), 3))
         await until(lambda: bool(site.requests), process)
         process.send_signal(signal.SIGINT)

@@ -14,11 +14,14 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from kadcrawl import Config, Job, Peer, SharedProcess, StartError
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.crawl.content.page import Page
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer import shared_process
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
 from tests.support.sites.owned_sites import SITES
 from tests.support.sites.web import Web, tree
+from tests.support.waiting import until
 
 PAGE = Page("http://a.test/", 200, None, {}, b"<title>T</title>", "text/html", 1, (), "", "next_link")
 PEERS = 8
@@ -38,14 +41,19 @@ class CountedResolver(AbstractResolver):
         type(self).closed += 1
 
 
-async def test_peers_of_a_process_crawl_without_a_connection_between_them(tmp_path: Path) -> None:
+KEY, OTHER_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32)
+FAST = OverlaySettings(heartbeat_s=0.2, resend_s=0.1, timeout_s=0.3, miss_spacing_s=(0.05, 0.05))
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["no key", "a key"])
+async def test_peers_of_a_process_crawl_without_a_connection_between_them(key: SwarmKey | None, tmp_path: Path) -> None:
     shared = SharedProcess()
     async with Web(SITES) as site, AsyncExitStack() as stack:
         site.fallback = tree(100, SITES)(site)
         job = Job(scope="any", delay_s=0.0, contact="you@example.org")
         peers: list[Peer] = []
         for number in range(PEERS):
-            config = Config(data=tmp_path / str(number), port=0, allow_networks=LOOPBACK)
+            config = Config(data=tmp_path / str(number), port=0, allow_networks=LOOPBACK, swarm_key=key)
             peer = await stack.enter_async_context(Peer(config, None if peers else job, shared.environment()))
             await (peer.join([peers[0].contact.address]) if peers else peer.begin())
             peers.append(peer)
@@ -54,8 +62,43 @@ async def test_peers_of_a_process_crawl_without_a_connection_between_them(tmp_pa
             await peer.wait_done()
         assert 100 == sum(peer.counters.pages for peer in peers)
         assert 0 == sum(peer.client.dialed for peer in peers)
+        assert not any(peer.credentials.sealing._correspondents for peer in peers if peer.credentials is not None)
         await peers.pop().leave()
         assert 0 == sum(peer.client.dialed for peer in peers)
+
+
+async def test_a_peer_that_dies_is_missed_by_the_peers_of_its_process(tmp_path: Path) -> None:
+    shared = SharedProcess(overlay=FAST)
+    async with AsyncExitStack() as stack:
+        peers: list[Peer] = []
+        for number in range(3):
+            config = Config(data=tmp_path / str(number), port=0, swarm_key=KEY)
+            peer = Peer(config, None if peers else Job(), shared.environment())
+            if number < 2:
+                await stack.enter_async_context(peer)
+            else:
+                await peer.__aenter__()
+            await (peer.join([peers[0].contact.address]) if peers else peer.begin())
+            peers.append(peer)
+        dead = peers.pop()
+        assert all(dead.contact in peer.overlay.contacts() for peer in peers)
+        await dead.__aexit__(None, None, None)
+        await until(lambda: not any(dead.contact in peer.overlay.contacts() for peer in peers))
+
+
+async def test_swarms_of_two_keys_in_one_process_do_not_mix(tmp_path: Path) -> None:
+    shared = SharedProcess(overlay=FAST)
+    configs = [Config(data=tmp_path / str(n), port=0, swarm_key=key) for n, key in enumerate((KEY, OTHER_KEY, None))]
+    async with AsyncExitStack() as stack:
+        first, *others = [
+            await stack.enter_async_context(Peer(config, Job(), shared.environment())) for config in configs
+        ]
+        for peer in (first, *others):
+            await peer.begin()
+        for other in others:
+            with pytest.raises(StartError):
+                await other.overlay.join([first.contact.address])
+        assert [] == first.overlay.contacts()
 
 
 async def test_one_resolver_serves_all_and_closes_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,10 +87,9 @@ async def open_ends(
     from kadcrawl.link.server import LinkServer
     from kadcrawl.overlay.overlay import Overlay
 
-    config = resources.config
+    config, links = resources.config, resources.environment.process_links
 
     def make_server() -> "LinkServer":
-        links = resources.environment.process_links
         server = LinkServer(config.limits.message_bytes_max, resources.credentials, resources.peer_score, links)
         register(server)
         return server
@@ -104,6 +103,7 @@ async def open_ends(
             credentials=resources.credentials,
             peer_score=resources.peer_score,
             on_heartbeat=on_heartbeat,
+            process_links=links,
         )
 
     if resources.credentials is None and not resources.environment.trusted_network:
