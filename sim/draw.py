@@ -86,6 +86,14 @@ OUTAGE_S = (4.0, 14.0)
 """The least and the most seconds that a site is down."""
 REPLAY_S = (0.5, 8.0)
 """The least and the most seconds after which an order arrives once more."""
+SITE_PAUSES = 1 / 4
+"""Share of the plans in which a person pauses sites."""
+SITE_PAUSED_S = (2.0, 9.0)
+"""The instants at which sites are paused: most of their pages are still to be fetched then."""
+SITE_PAUSE_S = (3.0, 15.0)
+"""The least and the most seconds of a short pause."""
+SITE_PAUSE_AFTER_S = (18.0, 30.0)
+"""The least and the most seconds for which a long pause outlasts the last fault."""
 NO_WEB = 1 / 3
 """Share of the plans in which the network of machines to the web fails."""
 NO_WEB_S = (3.0, 20.0)
@@ -118,7 +126,8 @@ def _drawn(seed: int, peers: int, copies: int, *, faults: bool) -> Plan:
     [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
     events = tuple(_Drawing(seed, peers, copies - 1).events()) if faults else ()
     if faults:
-        events = tuple(sorted([*events, *_retries(seed, peers, events), *_no_web(seed, peers)], key=_at))
+        pauses = _site_pauses(seed, peers, events)
+        events = tuple(sorted([*events, *_retries(seed, peers, events), *_no_web(seed, peers), *pauses], key=_at))
     leaves = Random(f"leaves {seed}").choice(LEAVES)
     refusing = Random(f"refusing {seed}").choice(REFUSING)
     plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, refusing=refusing, leaves=leaves, copies=copies)
@@ -170,6 +179,26 @@ def _retries(seed: int, peers: int, faults: Sequence[Event]) -> list[Event]:
         at_s, for_s = random.uniform(begin_s, min(end_s, FAULTS_UNTIL_S + SOON_S)), random.uniform(*REPLAY_S)
         events.append(Event(round(at_s, 3), Kind.RETRY, (random.randrange(peers),), round(for_s, 3)))
     return events
+
+
+def _site_pauses(seed: int, peers: int, faults: Sequence[Event]) -> Iterator[Event]:
+    """Yield pauses of sites, early in the crawl, or while these faults keep peers from hearing of them.
+
+    Some pauses last until long after the last fault, so that all peers must have heard of them.
+    """
+    random = Random(f"site pauses {seed} {peers}")
+    if random.random() >= SITE_PAUSES:
+        return
+    missed = [one for one in faults if one.kind in (Kind.PARTITION, Kind.ONE_WAY, Kind.FREEZE)]
+    over_s = max((one.at_s + one.for_s for one in faults), default=FAULTS_UNTIL_S)
+    for site in random.sample(range(SITES_DOWN), random.randint(1, 2)):
+        at_s = random.uniform(*SITE_PAUSED_S)
+        if missed and random.random() < 1 / 3:
+            one = random.choice(missed)
+            at_s = random.uniform(one.at_s, one.at_s + one.for_s)
+        until_s = random.choice((at_s + random.uniform(*SITE_PAUSE_S), over_s + random.uniform(*SITE_PAUSE_AFTER_S)))
+        for_s = max(1.0, until_s - at_s)
+        yield Event(round(at_s, 3), Kind.SITE_PAUSE, (random.randrange(peers),), round(for_s, 3), float(site))
 
 
 def _no_web(seed: int, peers: int) -> Iterator[Event]:

@@ -78,8 +78,8 @@ def draw_limits(seed: int, plan: Plan) -> Plan:
 
 
 def ending_early(plan: Plan) -> Plan:
-    """Return the plan without what needs a crawl to its end: outages, and orders to retry."""
-    events = tuple(one for one in plan.events if one.kind not in (Kind.OUTAGE, Kind.RETRY))
+    """Return the plan without what needs a crawl to its end: outages, orders to retry, and paused sites."""
+    events = tuple(one for one in plan.events if one.kind not in (Kind.OUTAGE, Kind.RETRY, Kind.SITE_PAUSE))
     return replace(plan, events=events)
 
 

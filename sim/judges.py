@@ -30,6 +30,10 @@ FORGOTTEN_S = 5.0
 """Seconds of counted time that a machine may forget when it stops."""
 VISIT_LATE_S = 30.0
 """Seconds that faults may delay a visit to a page: a death is noticed, a cell synced, a site left alone."""
+HEARD_S = 15.0
+"""Seconds in which heartbeats bring an order to a peer that its wave has missed."""
+UNDER_WAY_S = 5.0
+"""Seconds that a request takes to its site at most, over a bad network."""
 BUSY_S = 3.0
 """Seconds that a page of a site without a delay takes: most are slow there, and come three at a time."""
 REFUSALS = (429, 503)
@@ -109,6 +113,19 @@ class Outage(NamedTuple):
     site: str
     from_s: float
     until_s: float
+
+
+class PausedSites(NamedTuple):
+    """A period in which a person has paused sites, from the moment at which the order was given."""
+
+    sites: frozenset[str]
+    """The origins of the sites."""
+    from_s: float
+    until_s: float
+    all_heard: bool
+    """The peer that gave the order says that all peers have heard of it."""
+    knew: Sequence[tuple[int, float, float]] = ()
+    """(machine, from, until) of each peer that was seen to know the order."""
 
 
 class Parting(NamedTuple):
@@ -229,6 +246,9 @@ class Facts:
     """Orders to fetch failed URLs again, carried out or not."""
     not_retried: Sequence[str] = ()
     """Observations of URLs that an order did not have fetched again, when the swarm was at rest."""
+    paused: Sequence[PausedSites] = ()
+    disturbed: Sequence[tuple[float, float]] = ()
+    """Periods in which faults may keep the order of a person from its way."""
     errors: Sequence[str] = ()
 
     def treatment(self, site: str) -> SiteTreatment:
@@ -684,6 +704,30 @@ def retried(facts: Facts) -> list[str]:
     return list(facts.not_retried)
 
 
+def paused_sites_left_alone(facts: Facts) -> list[str]:
+    """A site that a person has paused gets no request from a peer that knows of the order, and soon from no peer.
+
+    All know of it within `HEARD_S` of the order, or of the last fault that may have kept it from its way. A request
+    that is under way may take `UNDER_WAY_S` to arrive.
+    """
+    return [
+        f"{fetch.url} was fetched by {fetch.machine} at {fetch.at_s:.3f} s, paused since {pause.from_s:.3f} s"
+        for pause in facts.paused
+        for fetch in facts.fetches
+        if fetch.site in pause.sites
+        and pause.from_s < fetch.at_s < pause.until_s
+        and fetch.at_s > _known_at(facts, pause, fetch) + UNDER_WAY_S
+    ]
+
+
+def _known_at(facts: Facts, pause: PausedSites, fetch: Fetch) -> float:
+    """Return the instant at which the machine of a fetch must have known of a pause."""
+    knew = [from_s for one, from_s, until_s in pause.knew if one == fetch.machine and from_s <= fetch.at_s <= until_s]
+    faults = [until_s for from_s, until_s in facts.disturbed if pause.from_s <= until_s and from_s <= fetch.at_s]
+    told = pause.from_s if pause.all_heard and not faults else max(pause.from_s, *faults, 0.0) + HEARD_S
+    return min(told, *knew, inf)
+
+
 def no_errors(facts: Facts) -> list[str]:
     """No exception goes unhandled in any peer."""
     return list(facts.errors)
@@ -730,6 +774,7 @@ JUDGES: tuple[Judge, ...] = (
     bounded_queues,
     retried,
     slow_and_not_wrong,
+    paused_sites_left_alone,
     no_errors,
 )
 

@@ -87,6 +87,8 @@ QUICK = (
     "holders_keep_silent",
     "retries_not_heard_by_all",
     "retries_carried_out_again",
+    "site_orders_not_heard_by_all",
+    "site_pauses_ignored",
     "failure_of_one_peer_final",
     "ends_after_a_sample",
     "lease_too_short",
@@ -764,6 +766,21 @@ def late_failures_not_retried(_: Any) -> Any:
 def failures_of_borrowers_forgotten(_: Any) -> Any:
     """A lender does not keep which of its pages failed at a borrower."""
     return lambda self, entry, start, told, failed: None
+
+
+# --- orders about sites ----------------------------------------------------------------------------------------------
+
+
+@mutant("kadcrawl.peer.runtime:Runtime.hear_orders")
+def site_orders_not_heard_by_all(hear: Any) -> Any:
+    """Orders about sites do not reach half of the peers."""
+    return lambda self, orders: None if self.contact.id[-1] % 2 else hear(self, orders)
+
+
+@mutant("kadcrawl.settings.steering:Steering.is_paused")
+def site_pauses_ignored(_: Any) -> Any:
+    """A paused site is asked as before."""
+    return lambda self, site: False
 
 
 # --- bad networks ----------------------------------------------------------------------------------------------------

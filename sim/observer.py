@@ -44,7 +44,9 @@ AMPLE = 10
 JOINING_S = 5.0
 """Seconds for which a machine counts as a newcomer."""
 
-UNDISTURBING = frozenset({Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB})
+UNDISTURBING = frozenset(
+    {Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB, Kind.SITE_PAUSE}
+)
 """Events that take no grant of pages away."""
 
 Standing = dict[int, int]

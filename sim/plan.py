@@ -87,6 +87,8 @@ class Kind(StrEnum):
     """Site number `amount` refuses all pages for `for_s`, with a status that no crawler tries again."""
     RETRY = "retry"
     """A person has the machines order that failed URLs are fetched again. The orders arrive once more after `for_s`."""
+    SITE_PAUSE = "site_pause"
+    """A person has the machines pause site number `amount`. After `for_s` some machine lets it go on."""
 
 
 LASTING = frozenset(
@@ -104,6 +106,7 @@ LASTING = frozenset(
         Kind.DELAY,
         Kind.OUTAGE,
         Kind.RETRY,
+        Kind.SITE_PAUSE,
     }
 )
 

@@ -41,6 +41,7 @@ from .peer_logs import peer_logs
 from .plan import DELAY_MOST_S, LEAF_FIRST, WEB_FAULTS, Event, Kind, Plan
 from .retries import Retries
 from .scene import Scene
+from .site_pauses import SitePauses
 from .site_treatment import by_number
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
@@ -323,6 +324,7 @@ class Trial:
         self._retries = Retries(
             self.machines, self.server, scene.web.origins, self.observer.retries, loop.time, self._tell
         )
+        self._pauses = SitePauses(self.machines, scene.web.origins, scene.job, plan.events)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 
@@ -394,7 +396,7 @@ class Trial:
         # A peer may have met an unknown peer just now, and be asking again whether the crawl is over.
         await self._rest(0.0, now() + REST_TIMEOUT_S)
         self.observer.sides_crawled()
-        return self.observer.facts(now(), named)
+        return replace(self.observer.facts(now(), named), paused=self._pauses.seen, disturbed=self._pauses.disturbed)
 
     async def _rest(self, quiet_s: float, until: float) -> None:
         """Wait until the swarm has been at rest for `quiet_s` seconds, or until the instant `until`."""
@@ -409,6 +411,7 @@ class Trial:
         while self._loop.time() < at_s:
             await self._wait(min(self._look_s, at_s - self._loop.time()))
             self.observer.look(self._loop.time())
+            self._pauses.look(self._loop.time())
             self._show()
 
     async def _wait(self, seconds: float) -> None:
@@ -442,6 +445,8 @@ class Trial:
             self._befall_machine(event, number, begins=begins)
         if event.kind is Kind.OUTAGE:
             self._retries.set_outage(event, begins=begins)
+        if event.kind is Kind.SITE_PAUSE and not begins:
+            self._pauses.end(event, self._loop.time())
         if event.kind is Kind.AMBUSH and begins:
             self._ambushes.lay(event)
         elif event.kind is Kind.AMBUSH and self._ambushes.lift(event):
@@ -481,6 +486,8 @@ class Trial:
                     machines.join(number, "same")
             case Kind.RETRY if machine is not None and up:
                 machine.host.spawn(self._retries.order(machine) if begins else self._retries.repeat(machine))
+            case Kind.SITE_PAUSE if begins:
+                self._pauses.begin(event, machine, self._loop.time)
             case Kind.JUMP if machine is not None:
                 machines.jump(number, event.amount)
 

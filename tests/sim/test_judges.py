@@ -8,7 +8,20 @@ import pytest
 
 from kadcrawl.keys import Cell, Key
 from sim import judges, sometimes
-from sim.judges import JUDGES, End, ExpectedPage, Facts, Fetch, Line, Parting, cut_short, duplicates, judge, parted
+from sim.judges import (
+    JUDGES,
+    End,
+    ExpectedPage,
+    Facts,
+    Fetch,
+    Line,
+    Parting,
+    PausedSites,
+    cut_short,
+    duplicates,
+    judge,
+    parted,
+)
 from sim.site_treatment import SiteTreatment
 
 SITE = "http://a.test"
@@ -48,6 +61,8 @@ CLEAN = Facts(
     over=True,
     peaks={"requests in flight": (64, 64)},
 )
+PAUSED = PausedSites(frozenset({SITE}), 1.0, 30.0, all_heard=True)
+"""A pause that all peers have heard of: the last fetch of the clean record comes too late for it."""
 PARTITION = Parting(3.0, 30.0, frozenset({2}))
 LATER = (HOME._replace(at_s=3.0), PAGE._replace(at_s=5.0), BUSY_FIRST._replace(at_s=7.0), BUSY._replace(at_s=9.0))
 AGAIN = fetch(20.0, "/page")
@@ -209,8 +224,25 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("one_fetch_per_owner", {"fetches": (*CLEAN.fetches, AGAIN), "orders": 1}),
     ("retried", {"not_retried": [f"{SITE}/page failed before an order and was not fetched after it"]}),
     ("slow_and_not_wrong", {"only_slow": True, "fetches": (*CLEAN.fetches, *BY_OTHERS)}),
+    ("paused_sites_left_alone", {"paused": [PAUSED], "disturbed": [(40.0, 50.0)]}),
+    ("paused_sites_left_alone", {"paused": [PAUSED._replace(all_heard=False, knew=[(1, 1.5, 30.0)])]}),
     ("no_errors", {"errors": ["KeyError"]}),
 ]
+
+
+@pytest.mark.parametrize(
+    "excused",
+    [
+        {"paused": [PAUSED._replace(sites=frozenset({OTHER}))]},
+        {"paused": [PAUSED._replace(until_s=7.5)]},
+        {"paused": [PAUSED._replace(from_s=4.0)]},
+        {"paused": [PAUSED._replace(all_heard=False)]},
+        {"paused": [PAUSED._replace(all_heard=False, knew=[(2, 1.5, 30.0), (1, 1.5, 7.0), (1, 7.9, 30.0)])]},
+        {"paused": [PAUSED], "disturbed": [(6.0, 7.0)]},
+    ],
+)
+def test_a_peer_that_may_not_know_a_pause_yet_is_excused(excused: dict[str, Any]) -> None:
+    assert {} == judge(replace(CLEAN, **excused))
 
 
 def test_a_clean_record_passes_every_judge() -> None:
