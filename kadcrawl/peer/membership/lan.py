@@ -10,6 +10,7 @@ Tests: tests/peer/membership/test_lan.py
 import asyncio
 import logging
 import re
+import socket
 from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,7 @@ class LanBeacon:
             SERVICE, f"{name}.{SERVICE}", self._contact.port, addresses=[address.packed], server=f"{name}.local."
         )
         try:
+            _try_address(self._contact.host)  # The library leaves a socket open if it fails.
             zeroconf = _multicast([self._contact.host], address.version)
         except OSError as error:
             log.warning("lan.not_announced why=%s", error)
@@ -112,3 +114,9 @@ def _multicast(interfaces: Any, version: int) -> "AsyncZeroconf":
     from zeroconf.asyncio import AsyncZeroconf
 
     return AsyncZeroconf(interfaces, ip_version=IPVersion.V6Only if version == 6 else IPVersion.V4Only)
+
+
+def _try_address(host: str) -> None:
+    """Raise OSError if packets cannot leave this machine from an IP address."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as tried:
+        tried.bind((host, 0))
