@@ -29,7 +29,7 @@ SYNCS: Final = 9
 WRITE_BYTES: Final = 4096
 DISTRIBUTION: Final = "kadcrawl"
 MODULES_OF_A_PEER: Final = (
-    "kadcrawl.peer",
+    "kadcrawl.peer.peer",
     "kadcrawl.leaf.leaf",
     "kadcrawl.overlay.protocol",
     "kadcrawl.crawl.fetch.proxy_connector",
