@@ -102,7 +102,7 @@ bench-moves: $(STAMP) ## Count the cells that a join and a leave examine and mov
 	$(BIN)/python -m scripts.bench_restart
 	$(BIN)/python -m scripts.bench_seeds
 
-bench-overload: $(STAMP) ## Crawl by host and by URL with ten peers in one process, also frozen (six minutes at most)
+bench-overload: $(STAMP) ## Crawl by host and by URL with ten peers in one process, also stopped by SIGSTOP (four minutes)
 	$(BIN)/python -m scripts.bench_overload $(ARGS)
 
 bench-long: $(STAMP) ## Show what a page costs as a crawl grows, and time stops and restarts (ten minutes; ARGS="--pages 1000000 --minutes 300")

@@ -85,7 +85,7 @@ async def crawl(
         "ended": ended,
         "wall_s": round(wall_s, 2),
         "cpu_s": round(cpu_s, 2),
-        "pages": done,
+        "done": done,
         "evictions": evictions,
         "syncs": syncs,
         "longest_stall_s": round(watch.longest_s, 2),

@@ -252,6 +252,26 @@ def five_peers(kept: KeptFigures) -> str:
     )
 
 
+def overload(kept: KeptFigures) -> str:
+    """Return the table of ten peers of one process by host and by URL, also stopped."""
+    figures = kept["bench-overload"]
+    rows = [
+        (
+            f"by {'URL' if one['partition'] == 'url' else one['partition']}"
+            + (f", stopped for {one['freeze_s']:.0f} s" if one["freeze_s"] else ""),
+            f"{1000 * one['cpu_s'] / one['pages']:.1f}",
+            str(one["pages"]),
+            str(one["twice"]),
+            str(one["evictions"]),
+            f"{one['longest_stall_s']:.1f}",
+        )
+        for one in figures["cases"]
+    ]
+    head = ("", "CPU ms a page", "pages fetched", "twice", "peers taken for dead", "longest stall, s")
+    said = f"{figures['peers']} peers, {figures['hosts']} hosts, {figures['pages']:,} pages."
+    return f"{said}\n\n{table(head, rows)}\n\n{kept.measured('bench-overload')}"
+
+
 def swarm_memory(kept: KeptFigures) -> str:
     """Return the table of the bytes of a URL in a swarm, beside one filter."""
     rows = [
@@ -458,6 +478,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "soak": soak,
     "seeds": seeds,
     "five-peers": five_peers,
+    "bench-overload": overload,
     "papers": papers,
     "balancing-256": balancing_256,
     "many-peers": many_peers,
