@@ -26,10 +26,11 @@ from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import Field, PageRules, RecordRule
-from kadcrawl.store.journal import PART_BYTES
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
 from kadcrawl.system.file_names import ADDRESS, LOCK
+
+USUAL_PART_BYTES = Limits().pages_bytes_max
 
 NOW = 1_800_000_000.0
 URLS = 12
@@ -69,9 +70,9 @@ def answer(number: int, address: str) -> FetchResult:
 class DataPeer:
     """The store and the outputs of one peer, opened as the peer opens them."""
 
-    def __init__(self, directory: Path, number: int, job: Job = JOB, pages_bytes_max: int = PART_BYTES) -> None:
+    def __init__(self, directory: Path, number: int, job: Job = JOB, pages_bytes_max: int = USUAL_PART_BYTES) -> None:
         """Raises StartError, StorageError and OSError."""
-        self.store = Store(directory, 0.0, no_sync, pages_bytes_max)
+        self.store = Store(directory, 0.0, no_sync, Limits(pages_bytes_max=pages_bytes_max))
         try:
             self._open(directory, number, job)
         except BaseException:
@@ -159,7 +160,7 @@ def make(
     is_finished: bool,
     peers: Sequence[str] = PEERS,
     as_crashed: Path | None = None,
-    pages_bytes_max: int = PART_BYTES,
+    pages_bytes_max: int = USUAL_PART_BYTES,
 ) -> None:
     """Make the directory of a crawl, all in order. An unfinished crawl has three pending URLs at the end.
 
@@ -176,7 +177,7 @@ def make(
             peer.accept(range(URLS))
             for one in mine:
                 peer.fetch(one)
-                if one % 3 == 0 or pages_bytes_max < PART_BYTES:
+                if one % 3 == 0 or pages_bytes_max < USUAL_PART_BYTES:
                     peer.commit()
             peer.learn(one for one in range(URLS) if one not in mine and one not in pending)
             peer.commit()

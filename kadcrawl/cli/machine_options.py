@@ -18,7 +18,7 @@ from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undet
 from kadcrawl.balance.training_data import load_network
 from kadcrawl.cli.machine import LogFormat, LogLevel, LogSettings, MachineSettings
 from kadcrawl.cli.options import Address, Command, is_given, sink_option
-from kadcrawl.cli.types import Limit
+from kadcrawl.cli.types import Limit, Size
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_secret
 from kadcrawl.settings.config import METRICS_PORT_DEFAULT
@@ -70,6 +70,7 @@ class MachineOptions:
     """The options of `machine_options`, as given."""
 
     fetches: int
+    memory: int | None
     network: Path | None
     powers: Sequence[tuple[str, float]]
     sinks: tuple[str, ...]
@@ -90,6 +91,12 @@ MACHINE = option_group(
         metavar="N",
         help="The most requests under way at a time, of each peer. A site without a delay gets at most "
         f"{Limits().site_connections_max} of these, a site with a delay one.",
+    ),
+    option(
+        "--memory",
+        type=Size(),
+        help="The most private memory of each peer, such as 64MB. Caches, bodies in flight and waiting URLs together "
+        "take what the program leaves. Bodies without room are cut off. A leaf needs 48 MB, a peer 55 MB.",
     ),
     option(
         "--network",
@@ -164,6 +171,7 @@ def machine_options(command: Command) -> Command:
     def gathered(
         *args: Any,
         fetches: int,
+        memory: int | None,
         network: Path | None,
         powers: Sequence[tuple[str, float]],
         sinks: tuple[str, ...],
@@ -175,7 +183,7 @@ def machine_options(command: Command) -> Command:
         **options: Any,
     ) -> Any:
         log = LogSettings(log_format, log_level)
-        machine = MachineOptions(fetches, network, powers, sinks, secrets, metrics, log, dict(limits))
+        machine = MachineOptions(fetches, memory, network, powers, sinks, secrets, metrics, log, dict(limits))
         return command(*args, machine=machine, **options)
 
     return cast("Command", MACHINE(gathered))
@@ -192,6 +200,8 @@ def make_machine(
     if job is None and (shared := of_job(given.limits)):
         raise ConfigError(f"{names(shared)} belongs to the job, and the swarm has that: leave out --limit for it")
     limits = of_machine(({} if job_file is None else dict(read(job_file).limits)) | dict(given.limits))
+    if given.memory is not None:
+        limits["memory_bytes"] = given.memory
     fetches = limits.pop("fetches_max", given.fetches)
     machine = MachineSettings(
         fetches=given.fetches if is_given("fetches") else int(fetches),

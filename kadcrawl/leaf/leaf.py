@@ -38,12 +38,16 @@ from kadcrawl.peer.status import STATE_BY_PAUSE_REASON
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.leaf_jobs import why_no_leaf
+from kadcrawl.settings.memory_plan import LEAF_BASE_BYTES
 
 log = logging.getLogger(__name__)
 
 
 class Leaf(PeerBase):
     """One leaf. All methods belong to the loop it was entered on."""
+
+    _base_bytes = LEAF_BASE_BYTES
+    _keeps_history = False
 
     def __init__(self, config: Config, environment: Environment | None = None) -> None:
         """Take the configuration, whose listening address a leaf ignores. `environment` is for simulations."""

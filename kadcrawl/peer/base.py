@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -32,6 +33,7 @@ from kadcrawl.peer.resources import Resources, open_resources
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_limits import limits_with
+from kadcrawl.settings.memory_plan import PEER_BASE_BYTES, memory_plan
 from kadcrawl.settings.site_rules import (
     check_contact,
     check_key,
@@ -53,9 +55,16 @@ log = logging.getLogger(__name__)
 class PeerBase:
     """One full peer or leaf, as a context manager. All methods belong to the loop it was entered on."""
 
+    _base_bytes = PEER_BASE_BYTES
+    """Memory of such a process before its first page."""
+    _keeps_history = True
+    """True if the peer keeps the history of cells."""
+
     def __init__(self, config: Config, environment: Environment | None) -> None:
-        self.config = config
-        """The configuration of this peer."""
+        self.memory = memory_plan(config, self._base_bytes)
+        """The plan for the memory of this process, or None if it is not bound."""
+        self.config = config if self.memory is None else replace(config, limits=self.memory.bound(config.limits))
+        """The configuration of this peer, with the limits that its memory has room for."""
         self.environment = environment or Environment()
         self._random = self.environment.random or Random(os.urandom(32))
         self._resources: Resources | None = None
@@ -266,6 +275,8 @@ class PeerBase:
                 f"if you know what it does, join with {options}"
             )
         try:
+            if self.memory is not None and self._keeps_history:
+                self.memory.check_history(job)
             check_contact(job.sites, job.contact)
             check_secrets(job.sites, self.config.secrets)
             is_private = self.config.swarm_key is not None or self.environment.trusted_network

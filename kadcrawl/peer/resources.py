@@ -85,7 +85,7 @@ async def open_resources(config: Config, environment: Environment, random: Rando
     stack.callback(Directory(config.data).close)
     poison_pages = environment.poison_pages(config.data)
     stack.callback(poison_pages.close)
-    store = Store(config.data, config.limits.commit_spacing_s, environment.sync, config.limits.pages_bytes_max)
+    store = Store(config.data, config.limits.commit_spacing_s, environment.sync, config.limits)
     stack.callback(store.close)
     clock = Clock(loop, environment.wall)
     started_at = clock.now()

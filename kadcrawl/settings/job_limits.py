@@ -50,7 +50,8 @@ OF_MACHINE = (
     *("large_body_bytes", "large_bodies_max", "large_rate_min_bytes_s", "large_contents_max", "robots_cached_max"),
     *("robots_cached_bytes_max", "proxy_verify_s", "proxy_retry_s", "proxy_source_s", "fetches_max", "unfinished_max"),
     *("unfinished_bytes_max", "active_sites_max", "site_window", "recent_links_max", "recent_chars_max"),
-    *("commit_spacing_s", "warc_bytes_max", "pages_bytes_max", "record_memory_bytes", "disk_reserve_bytes"),
+    *("commit_spacing_s", "warc_bytes_max", "pages_bytes_max", "record_memory_bytes", "memory_bytes", "held_bytes_max"),
+    *("remembered_tags_max", "remembered_chars_max", "journal_cache_bytes", "filters_bytes_max", "disk_reserve_bytes"),
 )
 """The limits of one machine, which may differ from peer to peer."""
 OF_PROGRAM = ("message_bytes_max", "batch_links_max", "batch_spacing_s")
@@ -78,7 +79,14 @@ def check_limit(name: str, value: float) -> None:
 def limits_with(limits: Limits, pairs: Iterable[tuple[str, float]]) -> Limits:
     """Return these limits with other values for some of them. Raises ConfigError if they contradict each other."""
     values: dict[str, Any] = {name: typed(name, value) for name, value in pairs}
-    return replace(limits, **values) if values else limits
+    made = replace(limits, **values) if values else limits
+    if held := made.held_bytes_max:  # Of this machine, whatever the job allows.
+        made = replace(
+            made,
+            body_bytes_max=min(made.body_bytes_max, held),
+            inflated_bytes_max=min(made.inflated_bytes_max, held),
+        )
+    return made
 
 
 def typed(name: str, value: float) -> float:

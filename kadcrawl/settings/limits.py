@@ -139,6 +139,27 @@ class Limits:
     Then the worker is killed, and the page has no records."""
     record_memory_bytes: int = 1024 * 1024 * 1024
     """Address space of that worker, in bytes, with Python and the imports of a hook."""
+    memory_bytes: int = 0
+    """Private memory of the process, in bytes, or 0 for no bound. It lowers the other limits of this machine to what
+    the memory has room for (settings/memory_plan.py)."""
+    held_bytes_max: int = 0
+    """Limit on a body in the memory of this machine, as received and decompressed, in bytes, or 0 for no other limit
+    than `body_bytes_max` and `inflated_bytes_max`. The rest of a larger body is cut off."""
+    remembered_tags_max: int = 100_000
+    """Limit on the tags and hrefs remembered, of all directories together: about 40 MB.
+
+    At the next one all are forgotten."""
+    remembered_chars_max: int = 32 * 1024 * 1024
+    """Limit on the characters of remembered tags and their meanings, estimated from the base of a page.
+
+    Beyond the limit all are forgotten as well."""
+    journal_cache_bytes: int = 32 * 1024 * 1024
+    """Limit on the pages of the journal that SQLite keeps in memory, in bytes."""
+    filters_bytes_max: int = 512 * 1024 * 1024
+    """Limit on all epoch filters in memory, in bytes, for 180 million URLs with the cells that this peer backs up.
+
+    Beyond it, the least recently used cells leave memory, and are read from the journal again when needed. So a peer
+    that sends filters of ever more cells takes no more memory than this."""
     disk_reserve_bytes: int = 64 * 1024 * 1024
     """Least free space on the disk for fetching, in bytes. Pages in flight and the journal live on the reserve."""
 
@@ -149,7 +170,10 @@ class Limits:
             require(getattr(self, entry.name) >= minimum, f"{entry.name} must be above 0")
 
 
-_MAY_BE_ZERO = frozenset({"redirects_max", "retry_base_s", "batch_spacing_s", "commit_spacing_s", "disk_reserve_bytes"})
+_MAY_BE_ZERO = frozenset(
+    {"redirects_max", "retry_base_s", "batch_spacing_s", "commit_spacing_s", "disk_reserve_bytes"}
+    | {"memory_bytes", "held_bytes_max"}
+)
 
 
 def require(holds: bool, otherwise: str) -> None:

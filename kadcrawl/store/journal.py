@@ -37,7 +37,7 @@ UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
 
 A damaged size may ask for more memory than the machine has, and text that cannot be decoded is quoted in the error."""
 
-PART_BYTES = Limits().pages_bytes_max
+USUAL_LIMITS = Limits()
 PAGE_LOG = "pages.jsonl"
 RECORD_LOG = "records.jsonl"
 
@@ -59,14 +59,15 @@ class Journal:
         directory: Path,
         commit_spacing_s: float,
         sync: Callable[[Iterable[int]], None] = sync_files,
-        pages_bytes_max: int = PART_BYTES,
+        limits: Limits = USUAL_LIMITS,
     ) -> None:
         """Open or make the files in `directory`, and repair the damage of a crash. Raises StartError.
 
-        `sync` makes the files of the given descriptors durable. The loop's executor calls it. At `pages_bytes_max` a
-        file of lines is closed as a part.
+        `sync` makes the files of the given descriptors durable. The loop's executor calls it. Of the `limits`, those
+        on files of lines and on SQLite's memory count.
         """
         self._sync = sync
+        self._cache_bytes = limits.journal_cache_bytes
         self.path = directory / JOURNAL
         self._commit_steps: list[CommitStep] = []
         self._min_interval = MinInterval(commit_spacing_s)
@@ -89,7 +90,7 @@ class Journal:
             opened.pop_all()  # They stay open.
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """The line logs by the table that journals their lines."""
-        self._roller = LogRoller(self._logs.values(), pages_bytes_max, sync)
+        self._roller = LogRoller(self._logs.values(), limits.pages_bytes_max, sync)
         self._writes = 0
         """Number of changes written so far."""
         self._on_disk = 0
@@ -319,7 +320,7 @@ class Journal:
         # `sync_files` syncs commits outside the loop's thread, so SQLite itself only syncs around checkpoints.
         db.execute("PRAGMA synchronous=NORMAL")
         db.execute("PRAGMA wal_autocheckpoint=0")
-        db.execute("PRAGMA cache_size=-32768")
+        db.execute(f"PRAGMA cache_size=-{max(1, self._cache_bytes // 1024)}")
         bring_up_to_date(db, version)
         db.execute("BEGIN")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kadcrawl.errors import StorageError
 from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, cell_of, check_cell
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.bloom.cell_filters import EncodedFilter, ExpiringFilters
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 from kadcrawl.store.bloom.fingerprints import Fingerprints
@@ -25,7 +26,7 @@ from kadcrawl.store.cell_scan import CellScan
 from kadcrawl.store.events import StoreEvents
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.frontier_table import FrontierTable
-from kadcrawl.store.journal import PART_BYTES, Journal, sync_files
+from kadcrawl.store.journal import USUAL_LIMITS, Journal, sync_files
 from kadcrawl.store.meta_table import MetaTable, SavedTime
 from kadcrawl.store.proxy_health_table import ProxyHealthTable
 from kadcrawl.store.reach_table import ReachTable
@@ -46,13 +47,11 @@ class Store:
         directory: Path,
         commit_spacing_s: float,
         sync: Callable[[Iterable[int]], None] = sync_files,
-        pages_bytes_max: int = PART_BYTES,
+        limits: Limits = USUAL_LIMITS,
     ) -> None:
-        """Open or make the files in `directory`, and repair the damage of a crash. Raises StartError.
-
-        `sync` and `pages_bytes_max` are those of `Journal`.
-        """
-        self.journal = Journal(directory, commit_spacing_s, sync, pages_bytes_max)
+        """Open or make the files in `directory` as `Journal` does, and repair damage of a crash. Raises StartError."""
+        self.journal = Journal(directory, commit_spacing_s, sync, limits)
+        self._filters_bytes_max = limits.filters_bytes_max
         self.events = StoreEvents()
         self.meta = MetaTable(self.journal)
         self.saved_time = SavedTime(self.journal, self.meta)
@@ -86,7 +85,8 @@ class Store:
         self._cell_bits = cell_bits
         if period is not None:
             assert now is not None, "a period has a clock"
-            self.expiring_filters = ExpiringFilters(period, now, self.journal.write, self.journal.rows)
+            journal = self.journal
+            self.expiring_filters = ExpiringFilters(period, now, journal.write, journal.rows, self._filters_bytes_max)
             self._fingerprints = Fingerprints(self.expiring_filters, self.journal, self._digests)
         self.scan.begin(cell_bits)
         self._digests.load(cell_bits)

@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _MADV_DONTNEED = 4
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_LARGE_BLOCK_BYTES = 128 * 1024
+"""Size from which a block of memory is one of its own. By default it grows with the largest block that was freed."""
 _MAPPING = re.compile(
     r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) r-[x-]p \S+ \S+ (?P<inode>\d+)[^\n]*\n"
     r"(?P<figures>(?:[A-Z]\w+: [^\n]*\n)*)",
@@ -29,8 +32,11 @@ class Mapping(NamedTuple):
     length: int
 
 
-def give_back() -> None:
-    """Drop the pages of files that this process can read again, and free memory that no object uses."""
+def give_back(*, is_bounded: bool = False) -> None:
+    """Drop the pages of files that this process can read again, and free memory that no object uses.
+
+    A process whose memory is bounded also returns each large block when it is freed, which takes CPU.
+    """
     if sys.platform != "linux":
         return
     import ctypes  # Not at the top: most processes of the command never come here.
@@ -39,6 +45,10 @@ def give_back() -> None:
     gc.collect()
     if hasattr(system, "malloc_trim"):  # glibc has it, musl has not.
         system.malloc_trim(0)
+        if is_bounded:
+            system.mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
+            system.mallopt(_M_TRIM_THRESHOLD, _LARGE_BLOCK_BYTES)
+            system.mallopt(_M_ARENA_MAX, 1)
     try:
         with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
             unchanged = list(unchanged_mappings(file.read()))

@@ -29,6 +29,7 @@ GROUPS = {
     "recent_links_max": "Messages between peers",
     "commit_spacing_s": "Journal and WARC files",
     "record_page_bytes_max": "Records",
+    "memory_bytes": "Memory of the process",
     "disk_reserve_bytes": "Free disk",
 }
 """The title of each group, by its first field."""

@@ -6,17 +6,18 @@ from pathlib import Path
 from random import Random
 
 from kadcrawl.keys import Key, site_hash
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.journal import PART_BYTES, sync_files
+from kadcrawl.store.journal import sync_files
 from kadcrawl.store.log_parts import log_lines
 from kadcrawl.store.store import Store
 
 
 def opened(
-    directory: Path, sync: Callable[[Iterable[int]], None] = sync_files, pages_bytes_max: int = PART_BYTES
+    directory: Path, sync: Callable[[Iterable[int]], None] = sync_files, pages_bytes_max: int = Limits().pages_bytes_max
 ) -> Store:
     """Return a store that has begun. Raise the error of a store that cannot begin."""
-    store = Store(directory, 0.0, sync, pages_bytes_max)
+    store = Store(directory, 0.0, sync, Limits(pages_bytes_max=pages_bytes_max))
     try:
         store.begin(16)
     except BaseException:

@@ -44,8 +44,10 @@ from kadcrawl.cli.view.summary import (
     unreachable_sentence,
 )
 from kadcrawl.errors import ConfigError
+from kadcrawl.settings.config import Config
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.memory_plan import PEER_BASE_BYTES, memory_plan
 from kadcrawl.system.file_names import METRICS_TARGETS
 
 LOCAL_SWARM = option_group(
@@ -137,6 +139,7 @@ def crawl(
         named_again=named if known and job.history == "exact" else (),
         seeds_file=None if seeds_file is None else SeedFile(seeds_file),
     )
+    _check_memory(plan)
     _check_writable(summary)
     say_missing(plan.machine, job)
     say_rule_warnings(job, seeds, first, streams=seeds_file is not None)
@@ -258,6 +261,18 @@ def _exit_code(result: Summary, job: Job, *, whole: bool) -> int:
     if limit_that_ended(result, job) is not None:
         return code_of_limit(result.limit_reached)
     return DONE if result.pages else NOTHING_FETCHED
+
+
+def _check_memory(plan: CrawlPlan) -> None:
+    """Say what a bound on memory allows each peer, before any peer starts. Raises ConfigError if it cannot hold."""
+    config = plan.machine.config(Config(data=plan.data))
+    memory = memory_plan(config, PEER_BASE_BYTES)
+    if memory is None:
+        return
+    if plan.in_process:
+        raise ConfigError("--memory bounds a process, and --in-process has all peers in one: leave out one of them")
+    memory.check_history(plan.job)
+    click.echo(f"kadcrawl: {memory.said(memory.bound(config.limits))}", err=True)
 
 
 def _check_writable(path: Path | None) -> None:

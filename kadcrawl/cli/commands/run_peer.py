@@ -280,7 +280,9 @@ async def _run_once(
             note_peer(peer.contact.address, peer.config.data)
         for line in peer_run.greeting(peer):
             progress.say(line)
-        give_back()
+        if peer.memory is not None:
+            progress.say(peer.memory.said(peer.config.limits))
+        give_back(is_bounded=peer.memory is not None)
         limits = limits_with(peer.config.limits, peer.job.shared_limits)
         progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, limits, sees_all=False))
         feeding = _feed(peer_run, peer, progress)

@@ -64,11 +64,15 @@ class PipeOrders:
 class PipeReports:
     """Reports that go out as lines on stdout."""
 
+    def __init__(self, *, is_bounded: bool = False) -> None:
+        """`is_bounded` says that the memory of this process is bounded."""
+        self._is_bounded = is_bounded
+
     def send(self, report: Report) -> None:
         """Send a report, however long it has to wait for a parent that does not read."""
         _write(line(report))
         if isinstance(report, Ready):
-            give_back()
+            give_back(is_bounded=self._is_bounded)
 
     def send_if_room(self, report: Report) -> bool:
         """Send a report unless it would have to wait, and return whether it was sent."""
@@ -88,7 +92,8 @@ async def _live() -> None:
         assignment = msgspec.json.decode(order, type=Assignment)
         set_title(assignment.title)
         world = Environment(overlay=peer_life.LOCAL)
-        orders, reports = PipeOrders(reader), PipeReports()
+        is_bounded = bool(assignment.machine.limits.get("memory_bytes"))
+        orders, reports = PipeOrders(reader), PipeReports(is_bounded=is_bounded)
 
         def opened(peer: Peer) -> None:
             secrets = secrets_of_machine(peer.config.swarm_key, peer.config.secrets)

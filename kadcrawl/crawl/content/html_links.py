@@ -57,11 +57,6 @@ BASES_MAX = 100
 """Base elements without href that are skipped in the search for the base that counts."""
 NATIVE_URL_CHARS_MAX = 1024
 """A page at a longer URL is left to Python, with its limits on what its links may cost."""
-REMEMBERED_MAX = 100_000
-"""Tags and hrefs remembered, of all directories together: about 40 MB. At the next one all are forgotten."""
-REMEMBERED_CHARS_MAX = 32 * 1024 * 1024
-"""Characters of remembered tags and their meanings, estimated from the base. Beyond the limit all are forgotten as
-well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +154,8 @@ class LinkExtractor:
         self._obeys_nofollow = obeys_nofollow
         self._links_max = limits.links_per_page_max
         self._url_chars_max = limits.url_chars_max
+        self._tags_max = limits.remembered_tags_max
+        self._chars_max = limits.remembered_chars_max
         # By base directory and encoding; then by tag, which ends in ">", or plain href, which contains none.
         self._remembered: dict[tuple[str, str], dict[bytes, _Meaning]] = {}
         self._remembered_count = 0
@@ -302,7 +299,7 @@ class LinkExtractor:
         self._remembered_count += len(fresh)
         # As often as not a tag and its URL are no longer than this; a URL in escapes may be.
         self._remembered_chars += (len(fresh) + 1) * len(base) + 2 * _chars(fresh)
-        if self._remembered_count > REMEMBERED_MAX or self._remembered_chars > REMEMBERED_CHARS_MAX:
+        if self._remembered_count > self._tags_max or self._remembered_chars > self._chars_max:
             self._remembered.clear()
             self._remembered_count = self._remembered_chars = 0
         else:

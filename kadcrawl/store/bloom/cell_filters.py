@@ -43,11 +43,6 @@ FOLDED_SHARE = 4
 So bits are written a few times only, and the next start reads few single rows."""
 FINGERPRINTS_MAX = 250_000
 """Limit on the single fingerprints of an epoch filter, even if its label claims more keys."""
-FILTERS_BYTES_MAX = 512 * 1024 * 1024
-"""Limit on all epoch filters in memory, for 180 million URLs with the cells that this peer backs up.
-
-Beyond it, the least recently used cells leave memory, and are read from the journal again when needed. So a peer that
-sends filters of ever more cells takes no more memory than this."""
 
 
 log = logging.getLogger(__name__)
@@ -87,12 +82,15 @@ class ExpiringFilters:
         now: Callable[[], float],
         write: Callable[[str, Sequence[object]], int],
         read: Callable[[tuple[type, ...], str, Sequence[object]], Iterator[Any]],
+        bytes_max: int,
     ) -> None:
         """Make the tables if needed, and read the labels. Raises StorageError.
 
         `now` returns wall-clock seconds. `write` and `read` execute a statement in the journal's open transaction, and
-        `read` takes the types of the columns (`Journal.write`, `Journal.rows`).
+        `read` takes the types of the columns (`Journal.write`, `Journal.rows`). Beyond `bytes_max` of filters in
+        memory, those of the least recently used cells stay on disk.
         """
+        self._bytes_max = bytes_max
         self.period = period
         self.now = now
         self._write = write
@@ -288,7 +286,7 @@ class ExpiringFilters:
         now = sum(one.size_bytes for one in self._cells[cell].epoch_filters)
         self._bytes_all += now - self._bytes.get(cell, 0)
         self._bytes[cell] = now
-        while self._bytes_all > FILTERS_BYTES_MAX and (least_recent := next(iter(self._cells))) != cell:
+        while self._bytes_all > self._bytes_max and (least_recent := next(iter(self._cells))) != cell:
             self._unload(least_recent)
 
     def _unload(self, cell: Cell) -> None:

@@ -348,9 +348,8 @@ def test_what_is_remembered_depends_on_directory_and_encoding() -> None:
         assert extractor.extract(b"<a href=y>", utf8, "https://h/d/p").links == ["https://h/d/y"]
 
 
-def test_forgetting_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html_links, "REMEMBERED_MAX", 20)
-    extractor = LinkExtractor(Limits())
+def test_forgetting_changes_no_answer() -> None:
+    extractor = LinkExtractor(Limits(remembered_tags_max=20))
     for first in range(20):
         body = "".join(f'<a href="{number}"><a href={number}a>' for number in range(first, first + 4))
         assert extractor.extract(body.encode(), "", PAGE).links == [
@@ -526,17 +525,16 @@ def test_pages_read_in_turns_between_each_other_have_the_links_they_have() -> No
         for page in range(4)
     ]
     alone = [LinkExtractor(Limits()).extract(body, UTF8, PAGE) for body in bodies]
-    extractor = LinkExtractor(Limits())
+    extractor = LinkExtractor(Limits(remembered_tags_max=5_000))
     readings = [extractor.reading(body, UTF8, PAGE) for body in bodies]
     together: dict[int, Extracted] = {}
-    with patch.object(html_links, "REMEMBERED_MAX", 5_000):
-        while len(together) < len(bodies):
-            for number, reading in enumerate(readings):
-                if number not in together:
-                    try:
-                        next(reading)
-                    except StopIteration as over:
-                        together[number] = over.value
+    while len(together) < len(bodies):
+        for number, reading in enumerate(readings):
+            if number not in together:
+                try:
+                    next(reading)
+                except StopIteration as over:
+                    together[number] = over.value
     assert alone == [together[number] for number in range(len(bodies))]
 
 
@@ -568,13 +566,12 @@ def remembered_chars(extractor: LinkExtractor) -> int:
 
 @pytest.mark.parametrize("links", [1, 60])
 def test_characters_of_what_is_remembered_are_bounded(links: int) -> None:
-    extractor = LinkExtractor(Limits())
+    extractor = LinkExtractor(Limits(remembered_chars_max=1_000_000))
     most = 0
-    with patch.object(html_links, "REMEMBERED_CHARS_MAX", 1_000_000):
-        for number in range(5_000 // links):
-            tags = b"".join(b'<a href="%d">' % link for link in range(links))
-            extractor.extract(b"<base href='/%s%d/'>" % (b"b" * 1_900, number) + tags, UTF8, PAGE)
-            most = max(most, remembered_chars(extractor))
+    for number in range(5_000 // links):
+        tags = b"".join(b'<a href="%d">' % link for link in range(links))
+        extractor.extract(b"<base href='/%s%d/'>" % (b"b" * 1_900, number) + tags, UTF8, PAGE)
+        most = max(most, remembered_chars(extractor))
     assert 300_000 < most <= 1_000_000
 
 

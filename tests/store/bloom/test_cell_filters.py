@@ -346,11 +346,11 @@ def test_one_epoch_filter_told_again_and_again_is_joined_once(
 
 
 async def test_epoch_filters_of_ever_more_cells_stay_on_disk_and_are_all_kept(
-    open_store: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
+    open_store: Callable[[str], Store],
 ) -> None:
-    monkeypatch.setattr(cell_filters, "FILTERS_BYTES_MAX", 20_000)
     store = open_store("one")
     assert store.expiring_filters is not None
+    store.expiring_filters._bytes_max = 20_000
     for number in range(40):
         other = open_store("other")
         for place in range(EXACT_MAX + 10):
@@ -371,8 +371,9 @@ async def test_epoch_filters_of_ever_more_cells_stay_on_disk_and_are_all_kept(
     assert (0, 0, {}) == (filter_bytes(store), store.expiring_filters._bytes_all, store.expiring_filters._bytes)
 
 
-def test_one_cell_may_take_more_than_there_is_room_for(filter_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_filters, "FILTERS_BYTES_MAX", 1_000)
+def test_one_cell_may_take_more_than_there_is_room_for(filter_store: Store) -> None:
+    assert filter_store.expiring_filters is not None
+    filter_store.expiring_filters._bytes_max = 1_000
     finish_urls(filter_store, *range(700))
     assert filter_bytes(filter_store) > 1_000
     assert all(filter_store.state(key(number)) == DONE for number in range(700))
