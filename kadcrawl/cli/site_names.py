@@ -5,7 +5,6 @@ Nothing is asked over the network, so a completion takes some milliseconds.
 Tests: tests/cli/commands/test_site.py
 """
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import click
 
 from kadcrawl.cli.targets import directories
-from kadcrawl.store.journal import UNREADABLE
 from kadcrawl.system.file_names import JOURNAL
 
 ROWS_READ_MAX = 20_000
@@ -32,6 +30,10 @@ def complete_sites(context: click.Context, _: click.Parameter, incomplete: str) 
 
 
 def _pending(directory: Path) -> Iterator[str]:
+    import sqlite3  # Not at the top: every command loads this module.
+
+    from kadcrawl.store.journal import UNREADABLE
+
     path = directory / JOURNAL
     query = f"SELECT DISTINCT site FROM (SELECT site FROM frontier WHERE site<>'' LIMIT {ROWS_READ_MAX})"
     try:

@@ -24,7 +24,7 @@ LINE_FIELDS = (
         "peer",
         "text",
         "always",
-        "The first eight digits of the peer's ID, as the status shows it. Empty until it is known.",
+        "The first eight digits of the peer's ID, as the status shows it, or `peer-3` with `--in-process`.",
     ),
     ("module", "text", "always", "The module of kadcrawl, or the library."),
     (

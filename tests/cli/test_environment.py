@@ -20,6 +20,7 @@ OPTIONS = [
 VALUES = {
     "--seeds": ("a.txt", "b.txt"),
     "--peers": ("3", "4"),
+    "--in-process": ("3", "4"),
     "--summary": ("a.json", "b.json"),
     "--data": ("here", "there"),
     "--allow-network": ("10.0.0.0/8", "10.1.0.0/16"),
