@@ -75,7 +75,7 @@ soak: $(STAMP) ## Crawl for an hour under random faults, with the judge's verdic
 
 ## Measure
 
-bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, side by side (about two minutes)
+bench: $(STAMP) .venv-bench/.installed ## Measure against wget2, spider-rs, Scrapy and scrapy-redis on real sites (about five minutes; ARGS="--more")
 	$(BIN)/python -m scripts.bench $(ARGS)
 
 bench-links: $(STAMP) ## Measure the link extractor in Python and in native code (half a minute)
@@ -125,10 +125,12 @@ sim-mutants: $(STAMP) ## Plant bugs in the simulated peers, to see whether the j
 papers: $(STAMP) ## Do the experiments of the papers again and write papers/report.html (some minutes; ARGS="--quick --check")
 	$(BIN)/python -m sim.papers -o papers $(ARGS)
 
-# The opponent, in an environment of its own.
+# The opponents, in an environment of their own. spider-rs brings its binary as a package for Node.
 .venv-bench/.installed: Makefile
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check 'scrapy==2.19.0' lxml uvloop
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check 'scrapy==2.19.0' 'scrapy-redis==0.9.1' lxml uvloop
+	if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix .venv-bench @spider-rs/spider-rs@0.0.157 \
+		|| echo "npm could not install spider-rs; the benchmark goes without"; fi
 	touch $@
 
 $(VENV)/.installed-profile: $(STAMP)

@@ -4,12 +4,15 @@ CPU is the kernel's figure for the program and every descendant that it waited f
 the processes, each at its own peak (VmHWM, read while they run), so shared pages count once for each.
 """
 
+import math
 import os
+import signal
 import subprocess
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -31,8 +34,12 @@ def cost_of(
     output: Path,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    most_s: float = math.inf,
 ) -> Cost:
-    """Run `command` to its end, with its output in a file, and return its cost. Raises OSError."""
+    """Run `command` to its end, with its output in a file, and return its cost. Raises OSError.
+
+    A command that takes longer than `most_s` is killed with its descendants.
+    """
     peaks: dict[int, int] = {}
     ended = threading.Event()
     began = time.perf_counter()
@@ -40,7 +47,7 @@ def cost_of(
         process = subprocess.Popen(
             command, stdout=sink, stderr=subprocess.STDOUT, cwd=cwd, env={**os.environ, **(environment or {})}
         )
-        watcher = threading.Thread(target=_watch, args=(process.pid, peaks, ended), name="memory")
+        watcher = threading.Thread(target=_watch, args=(process.pid, peaks, ended, began + most_s), name="memory")
         watcher.start()
         try:
             _, status, usage = os.wait4(process.pid, 0)
@@ -52,10 +59,15 @@ def cost_of(
     return Cost(process.returncode, wall_s, usage.ru_utime + usage.ru_stime, sum(peaks.values()))
 
 
-def _watch(root: int, peaks: dict[int, int], ended: threading.Event) -> None:
+def _watch(root: int, peaks: dict[int, int], ended: threading.Event, until: float) -> None:
     while not ended.wait(LOOK_INTERVAL_S):
-        for pid in _family(root):
+        family = _family(root)
+        for pid in family:
             peaks[pid] = max(peaks.get(pid, 0), _peak_bytes(pid))
+        if time.perf_counter() > until:
+            for pid in family:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _family(root: int) -> list[int]:

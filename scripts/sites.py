@@ -68,15 +68,13 @@ def _site(package: Package) -> StoredSite:
 
 
 def _fetch(package: Package, unpacked: Path) -> None:
-    for program in ("apt-get", "dpkg"):
-        if shutil.which(program) is None:
-            raise SitesError(f"{package.name} cannot be fetched: this machine has no {program}")
+    require_apt(package.name)
     unpacked.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=unpacked.parent, prefix=".fetching-") as scratch:
-        archive = _download(package, Path(scratch))
+        archive = download(package.name, Path(scratch))
         tree = Path(scratch) / "tree"
         tree.mkdir()
-        _run("dpkg", "-x", str(archive), str(tree))
+        unpack(archive, tree)
         if not (tree / package.root / (package.entry or "index.html")).is_file():
             raise SitesError(f"{archive.name} has no {package.root}/{package.entry or 'index.html'}")
         try:
@@ -86,15 +84,28 @@ def _fetch(package: Package, unpacked: Path) -> None:
                 raise
 
 
-def _download(package: Package, directory: Path) -> Path:
+def require_apt(name: str) -> None:
+    """Raise the SitesError for a package that this machine has no means to fetch."""
+    for program in ("apt-get", "dpkg"):
+        if shutil.which(program) is None:
+            raise SitesError(f"{name} cannot be fetched: this machine has no {program}")
+
+
+def download(name: str, directory: Path) -> Path:
+    """Fetch the archive of a Debian package into a directory. Raises SitesError."""
     try:
-        _run("apt-get", "download", package.name, cwd=directory)
+        _run("apt-get", "download", name, cwd=directory)
     except SitesError as error:
         if os.geteuid() != 0:
             raise SitesError(f"{error}; apt-get update, run as root, may help") from None
         _run("apt-get", "update")
-        _run("apt-get", "download", package.name, cwd=directory)
-    return next(directory.glob("*.deb"))
+        _run("apt-get", "download", name, cwd=directory)
+    return next(directory.glob(f"{name}_*.deb"))
+
+
+def unpack(archive: Path, tree: Path) -> None:
+    """Unpack the archive of a Debian package. Raises SitesError."""
+    _run("dpkg", "-x", str(archive), str(tree))
 
 
 def _run(*command: str, cwd: Path | None = None) -> None:

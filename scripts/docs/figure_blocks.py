@@ -38,26 +38,43 @@ def number(value: float | None) -> str:
 
 
 def bench(kept: KeptFigures) -> str:
-    """Return the table of CPU and speed beside Scrapy and the bare loop."""
+    """Return the table of CPU and speed beside other crawlers and the bare loop."""
     figures = kept["bench"]
-    head = ("", "CPU s per 1,000 pages", "least to most", "to Scrapy", "to the bare loop", "pages/s", "peak MB")
+    head = (
+        "",
+        "CPU s per 1,000 pages",
+        "least to most",
+        "without the start",
+        "to the bare loop",
+        "to it, without the start",
+        "to Scrapy",
+        "pages/s",
+        "peak MB",
+        "pages found",
+    )
     rows = [
         (
             name,
-            f"{cost['cpu_s_per_1000']:.2f}",
-            f"{cost['cpu_s_per_1000_least']:.2f} to {cost['cpu_s_per_1000_most']:.2f}",
-            f"{cost['cpu_to_scrapy']:.2f}",
+            f"{cost['cpu_s_per_1000']:.3f}",
+            f"{cost['cpu_s_per_1000_least']:.3f} to {cost['cpu_s_per_1000_most']:.3f}",
+            f"{cost['steady_s_per_1000']:.3f}",
             f"{cost['cpu_to_bare_loop']:.2f}",
+            f"{cost['steady_to_bare_loop']:.2f}",
+            f"{cost['cpu_to_scrapy']:.2f}",
             f"{cost['pages_per_s']:,.0f}",
             f"{cost['peak_mb']:.0f}",
+            f"{cost['covered']:.0%}",
         )
         for name, cost in figures["crawlers"].items()
     ]
-    parts = ", ".join(f"{room['name']} {room['part']:.0%}" for room in figures["rooms"][:8])
+    rows += [(name, f"not available: {why}", *[""] * 8) for name, why in figures["absent"].items()]
+    missed = [f"{name} (at most {aim['most']:g})" for name, aim in figures["aims"].items() if not aim["reached"]]
+    aims = f"missed by {', '.join(missed)}" if missed else "reached"
     return (
         f"{len(figures['sites'])} documentation sites: {figures['pages']:,} pages, {figures['urls']:,} URLs. "
-        f"Medians of {figures['runs']} runs. Every run covered every page.\n\n{table(head, rows)}\n\n"
-        f"The CPU of two peers goes to: {parts}.\n\n{kept.measured('bench')}"
+        f"Medians of {figures['runs']} runs.\n\n{table(head, rows)}\n\n"
+        f"The aims for the CPU of kadcrawl, as multiples of the bare loop's without the start, are {aims}.\n\n"
+        f"{kept.measured('bench')}"
     )
 
 

@@ -43,13 +43,14 @@ def speed(kept: KeptFigures) -> str:
             name,
             f"{cost['cpu_s_per_1000']:.2f}",
             f"{cost['cpu_to_scrapy']:.2f}",
+            f"{cost['steady_to_bare_loop']:.2f}",
             f"{cost['pages_per_s']:,.0f}",
             f"{cost['peak_mb']:.0f}",
         )
         for name, cost in figures["crawlers"].items()
     ]
     return (
-        f"{table(('', 'CPU s per 1,000 pages', 'to Scrapy', 'pages/s', 'peak MB'), rows)}\n\n"
+        f"{table(('', 'CPU s per 1,000 pages', 'to Scrapy', 'to the bare loop', 'pages/s', 'peak MB'), rows)}\n\n"
         f"{figures['pages']:,} pages of {len(figures['sites'])} documentation sites on loopback, no delay, medians of "
         f"{figures['runs']} runs side by side on {kept.cores('bench')} shared cores."
     )

@@ -1,22 +1,29 @@
-"""The benchmark counts all processes of a run, and each room's share of a profile."""
+"""The benchmark counts all processes of a run, and names the crawlers that it cannot have."""
 
-import cProfile
-import json
 import re
-import subprocess
+import signal
 import sys
-from itertools import count
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from kadcrawl.keys import site_hash
-from kadcrawl.urls import canonical
 from scripts import bare_loop
+from scripts.bench import crawlers
+from scripts.bench.crawlers import (
+    BARE_LOOP,
+    IN_PYTHON,
+    ONE_PEER,
+    SCRAPY,
+    SCRAPY_REDIS,
+    CrawlerMissingError,
+    crawler,
+)
+from scripts.bench.programs import WGET2, FoundProgram, found
+from scripts.bench.report import figures_of, report
+from scripts.bench.timed import TimedCrawl
 from scripts.demo import MARKER, begin_anew
-from scripts.measure import cost_of
-from scripts.profile_rooms import functions_of, rooms_of
+from scripts.measure import Cost, cost_of
 from tests.support.sites.web import Web, html
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
@@ -43,35 +50,59 @@ def test_memory_is_summed_over_processes(tmp_path: Path) -> None:
     assert cost_of([sys.executable, "-c", parent], tmp_path / "output").peak_bytes > 120 * MEGABYTES
 
 
-def test_time_belongs_to_the_room_that_spends_it_or_calls_what_does(tmp_path: Path) -> None:
-    profile = cProfile.Profile(count().__next__)  # Else the machine decides, which may look elsewhere in any room.
-    profile.enable()
-    for number in range(2000):
-        canonical(f"page-{number}.html", "http://site/")
-        site_hash(f"site-{number}")
-    json.dumps([None] * 10)
-    profile.disable()
-    dump = tmp_path / "profile"
-    profile.dump_stats(dump)
-
-    rooms = {share.name: share for share in rooms_of([dump])}
-
-    assert rooms["URLs"].part > 0.95
-    assert set(rooms) <= {"URLs", "event loop"}
-    assert sum(share.part for share in rooms.values()) == pytest.approx(1)
-    functions = functions_of([dump], 3)
-    assert len(functions) == 3
-    assert functions == sorted(functions, key=lambda share: -share.seconds)
+def test_a_run_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
+    child = "subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)"
+    parent = f"import subprocess, sys\n{child}.wait()\n"
+    assert cost_of([sys.executable, "-c", parent], tmp_path / "output", most_s=0.0).exit_code == -signal.SIGKILL
 
 
-def test_a_benchmark_without_scrapy_says_what_to_do(tmp_path: Path) -> None:
-    script = (
-        "import sys; from pathlib import Path; import scripts.bench.__main__ as bench\n"
-        "bench.SCRAPY_PYTHON = Path('/nowhere/python'); sys.argv[1:] = []; bench.main()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "bench: there is no /nowhere/python to run Scrapy with; make bench creates it\n"
+def timed(cpu_s: float, pages: int = 500) -> TimedCrawl:
+    return TimedCrawl(Cost(0, 2.0, cpu_s, 30 * MEGABYTES), pages, 1.0, 0.1)
+
+
+def test_figures_are_medians_with_the_start_and_without() -> None:
+    runs = {BARE_LOOP: [timed(1.0)], ONE_PEER: [timed(9.0), timed(1.5), timed(0.5)], "wget2": [timed(0.25, 250)]}
+    starts = {BARE_LOOP: [0.2], ONE_PEER: [0.9, 0.5, 0.7], "wget2": [0.0]}
+    figures = figures_of(runs, starts, urls=600, pages=500)
+    one = figures["crawlers"][ONE_PEER]
+    assert (one["cpu_s_per_1000"], one["start_cpu_s"], one["steady_s_per_1000"]) == (3.0, 0.7, 1.6)
+    assert (one["cpu_to_bare_loop"], one["steady_to_bare_loop"]) == (1.5, 1.0)
+    assert one["cpu_to_scrapy"] is None
+    assert figures["crawlers"]["wget2"]["covered"] == 0.5
+    assert figures["aims"] == {ONE_PEER: {"most": 0.9, "reached": False}}
+
+
+def test_a_crawler_that_cannot_be_had_is_named_in_the_report() -> None:
+    figures = figures_of({BARE_LOOP: [timed(1.0)]}, {BARE_LOOP: [0.2]}, urls=600, pages=500)
+    lines = list(report({"sites": ["one"], "absent": {"Scrapy, lean": "there is none"}, **figures}))
+    assert [line for line in lines if "not available: there is none" in line and line.startswith("| Scrapy, lean |")]
+
+
+def test_opponents_that_are_not_installed_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crawlers, "OPPONENTS", tmp_path / "none")
+    for name in (SCRAPY, SCRAPY_REDIS, "spider-rs"):
+        with pytest.raises(CrawlerMissingError, match="make bench installs it"):
+            crawler(name)
+
+
+def test_a_machine_without_apt_has_no_debian_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("KADCRAWL_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(CrawlerMissingError, match="wget2 cannot be fetched: this machine has no apt-get"):
+        crawler("wget2")
+
+
+def test_a_program_of_the_machine_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "wget2"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert found(WGET2) == FoundProgram(str(program), {})
+
+
+@pytest.mark.parametrize(("name", "pure"), [(ONE_PEER, "0"), (ONE_PEER + IN_PYTHON, "1")])
+def test_kadcrawl_runs_with_native_code_and_without(name: str, pure: str) -> None:
+    assert crawler(name).environment == {"KADCRAWL_PURE": pure}
 
 
 def test_the_demo_empties_its_own_directory_and_no_other(tmp_path: Path) -> None:
