@@ -34,8 +34,8 @@ CONVERSATIONS = {
     "crawl.content": "record_extractor",
     "crawl.cookies": "log_in login_hook",
     "crawl.fetch": (
-        "address_guard answer errors fetcher memory_slots metered_connection pinned_address poison_pages "
-        "proxy_connector request_rules response_watch"
+        "address_guard answer direct_request errors fetcher memory_slots metered_connection pinned_address "
+        "poison_pages proxy_connector request_rules response_watch"
     ),
     "crawl.links": "forwarder",
     "crawl.output": "page_stream",

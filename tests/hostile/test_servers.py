@@ -19,7 +19,7 @@ import msgspec
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from kadcrawl.crawl.fetch.fetcher import HEADERS_MAX
+from kadcrawl.crawl.fetch.direct_request import HEADERS_MAX
 from kadcrawl.crawl.fetch.metered_connection import FRAMING_MAX
 from kadcrawl.crawl.fetch.result import BY_PEER, TLS_ERRORS, UNREACHED, FetchError, FetchResult
 from kadcrawl.crawl.output.warc import WarcWriter

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import aiohttp
 from multidict import CIMultiDict, MultiMapping
 
+from kadcrawl.crawl.fetch.direct_request import DirectResponse
 from kadcrawl.crawl.fetch.errors import Broken
 from kadcrawl.crawl.fetch.result import FetchError, RelayedAnswer
 
@@ -31,7 +32,9 @@ class PartialAnswer:
     """True once the answer has a slot for a large body."""
     chunks: list[bytes] = field(default_factory=list)
 
-    def take_head(self, response: aiohttp.ClientResponse, address: str, now: float, header_bytes_max: int) -> None:
+    def take_head(
+        self, response: aiohttp.ClientResponse | DirectResponse, address: str, now: float, header_bytes_max: int
+    ) -> None:
         """Take the head of a response from this IP address. Raises Broken for a head that is none."""
         headers = response.raw_headers
         header_bytes = 0

@@ -35,6 +35,7 @@ from kadcrawl.crawl.fetch.content_encoding import (
     TooLargeError,
     decoding,
 )
+from kadcrawl.crawl.fetch.direct_request import HEADERS_MAX, DirectRequests, DirectResponse
 from kadcrawl.crawl.fetch.errors import Broken, classified
 from kadcrawl.crawl.fetch.head_filter import as_received
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
@@ -50,8 +51,6 @@ from kadcrawl.settings.proxy_list import Proxy
 from kadcrawl.system.cooperative import run_cooperatively
 from kadcrawl.urls import host_of
 
-HEADERS_MAX: Final = 256
-"""Headers in one answer. Honest answers have below 100."""
 KEEPALIVE_S: Final = 5.0
 """Seconds for which an idle connection is kept: more than the usual delay, yet a broad crawl must not run out of
 files."""
@@ -177,6 +176,7 @@ class Fetcher:
             max_field_size=limits.header_bytes_max,
             max_headers=HEADERS_MAX,
         )
+        self._direct = DirectRequests(self._session, limits.header_bytes_max)
 
     def _connector_class(self) -> Callable[..., aiohttp.TCPConnector]:
         if not self._by_proxies:
@@ -238,9 +238,9 @@ class Fetcher:
                     raise Broken(FetchError.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
                 if self._session.closed:
                     raise Broken(FetchError.NOT_SENT, "this peer is stopping")
-                target = URL(url, encoded=True)
-                way = Way(self._session, proxy, form)
-                await self._converse(way, target, extra_headers, answer, patience, memory_slots, rule)
+                await self._converse(
+                    Way(self._session, proxy, form), url, extra_headers, answer, patience, memory_slots, rule
+                )
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)
@@ -254,10 +254,31 @@ class Fetcher:
             watch.stop()
         return await self._result(url, answer, failure, detail, started_at, started, loop.time(), memory_slots)
 
+    async def _ask(
+        self, way: Way, url: str, extra_headers: Sequence[tuple[str, str]], answer: PartialAnswer, rule: RequestRule
+    ) -> "DirectResponse | _Response":
+        """Send the request and return the head of its answer, which the caller closes."""
+        if way.proxy is None and not way.form:
+            request = self._direct.prepare(url, rule, extra_headers)
+            answer.request_head = request.head
+            return await self._direct.get(request, _may_send.get())
+        answer.request_head = request_head(target := URL(url, encoded=True), rule, extra_headers)
+        response = await way.session.request(
+            way.method,
+            target,
+            headers=[*rule.headers, *rule.secret_headers, *extra_headers, *way.headers],
+            data=way.form or None,
+            allow_redirects=False,
+            proxy=way.proxy_url,
+            ssl=rule.tls,
+        )
+        assert isinstance(response, _Response), "the session makes our responses"
+        return response
+
     async def _converse(
         self,
         way: Way,
-        url: URL,
+        url: str,
         extra_headers: Sequence[tuple[str, str]],
         answer: PartialAnswer,
         deadline: ResponseDeadline,
@@ -266,17 +287,7 @@ class Fetcher:
     ) -> None:
         """Send the request and read the answer into `answer` as far as it comes."""
         loop = asyncio.get_running_loop()
-        answer.request_head = request_head(url, rule, extra_headers)
-        response = await way.session.request(
-            way.method,
-            url,
-            headers=[*rule.headers, *rule.secret_headers, *extra_headers, *way.headers],
-            data=way.form or None,
-            allow_redirects=False,
-            proxy=way.proxy_url,
-            ssl=rule.tls,
-        )
-        assert isinstance(response, _Response), "the session makes our responses"
+        response = await self._ask(way, url, extra_headers, answer, rule)
         try:
             now = loop.time()
             deadline.head_came(now)
@@ -397,10 +408,8 @@ class Fetcher:
 class _Response(aiohttp.ClientResponse):
     """Keeps hold of the connection it came by, which aiohttp gives back to the pool once a short body came.
 
-    aiohttp repeats a GET whose connection broke before any answer. That is right for a kept one, which the
-    server closed just then (RFC 9112 9.3.1); on a new one it would be a second request behind the back of the
-    politeness clock, so there the fault is made one that aiohttp does not repeat; and so by a proxy, which may have
-    passed the request on before it closed.
+    aiohttp repeats a request on a kept connection that broke (`DirectRequests`). It must not repeat others, nor those
+    by a proxy, which may have passed the request on before it closed.
     """
 
     address: str
