@@ -42,6 +42,7 @@ from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.kept_cookies import NO_COOKIES, KeptCookies
+from kadcrawl.store.record_reads import RecordReads
 from kadcrawl.store.schema import DONE, is_pending
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
@@ -125,6 +126,7 @@ class Records:
     ) -> None:
         """Read nothing yet. `is_taken` says whether the crawler has an entry just now."""
         self._store = store
+        self._reads = RecordReads(store.journal)
         self._frontier = frontier
         self._intake = intake
         self._partitioner = partitioner
@@ -297,18 +299,22 @@ class Records:
     def _read(self, keys: Sequence[Key], *, moving: bool) -> tuple[list[bytes], list[FrontierEntry], list[VisitRecord]]:
         """Return the records of these keys: those DONE, those PENDING, and those with visits."""
         done: list[bytes] = []
-        entries, visits = [], []
+        pending, visits = [], []
+        states = self._reads.states(keys)
         for key in keys:
-            state = self._store.state(key)
+            state = states.get(key)
+            if state is None and not self._store.keeps_keys:
+                state = self._store.state(key)
             if state is None:
                 continue
             if (visit := self._store.visits.get(key)) is not None:
                 visits.append(self._visit(visit, state, moving=moving))
-            elif not is_pending(state):
+            elif is_pending(state):
+                pending.append(key)
+            else:
                 done.append(key)
-            elif (entry := self._store.entry(key)) is not None:
-                entries.append(entry)
-        return done, entries, visits
+        entries = self._reads.entries(pending)
+        return done, [entries[key] for key in pending if key in entries], visits
 
     def _visit(self, visit: Visit, state: int, *, moving: bool) -> VisitRecord:
         tries, wait_s = 0, 0.0

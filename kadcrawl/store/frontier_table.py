@@ -15,15 +15,17 @@ from kadcrawl.store.journal import Journal
 from kadcrawl.store.meta_table import MetaTable
 
 _COLUMNS = "depth, seq, site_hash, url_hash, site, url, hops, tries, due, trail"
-_SELECTED = "f.depth, f.seq, site_hash, url_hash, site, url, hops, tries, due, trail"
-_TYPES = (int, int, bytes, bytes, str, str, int, int, float, bytes)
+ENTRY_COLUMNS = "f.depth, f.seq, site_hash, url_hash, site, url, hops, tries, due, trail"
+ENTRY_TYPES = (int, int, bytes, bytes, str, str, int, int, float, bytes)
+JOINED = f"history h JOIN frontier f ON f.site_hash=substr(h.key, 1, {SITE_BYTES}) AND f.depth=h.depth AND f.seq=h.seq"
+"""The entries of PENDING keys, beside their records."""
 _ROW_OF_KEY = "(site_hash, depth, seq) = (SELECT ?2, depth, seq FROM history WHERE key=?1)"
 
 _GET = (
-    f"SELECT {_SELECTED} FROM history h JOIN frontier f ON f.site_hash=?2 AND f.depth=h.depth AND f.seq=h.seq "
+    f"SELECT {ENTRY_COLUMNS} FROM history h JOIN frontier f ON f.site_hash=?2 AND f.depth=h.depth AND f.seq=h.seq "
     "WHERE h.key=?1"
 )
-_WINDOW = f"SELECT {_SELECTED} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
+_WINDOW = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
 _INSERT = f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE = f"DELETE FROM frontier WHERE {_ROW_OF_KEY}"
 _DELETE_BETWEEN = (
@@ -50,12 +52,12 @@ class FrontierTable:
 
     def get(self, key: Key) -> FrontierEntry | None:
         """Return the entry of a PENDING key, or None."""
-        row = self._journal.row(_TYPES, _GET, (key, key[:SITE_BYTES]))
-        return _entry(row) if row else None
+        row = self._journal.row(ENTRY_TYPES, _GET, (key, key[:SITE_BYTES]))
+        return entry_of(row) if row else None
 
     def window(self, site: str, count: int) -> list[FrontierEntry]:
         """Return the first `count` entries of a site, breadth first."""
-        return [_entry(row) for row in self._journal.rows(_TYPES, _WINDOW, (site_hash(site), count))]
+        return [entry_of(row) for row in self._journal.rows(ENTRY_TYPES, _WINDOW, (site_hash(site), count))]
 
     def keys_from(self, entry: FrontierEntry, count: int) -> list[Key]:
         """Return the keys of up to `count` entries of the entry's site, breadth first, from this entry on."""
@@ -128,6 +130,7 @@ class FrontierTable:
         self._journal.write(_PUT_OFF, (key, key[:SITE_BYTES], due))
 
 
-def _entry(row: Any) -> FrontierEntry:
+def entry_of(row: Any) -> FrontierEntry:
+    """Return the entry of a row of `ENTRY_COLUMNS`."""
     depth, seq, of_site, of_url, site, url, hops, tries, due, trail = row
     return FrontierEntry(depth, seq, Key(of_site + of_url), site or url, url, hops, tries, due, trail)
