@@ -12,6 +12,7 @@ Tests: tests/replication/owner/test_sync.py
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -37,6 +38,10 @@ RELEASE_POLL_MOST_S = 2.0
 """Longest time between two such questions."""
 RELEASE_POLL_SHARE = 0.1
 """Wait between two such questions, as a share of the attempt so far: a slow peer may be releasing many cells."""
+LARGE_KEYS = 2_000
+"""Keys from which a cell is large: to compare it takes milliseconds of both peers' CPU."""
+LARGE_MERGES_MAX = 4
+"""Large cells that are merged at the same time. All at once, the first of them would open with the last."""
 SYNCS_MAX = BATCH_MAX
 """Cells synced at the same time: as many as one message asks about. With twice as many other work waits longer."""
 
@@ -67,6 +72,7 @@ class CatchUp:
         self._cell_queries = BatchedCellQueries(parts.overlay, parts.client, parts.spawn)
         self.slots = asyncio.Semaphore(SYNCS_MAX)
         """Limits the syncs at the same time. A caller of `once` holds a slot."""
+        self._large_merges = asyncio.Semaphore(LARGE_MERGES_MAX)
         self._release_wait = ReleaseWait()
         self._log_limiter = LogLimiter()
         self.providers = Providers()
@@ -177,15 +183,23 @@ class CatchUp:
         self._holdings.back_up_at(cell, attempt.backups)
         holds_records = cell in self._store.cells or attempt.others_hold_records()
         answers = attempt.in_merge_order()
+        keys = max([held_of(self._store, cell).keys, *(answer.held.keys for _, answer in answers)])
+        async with self._large_merges if keys >= LARGE_KEYS else nullcontext():
+            await self._merge_answers(cell, attempt, answers)
+        if any(answer.held.keys for contact, answer in answers if not attempt.is_backup(contact)):
+            await self._store.journal.durable()  # Before any peer is told to drop it.
+        return holds_records
+
+    async def _merge_answers(
+        self, cell: Cell, attempt: SyncAttempt, answers: Sequence[tuple[Contact, CellState]]
+    ) -> None:
+        """Merge what differs in both directions. Raises RemoteError."""
         for contact, answer in answers:
             if answer.held != held_of(self._store, cell):
                 await self._take_from(contact, answer.held, is_near=contact.id in attempt.near)
         for contact, answer in answers:
             if attempt.is_backup(contact) and answer.held != held_of(self._store, cell):
                 await self._reconcile(contact, answer.held, push=True)
-        if any(answer.held.keys for contact, answer in answers if not attempt.is_backup(contact)):
-            await self._store.journal.durable()  # Before any peer is told to drop it.
-        return holds_records
 
     def _may_open(self, cell: Cell, attempt: SyncAttempt) -> bool:
         """Return whether the cell may be opened after the merge."""

@@ -27,8 +27,8 @@ from kadcrawl.link.wire.messages import (
     TakeOver,
 )
 from kadcrawl.replication import holder_side
-from kadcrawl.replication.owner import repair_pace
-from kadcrawl.replication.owner.catch_up import RELEASE_POLL_MOST_S
+from kadcrawl.replication.owner import catch_up, repair_pace
+from kadcrawl.replication.owner.catch_up import RELEASE_POLL_MOST_S, CatchUp
 from kadcrawl.replication.owner.sync import FIND_MY_CELLS_INTERVAL_S
 from kadcrawl.replication.owner.sync_progress import SyncProgress
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, placement_keys
@@ -1137,3 +1137,36 @@ def test_a_sync_is_cut_off_without_a_word_when_its_world_ends(play: Play) -> Non
 
     play(scenario)
     begun[0].close()
+
+
+@pytest.mark.parametrize(("keys", "least", "most"), [(1, 4, 4), (100, 5, 16)])
+def test_large_cells_are_merged_few_at_a_time(
+    play: Play, monkeypatch: pytest.MonkeyPatch, keys: int, least: int, most: int
+) -> None:
+    """So the first of them opens long before the last."""
+    monkeypatch.setattr(catch_up, "LARGE_KEYS", keys)
+    merge, largest = CatchUp._merge_answers, 0
+    merging: Counter[CatchUp] = Counter()
+
+    async def merge_slowly(self: CatchUp, *arguments: Any) -> None:
+        nonlocal largest
+        merging[self] += 1
+        largest = max(largest, merging[self])
+        await asyncio.sleep(0.1)
+        await merge(self, *arguments)
+        merging[self] -= 1
+
+    async def scenario(swarm: SyncSwarm) -> None:
+        nonlocal largest
+        await swarm.join()
+        for cell in CELLS:
+            await swarm.offer(cell, range(3))
+        await swarm.settle()
+        largest = 0
+        await swarm.join()
+        await swarm.settle()
+        assert least <= largest <= most
+        assert 0 == merging.total()
+
+    monkeypatch.setattr(CatchUp, "_merge_answers", merge_slowly)
+    play(scenario)
