@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.link.wire.basics import WIRE_VERSION, WIRE_VERSION_LEAST, is_spoken
+from scripts.docs.wire import structs
 from scripts.docs.wire_shape import Shape, breaks, path_of, shape
 
 ROOT = Path(__file__).parents[2]
@@ -46,3 +47,7 @@ def test_what_peers_of_two_versions_would_misunderstand_is_named(after: Shape, s
 )
 def test_a_peer_speaks_with_its_own_version_and_those_beside_it(version: int, spoken: bool) -> None:
     assert spoken == is_spoken(version)
+
+
+def test_every_message_and_part_lets_a_later_version_add_fields() -> None:
+    assert [] == [kind.__name__ for kind in structs() if kind.__struct_config__.forbid_unknown_fields]

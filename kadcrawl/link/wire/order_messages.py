@@ -24,7 +24,7 @@ Text = Annotated[str, Meta(min_length=1, max_length=ABOUT_CHARS_MAX)]
 UserName = Annotated[str, Meta(max_length=USER_CHARS_MAX, pattern=PRINTABLE)]
 
 
-class StandingOrder(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class StandingOrder(Struct, frozen=True, array_like=True):
     """An order that stands until a later order of the same kind about the same takes its place."""
 
     kind: OrderKind
