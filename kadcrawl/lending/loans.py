@@ -150,11 +150,11 @@ class Loans:
         self._page_feed.show(on_page)
 
     def steer(self) -> None:
-        """Follow other orders of a person: borrow and lend no pages of sites that are paused."""
+        """Follow other orders of a person: borrow and lend no pages of sites that are paused or excluded."""
         self._borrowed_frontier.steer(self._clock.now())
         self.borrower.crawler.wake()
         for site in {site for site, _ in self.lender.sites()}:
-            if self._steering.is_paused(site):
+            if self._steering.is_paused(site) or self._steering.is_excluded(site):
                 self.lender.recall_site(site)
 
     def recall_all(self) -> None:

@@ -176,10 +176,7 @@ class Peer(PeerBase):
         return outcomes["again"]
 
     async def pause(self) -> None:
-        """Let the whole swarm finish what is in flight and fetch nothing more, until `resume`.
-
-        Raises RemoteError when a part of the swarm does not answer: that part pauses when it can be reached.
-        """
+        """Let the swarm fetch nothing more until `resume`. Raises RemoteError when a part of it does not answer."""
         await self.state_gossip.order("pause")
 
     async def resume(self) -> None:
@@ -198,11 +195,16 @@ class Peer(PeerBase):
         """Let a paused site go on. Returns and raises as `pause_site`."""
         return await give_orders(self.runtime, [StandingOrder("pause", site, None, user=user)])
 
-    async def slow_site(self, site: str, delay_s: float | None, *, user: str = "") -> int:
-        """Leave a site alone for at least so many seconds after each request. None lifts that.
+    async def exclude_site(self, site: str, *, user: str = "") -> int:
+        """Leave a site out of the crawl: its pending URLs fail as `site_excluded`. Returns as `pause_site`."""
+        return await give_orders(self.runtime, [StandingOrder("exclude", site, 1.0, user=user)])
 
-        Returns and raises as `pause_site`.
-        """
+    async def include_site(self, site: str, *, user: str = "") -> int:
+        """Lift `exclude_site` for links from now on. Returns and raises as `pause_site`."""
+        return await give_orders(self.runtime, [StandingOrder("exclude", site, None, user=user)])
+
+    async def slow_site(self, site: str, delay_s: float | None, *, user: str = "") -> int:
+        """Leave a site alone for so many seconds at least after each request, or lift that. Returns as `pause_site`."""
         return await give_orders(self.runtime, [StandingOrder("delay", site, delay_s, user=user)])
 
     @property

@@ -349,8 +349,10 @@ class Runtime:
     def _steer(self, lifted: Iterable[str] = ()) -> None:
         """Have the crawl follow the standing orders. `lifted` are the sites whose delay by an order has ended."""
         orders, now = self.standing_orders, self.resources.clock.now()
-        pauses = {site: value > 0 for site, value in orders.values("pause").items()}
-        self.components.site_settings.steering.follow(pauses, orders.values("delay"))
+        pauses, excluded = (
+            {site: value > 0 for site, value in orders.values(kind).items()} for kind in ("pause", "exclude")
+        )
+        self.components.site_settings.steering.follow(pauses, orders.values("delay"), excluded)
         self.components.frontier.steer(now, lifted)
         self.balancing.loans.steer()
 

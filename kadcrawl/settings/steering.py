@@ -21,14 +21,24 @@ class Steering:
         self._paused: dict[str, bool] = {}
         """Match -> whether its sites are paused. A narrower False lets a site go on."""
         self._delays_s: dict[str, float] = {}
+        self._excluded: dict[str, bool] = {}
+        """Match -> whether its sites are left out of the crawl."""
 
-    def follow(self, pauses: Mapping[str, bool], delays_s: Mapping[str, float]) -> None:
-        """Take the orders in force, by match: whether sites are paused, and the least seconds between two requests."""
-        self._paused, self._delays_s = dict(pauses), dict(delays_s)
+    def follow(
+        self, pauses: Mapping[str, bool], delays_s: Mapping[str, float], excluded: Mapping[str, bool] | None = None
+    ) -> None:
+        """Take the orders in force, by match: paused sites, least seconds between two requests, and excluded sites."""
+        self._paused, self._delays_s, self._excluded = dict(pauses), dict(delays_s), dict(excluded or {})
 
     def is_paused(self, site: str) -> bool:
-        """Return whether no request may start at a site."""
-        return bool(self._paused) and bool(most_specific(self._paused, self._name(site)))
+        """Return whether the URLs of a site wait for a person. Those of an excluded site end instead."""
+        if not self._paused or self.is_excluded(site):
+            return False
+        return bool(most_specific(self._paused, self._name(site)))
+
+    def is_excluded(self, site: str) -> bool:
+        """Return whether a site is left out of the crawl."""
+        return bool(self._excluded) and bool(most_specific(self._excluded, self._name(site)))
 
     def delay_s(self, site: str) -> float:
         """Return the least seconds between two requests to a site by an order, or 0."""

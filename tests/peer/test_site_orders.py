@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from kadcrawl import Config, ConfigError, Leaf
 from kadcrawl.link.wire.order_messages import StandingOrder
+from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.owned_sites import SITES, answered, sites_of
 from tests.support.sites.web import Web, html, slow
 from tests.support.swarm.crash import crash
@@ -260,3 +262,27 @@ async def test_a_paused_site_has_no_place_among_the_sites_in_memory(make_peer: M
         for number in range(3):
             await peer.resume_site(sites.name(number))
         await finish([peer])
+
+
+async def test_an_excluded_site_ends_without_a_request_and_can_come_back(
+    make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]]
+) -> None:
+    async with Web(3) as site:
+        sites = Sites(site, 3)
+        peers = await swarm(make_peer, "ab", delay_s=3.0, scope="any")
+        await peers[0].pause_site(sites.name(1))
+        await peers[0].crawl(sites.urls[PAGES : 2 * PAGES])
+        assert 0 == await peers[1].exclude_site(sites.name(1))
+        site.pages["/"] = lambda request: html(site.url("/new", 1), site.url("/new", 2))
+        await peers[0].crawl([site.url("/")])
+        await until(lambda: all(peer.ended for peer in peers))
+        await asyncio.gather(*(peer.store.journal.commit() for peer in peers))
+        failed = [line.url for line in lines().values() if line.fields.get("failed") == "site_excluded"]
+        assert sorted(sites.urls[PAGES : 2 * PAGES]) == sorted(failed)
+        assert 0 == sites.asked(1)
+        assert 1 == site.fetched[site.url("/new", 2)]
+        assert [("exclude", 1.0), ("pause", 1.0)] == [(order.kind, order.value) for order in peers[0].orders]
+        await peers[0].include_site(sites.name(1))
+        await peers[0].resume_site(sites.name(1))
+        assert {"site_excluded": PAGES} == (await peers[1].retry(["site_excluded"], site=sites.name(1))).urls
+        await until(lambda: sites.fetched(1) >= 2)

@@ -33,6 +33,14 @@ def _resume(_: str) -> Value:
     return "pause", None
 
 
+def _exclude(_: str) -> Value:
+    return "exclude", 1.0
+
+
+def _include(_: str) -> Value:
+    return "exclude", None
+
+
 def _slow(said: str) -> Value:
     try:
         return "delay", None if said.lower() in OFF else seconds_of(said)
@@ -40,10 +48,16 @@ def _slow(said: str) -> Value:
         raise ConfigError(f"{error}. `kadcrawl site slow SITE 30s` says how long a site is left alone") from None
 
 
-ACTIONS: Mapping[str, Callable[[str], Value]] = {"pause": _pause, "resume": _resume, "slow": _slow}
+ACTIONS: Mapping[str, Callable[[str], Value]] = {
+    "pause": _pause,
+    "resume": _resume,
+    "slow": _slow,
+    "exclude": _exclude,
+    "include": _include,
+}
 
 
-@cloup.command(short_help="Steer single sites: ls, pause, resume, slow.")
+@cloup.command(short_help="Steer single sites: ls, pause, resume, slow, exclude, include.")
 @cloup.argument("action", type=click.Choice(["ls", *ACTIONS]), metavar="ACTION")
 @cloup.argument("sites", nargs=-1, metavar="[SITE]...", shell_complete=complete_sites)
 @peer_options("Any peer of the swarm.")
@@ -55,6 +69,8 @@ def site(action: str, sites: tuple[str, ...], peer: tuple[str, int], data: Path,
     kadcrawl site pause SITE...      start no request to these sites; their URLs stay pending
     kadcrawl site resume SITE...     let these sites go on
     kadcrawl site slow SITE... TIME  leave these sites alone for at least TIME after each request, `off` lifts that
+    kadcrawl site exclude SITE...    leave these sites out: pending URLs fail as site_excluded, links are not followed
+    kadcrawl site include SITE...    follow links to these sites again
     kadcrawl site ls                 list the orders that stand: what, by whom, and when
 
     A SITE is a host such as example.org, a host with a port, or *.example.org for the host and all hosts below it. The
@@ -99,4 +115,6 @@ def _said(action: str, name: str, value: float | None) -> str:
         return f"{name} is paused; `kadcrawl site resume {name}` lets it go on"
     if action == "resume":
         return f"{name} goes on"
+    if action in ("exclude", "include"):
+        return f"{name} is {action}d"
     return f"{name} is left alone for {value:g} s after each request" if value else f"{name} has its own delay again"

@@ -49,6 +49,9 @@ _BY_NAME: Final = {
     "redirect_loop": Reason("the redirects lead back to where they began"),
     "robots": Reason("robots.txt forbids it"),
     "robots_unreachable": Reason("the robots.txt cannot be read, so the site is left alone"),
+    "site_excluded": Reason(
+        "a person excluded the site", "after kadcrawl site include, kadcrawl retry --reason site_excluded fetches them"
+    ),
     "site_refused": Reason(
         "the site answered too many requests in a row with 429 or 503",
         "run kadcrawl retry --reason site_refused some hours later, or use a larger --delay",

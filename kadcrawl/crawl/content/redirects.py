@@ -56,7 +56,9 @@ def why_seed_left(entry: FrontierEntry, target: str, scope: Scope) -> str | None
     return f"it leads to {target[:LOCATION_CHARS_MAX]}, {_advice(entry.url, target, scope, why)}"
 
 
-_LEAVING: Final[frozenset[Reason | None]] = frozenset({"scope", "include", "exclude", "proxy_judge", "site_off"})
+_LEAVING: Final[frozenset[Reason | None]] = frozenset(
+    {"scope", "include", "exclude", "proxy_judge", "site_off", "site_excluded"}
+)
 """Reasons that a person has given. The other reasons are limits."""
 
 
@@ -69,6 +71,8 @@ def _advice(url: str, target: str, scope: Scope, why: Reason | None) -> str:
         return "the site of proxy-judge, which is not crawled; use another one"
     if why == "site_off":
         return "a site that the job leaves off; change its rule in [[sites]]"
+    if why == "site_excluded":
+        return "a site that a person excluded; kadcrawl site include lifts that"
     option = ""
     if scope.kind == "prefix" and site_of(target, "host") == site_of(url, "host"):
         option = "--scope host, or "

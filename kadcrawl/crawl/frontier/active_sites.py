@@ -375,7 +375,7 @@ class ActiveSites:
         next_at = max(not_before, self._idle.take(cell, name))
         site = Site(name, cell, next_at, delay_s, told_s=delay_s, least_s=delay_s, received_at=received_at)
         site.set_back_off(self._store.sites.back_off(name), self._refusals_max)
-        site.paused = self._site_settings.steering.is_paused(name)
+        site.steer(self._site_settings.steering)
         site.is_lent = not self._site_settings.holds_cookies(name)
         site.connections_max = self._site_settings.connections(name) or self._limits.site_connections_max
         if self._site_settings.is_adaptive:

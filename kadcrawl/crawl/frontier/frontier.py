@@ -290,7 +290,7 @@ class Frontier(ActiveSites):
             if name not in self._sites:
                 self._forget_delay(name, now)
         for site in list(self._sites.values()):
-            site.paused = self._site_settings.steering.is_paused(site.name)
+            site.steer(self._site_settings.steering)
             self._follow_delay(site, now)
             self._settle(site, now)
         for cell in self._open:
@@ -299,8 +299,8 @@ class Frontier(ActiveSites):
                 self._unread[cell] = b""
 
     def may_ask(self, name: str, cell: Cell, opening: int | None) -> bool:
-        """Return whether a request that was begun may go out: its cell stayed open, and no person paused the site."""
-        return self._open.get(cell) == opening and not self._sites[name].paused
+        """Return whether a request that was begun may go out: its cell stayed open, and no person stopped the site."""
+        return self._open.get(cell) == opening and not (self._sites[name].paused or self._sites[name].excluded)
 
     # --- shared clocks -------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from kadcrawl.keys import Cell, Key
+from kadcrawl.settings.steering import Steering
 from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.frontier_entry import FrontierEntry
 
@@ -68,6 +69,8 @@ class Site:
     """The robots.txt of the site is being fetched, so no other request may start."""
     parked: bool = False
     """The site waits for its turn on a shared clock (crawl/clocks/), so no request may start."""
+    excluded: bool = False
+    """A person excluded the site, so its entries are given out to be finished without a request."""
     paused: bool = False
     """A person paused the site, so no request may start."""
     queued_at: float | None = None
@@ -118,7 +121,7 @@ class Site:
         is lent. Otherwise the unused connections are spare. If all are in use, one connection less is used from now on,
         as long as one is left. A site that refuses requests is not lent: its owner alone finds out when it is ready.
         """
-        if not self.is_lent or self.parked or self.blocked or self.closed or self.paused:
+        if not self.is_lent or self.parked or self.blocked or self.closed or self.paused or self.excluded:
             return 0
         if not self.ready or self.back_off.refusals:
             return 0
@@ -137,7 +140,7 @@ class Site:
         """Return the second from which the site has an entry to fetch, or entries to look for in the store. None if
         there are none.
         """
-        next_at = 0.0 if self.given_up_until else self.next_at
+        next_at = 0.0 if self.given_up_until or self.excluded else self.next_at
         if self.ready or (self.more and len(self.waiting) < window):
             return next_at
         return max(next_at, self.waiting[0][0]) if self.waiting else None
@@ -149,6 +152,8 @@ class Site:
 
     def gives_up(self, now: float) -> bool:
         """Return whether entries are given out without a request now."""
+        if self.excluded:
+            return True
         if self.given_up_until <= now:
             self.given_up_until = 0.0
         return self.given_up_until > 0
@@ -213,6 +218,10 @@ class Site:
         """Forget all entries, except that some are out."""
         self.closed, self.queued_at = True, None
         self.unload()
+
+    def steer(self, steering: Steering) -> None:
+        """Pause or exclude the site, or let it go on, as a person ordered."""
+        self.excluded, self.paused = steering.is_excluded(self.name), steering.is_paused(self.name)
 
     def unload(self) -> None:
         """Leave all entries that are not out to the store."""

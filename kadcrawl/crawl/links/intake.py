@@ -115,7 +115,7 @@ class Intake:
     def _is_taken(self, link: Link) -> bool:
         """Return whether a link of another peer is to be crawled, or is a seed near a seed that the job excludes."""
         reason = self._scope.why_not(link.url, link.depth, link.hops)
-        return reason is None or (reason in ("exclude", "site_off") and link.depth == link.hops == 0)
+        return reason is None or (reason in ("exclude", "site_off", "site_excluded") and link.depth == link.hops == 0)
 
     def merge_pending(
         self, link: Link, location: UrlLocation, now: float, tries: int, due: float, *, even_seen: bool = False

@@ -2,7 +2,8 @@
 
 A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there are
 any, is not too deep or too long, and is not built like the URL of a trap (traps.py). A seed is always near itself,
-included, and no trap, as somebody asked for it. ``exclude`` binds even seeds, and so does a rule that turns a site off.
+included, and no trap, as somebody asked for it. ``exclude`` binds even seeds, and so does a rule that turns a site off,
+or the order of a person that excludes a site.
 The job names the first seeds. The others are the URLs that no link led to, and the scope knows their reach
 (seed_reach.py). Nearness compares sites, so http and https are near to each other. So are example.org and
 www.example.org, as most sites redirect one of them to the other. Where sitemaps are followed, a URL named like a
@@ -25,7 +26,7 @@ from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.urls import Partition, path_of, site_of
 
-Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge", "site_off"] | Trap
+Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge", "site_off", "site_excluded"] | Trap
 LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
 """Reasons that keep a crawl from going on for ever. The other reasons describe the crawl's subject."""
 
@@ -83,6 +84,8 @@ class Scope:
             return "scope"
         if self.site_settings.is_off(url):
             return "site_off"
+        if self.site_settings.steering.is_excluded(url):
+            return "site_excluded"
         if self._exclude and self.excluded_by(url) is not None:
             return "exclude"
         if self._health_check_site is not None and site_of(url, self._site_kind) == self._health_check_site:

@@ -18,8 +18,8 @@ ABOUT_CHARS_MAX = 500
 USER_CHARS_MAX = 40
 """Characters of the name of the person who gives an order."""
 
-OrderKind = Literal["pause", "delay"]
-"""The kinds of standing orders: a site is paused, or has at least this delay."""
+OrderKind = Literal["pause", "delay", "exclude"]
+"""The kinds of standing orders: a site is paused, has at least this delay, or is left out of the crawl."""
 Text = Annotated[str, Meta(min_length=1, max_length=ABOUT_CHARS_MAX)]
 UserName = Annotated[str, Meta(max_length=USER_CHARS_MAX, pattern=PRINTABLE)]
 
@@ -32,7 +32,7 @@ class StandingOrder(Struct, frozen=True, array_like=True):
     about: Text
     """The match of sites that the order is about (settings/host_matches.py)."""
     value: Annotated[float, Meta(ge=0, le=COUNT_MAX)] | None
-    """1 to pause sites and 0 to let them go on, or the least seconds between two requests. None lifts the order."""
+    """1 to pause or exclude sites and 0 to except them, or the least seconds between two requests. None lifts it."""
     stamp: Count = 0
     """The giver's clock in milliseconds since 1970, but later than all standing orders known there."""
     peer: IdBytes = bytes(20)

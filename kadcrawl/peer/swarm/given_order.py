@@ -13,11 +13,11 @@ class GivenOrder:
     """An order of a person that stands in a swarm."""
 
     kind: OrderKind
-    """`pause` or `delay`."""
+    """`pause`, `delay` or `exclude`."""
     about: str
     """The site that the order is about: a host, or `*.` and a domain for all its hosts."""
     value: float
-    """1 to pause a site and 0 to let it go on, or the least seconds between two requests."""
+    """1 to pause or exclude a site and 0 to except it, or the least seconds between two requests."""
     given_at: float
     """Seconds since 1970 at which the order was given, by the clock of the asked peer."""
     peer: str
@@ -35,6 +35,8 @@ class GivenOrder:
         match self.kind:
             case "pause":
                 return f"{self.about} is paused" if self.value else f"{self.about} goes on"
+            case "exclude":
+                return f"{self.about} is excluded" if self.value else f"{self.about} is included"
             case "delay":
                 slow = f"{self.about} is left alone for {self.value:g} s after each request"
                 return slow if self.value else f"{self.about} has its own delay"

@@ -35,6 +35,10 @@ async def test_a_site_is_paused_listed_and_goes_on(tmp_path: Path) -> None:
         slow = await kadcrawl("site", "slow", name, "90s", "--data", data)
         assert (0, f"{name} is left alone for 90 s after each request\n") == (slow.code, slow.out)
         assert 0 == (await kadcrawl("site", "slow", name, "off", "--data", data)).code
+        excluded = await kadcrawl("site", "exclude", "other.example", "--data", data)
+        assert (0, "other.example is excluded\n") == (excluded.code, excluded.out)
+        included = await kadcrawl("site", "include", "other.example", "--data", data)
+        assert (0, "other.example is included\n") == (included.code, included.out)
         again = await kadcrawl("site", "resume", name, "--data", data)
         assert (0, f"{name} goes on\n") == (again.code, again.out)
         assert "no order about a site stands\n" == (await kadcrawl("site", "ls", "--data", data)).out
