@@ -133,9 +133,9 @@ class HolderSide:
             self._timers.put_if_new(cell, self._now())
         self._stirred.set()
 
-    def notify_silent_owners(self, since: float) -> None:
-        """Notify every owner that was silent about its cell since that second, unless that is due anyway."""
-        for cell in self._holdings.silent(since):
+    def notify_silent_owners(self, since: float, owner_since: float) -> None:
+        """Notify every owner that was silent about its cell, or about all its cells, since these seconds."""
+        for cell in self._holdings.silent(since, owner_since):
             if cell in self._store.cells:
                 self._timers.put_if_new(cell, self._now())
                 self._stirred.set()

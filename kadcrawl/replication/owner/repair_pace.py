@@ -1,8 +1,8 @@
 """The pace of repairs: how often an owner compares its cells with their backups, and when a silent owner is doubted.
 
 A job by URL gives a peer thousands of cells with a URL or two in each. To compare all of them in each repair would take
-most of a slow peer's time. So a repair compares a limited number of cells, and backups wait for their turn. Decides
-only.
+most of a slow peer's time. So a cell has its turn in one of up to six repairs, and its backups wait for it. Each backup
+hears of one cell at least in each repair, so that it misses a dead owner as soon as ever. Decides only.
 """
 
 from math import ceil
@@ -10,24 +10,26 @@ from math import ceil
 REPAIR_S = 10.0
 """Time between two repairs."""
 CELLS_PER_REPAIR = 200
-"""Cells that one repair compares. A comparison takes 0.1 ms at each end."""
+"""Cells that one repair compares, if each cell has a turn in a minute then. A comparison takes 0.1 ms at each end."""
 SILENT_REPAIRS = 1.5
-"""Turns of a cell that may pass without a word of its owner."""
-RECHECK_TURNS = 6
-"""Turns after which the holders of a cell are looked up anew."""
-SYNC_TURNS = 60
-"""Turns after which a cell is synced even if it has the same holders."""
+"""Turns that may pass without a word of the owner."""
+OWNER_SILENCE_MAX_S = SILENT_REPAIRS * REPAIR_S
+"""Silence of an owner about all its cells after which its backup asks whether it still owns them. The owner may be
+dead, or may have lost its memory of us, and need not be a peer whose heartbeats we hear."""
+RECHECK_REPAIRS = 6
+"""Repairs after which the holders of a cell are looked up anew."""
+SYNC_REPAIRS = 60
+"""Repairs after which a cell is synced even if it has the same holders."""
 
 
 def repairs_per_turn(cells: float) -> int:
     """Return the repairs in which an owner of so many cells compares each of them once."""
-    return max(1, ceil(cells / CELLS_PER_REPAIR))
+    return min(max(1, ceil(cells / CELLS_PER_REPAIR)), RECHECK_REPAIRS)
 
 
-def turn_of(cell: int, repair: int, repairs: int) -> int | None:
-    """Return the number of a cell's turn that comes with a repair, or None if it is not the turn of the cell."""
-    turn, early = divmod(repair + cell, repairs)
-    return None if early else turn
+def is_turn(cell: int, repair: int, repairs: int) -> bool:
+    """Return whether a cell has its turn in a repair, if it has one in so many repairs."""
+    return (repair + cell) % repairs == 0
 
 
 def silence_max_s(backed: int, copies: int) -> float:

@@ -20,12 +20,13 @@ from kadcrawl.replication.owner.join import JoinHandshake, packed
 from kadcrawl.replication.owner.owner_parts import OwnerParts
 from kadcrawl.replication.owner.recheck import HolderRecheck
 from kadcrawl.replication.owner.repair_pace import (
-    RECHECK_TURNS,
+    OWNER_SILENCE_MAX_S,
+    RECHECK_REPAIRS,
     REPAIR_S,
-    SYNC_TURNS,
+    SYNC_REPAIRS,
+    is_turn,
     repairs_per_turn,
     silence_max_s,
-    turn_of,
 )
 from kadcrawl.replication.owner.sync_progress import SyncProgress, SyncState
 from kadcrawl.replication.placement.placement import nearer
@@ -177,7 +178,8 @@ class CellSync:
             if look % LOOKS == 0:
                 self._repair()
             silence_s = silence_max_s(len(self._holdings.backed), self._holdings.copies)
-            self._holder_side.notify_silent_owners(self._now() - silence_s)
+            now = self._now()
+            self._holder_side.notify_silent_owners(now - silence_s, now - OWNER_SILENCE_MAX_S)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -310,21 +312,19 @@ class CellSync:
         """Compare the cells whose turn it is with their backups, and tell the owners of all strays."""
         self._round += 1
         rechecked: list[Cell] = []
+        compared: list[Cell] = []
         repairs = repairs_per_turn(len(self._holdings.owned))
         for cell, owned in list(self._holdings.owned.items()):
-            turn = turn_of(cell, self._round, repairs)
             if not self._overlay.owns(cell):
                 self._holder_side.notify_owner(cell)
-            elif not owned.open or not owned.whole:
+            elif not owned.open or not owned.whole or is_turn(cell, self._round, SYNC_REPAIRS):
                 self.want(cell)
-            elif turn is None:
-                continue
-            elif turn % SYNC_TURNS == 0:
-                self.want(cell)
-            elif turn % RECHECK_TURNS == 0:
+            elif is_turn(cell, self._round, RECHECK_REPAIRS):
                 rechecked.append(cell)
-            elif cell in self._store.cells:
-                self._recheck.compare(cell)
+            elif cell in self._store.cells and is_turn(cell, self._round, repairs):
+                compared.append(cell)
+        for cell in [*compared, *self._holdings.words_for_others([*compared, *rechecked])]:
+            self._recheck.compare(cell)
         self._recheck.begin(rechecked)
         self._holder_side.notify_of_strays()
 

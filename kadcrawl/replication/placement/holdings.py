@@ -85,6 +85,8 @@ class Holdings:
         """Peer -> cells owned here that it backs up."""
         self._kept_for: defaultdict[bytes, CountedDict[Cell, None]] = defaultdict(partial(CountedDict, self.looks))
         """Peer -> its cells backed up here."""
+        self._heard_at: dict[bytes, float] = {}
+        """Peer -> second at which it last spoke of a cell that is backed up here for it."""
         self._short: dict[Cell, None] = {}
         """Cells owned here that have too few backups."""
 
@@ -149,6 +151,7 @@ class Holdings:
             self._kept_for[owner.id][cell] = None
         else:
             backed.heard_at = now
+        self._heard_at[owner.id] = now
         if role is not None:
             self.backed[cell].role = role
             self._backed_map.put(cell, role, self.places(cell)[role])
@@ -167,6 +170,7 @@ class Holdings:
             del kept_for[cell]
             if not kept_for:
                 del self._kept_for[backed.owner.id]
+                self._heard_at.pop(backed.owner.id, None)
 
     def owner_nearer_than(self, cell: Cell, other: Contact) -> Contact | None:
         """Return the owner for which a copy is kept, if it is nearer to the cell than another peer."""
@@ -237,9 +241,24 @@ class Holdings:
             self.let_go(cell)
         return unsafe, orphans
 
-    def silent(self, since: float) -> list[Cell]:
-        """Return the cells backed up here whose owner has been silent since that second."""
-        return [cell for cell, backed in self.backed.items() if backed.heard_at < since]
+    def silent(self, since: float, owner_since: float) -> list[Cell]:
+        """Return the cells backed up here whose owner has been silent about them since the first of two seconds.
+
+        The cells of an owner that has been silent about all of them since the second are among them.
+        """
+        silent = {owner for owner, heard_at in self._heard_at.items() if heard_at < owner_since}
+        found = self.backed.items()
+        return [cell for cell, backed in found if backed.heard_at < since or backed.owner.id in silent]
+
+    def words_for_others(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Return some cells owned here, so that each backup has one among these and the given cells."""
+        told = {contact.id for cell in cells if cell in self.owned for contact in self.owned[cell].backups}
+        found = []
+        for cell, owned in self.owned.items():
+            if owned.open and owned.whole and any(contact.id not in told for contact in owned.backups):
+                found.append(cell)
+                told |= {contact.id for contact in owned.backups}
+        return found
 
     def strays(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return those of these cells that are neither owned nor backed up here."""

@@ -955,7 +955,7 @@ def test_a_swarm_where_nothing_happens_compares_and_moves_nothing(play: Play) ->
         await swarm_of(swarm, 5)
         await asyncio.sleep(2 * repair_pace.REPAIR_S)
         sent, examined = len(swarm.sent), [peer.cells.anti_entropy.examined for peer in swarm.peers.values()]
-        await asyncio.sleep(repair_pace.REPAIR_S * repair_pace.RECHECK_TURNS)
+        await asyncio.sleep(repair_pace.REPAIR_S * repair_pace.RECHECK_REPAIRS)
         assert set() == {Replicate, Reconcile, CompareDigests, CellsHeld} & {
             type(message) for _, _, message in swarm.sent[sent:]
         }

@@ -117,10 +117,37 @@ def test_an_owner_replaced_is_no_loss(holdings: Holdings) -> None:
 def test_an_owner_is_silent_until_it_speaks_again(holdings: Holdings) -> None:
     holdings.back_up_for(CELL, A, FIRST_BACKUP, 1.0)
     holdings.back_up_for(OTHER, A, None, 2.0)
-    assert [] == holdings.silent(1.0)
-    assert [CELL] == holdings.silent(2.0)
+    assert [] == holdings.silent(1.0, 0.0)
+    assert [CELL] == holdings.silent(2.0, 0.0)
     holdings.back_up_for(CELL, A, None, 3.0)
-    assert [OTHER] == holdings.silent(3.0)
+    assert [OTHER] == holdings.silent(3.0, 0.0)
+
+
+def test_an_owner_that_is_silent_about_all_its_cells_is_missed_sooner(holdings: Holdings) -> None:
+    """An owner of many cells speaks of each of them more seldom, and of one of them in each repair."""
+    holdings.back_up_for(CELL, A, FIRST_BACKUP, 1.0)
+    holdings.back_up_for(OTHER, A, None, 2.0)
+    assert [] == holdings.silent(0.0, 2.0)
+    assert [CELL, OTHER] == holdings.silent(0.0, 2.5)
+    holdings.back_up_for(OTHER, A, None, 3.0)
+    assert [] == holdings.silent(0.0, 2.5)
+    holdings.let_go(CELL)
+    holdings.let_go(OTHER)
+    holdings.back_up_for(CELL, B, FIRST_BACKUP, 4.0)
+    assert [CELL] == holdings.silent(0.0, 5.0)
+
+
+def test_each_backup_hears_of_one_cell_in_each_repair(holdings: Holdings) -> None:
+    for cell, backups in ((Cell(1), [A, B]), (Cell(2), [B, C]), (Cell(3), [B, C])):
+        holdings.own(cell, 0.0).set_open()
+        holdings.back_up_at(cell, backups)
+        holdings.owned[cell].set_whole(True)
+    assert [Cell(2)] == holdings.words_for_others([Cell(1)])
+    assert [Cell(1)] == holdings.words_for_others([Cell(3)])
+    assert [Cell(1), Cell(2)] == holdings.words_for_others([])
+    assert [] == holdings.words_for_others([Cell(1), Cell(2)])
+    holdings.owned[Cell(1)].set_whole(False)
+    assert [] == holdings.words_for_others([Cell(3)])  # A cell that lacks copies is synced.
 
 
 def test_cells_with_fewer_than_two_backups_are_short(holdings: Holdings) -> None:
