@@ -16,7 +16,7 @@ this protection.
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
 
@@ -68,42 +68,46 @@ class PoisonPages:
         """Return whether the answer of this URL is to be left alone."""
         return bool(self._crashes) and self._crashes.get(_name(url), 0) >= CRASHES_MAX
 
-    @asynccontextmanager
-    async def reading(self, url: str) -> AsyncIterator[None]:
+    def reading(self, url: str) -> AbstractAsyncContextManager[None]:
         """Note that the answer of a URL is being read, until the context ends. A suspect waits for its turn first."""
-        if self._file is None:
-            yield
-            return
-        name = _name(url)
+        name = b"" if self._file is None else _name(url)
+        if not name or (name not in self._crashes and not self._alone.locked()):
+            return _Noted(self, name)
+        return self._in_turn(name)
+
+    @asynccontextmanager
+    async def _in_turn(self, name: bytes) -> AsyncIterator[None]:
+        """Note a page that is a suspect, or that has to wait until a suspect is read."""
         if name not in self._crashes:
             while self._alone.locked():
                 async with self._alone:
                     pass  # One after the other may be a suspect.
-            async with self._noted(name):
+            async with _Noted(self, name):
                 yield
             return
         async with self._alone:
             while self._count:
                 self._is_quiet.clear()
                 await self._is_quiet.wait()
-            async with self._noted(name):
+            async with _Noted(self, name):
                 yield
 
-    @asynccontextmanager
-    async def _noted(self, name: bytes) -> AsyncIterator[None]:
+    def begin(self, name: bytes) -> int | None:
+        """Note that a page is being read, and return its place in the file, if there is one left."""
         self._count += 1
         place = self._places.pop() if self._places else None
         if place is not None:
             self._write(place, b"\1" + name)
-        try:
-            yield
-        finally:
-            self._count -= 1
-            if not self._count:
-                self._is_quiet.set()
-            if place is not None:
-                self._write(place, _FREE)
-                self._places.append(place)
+        return place
+
+    def end(self, place: int | None) -> None:
+        """Note that the page of `begin` is no longer being read."""
+        self._count -= 1
+        if not self._count:
+            self._is_quiet.set()
+        if place is not None:
+            self._write(place, _FREE)
+            self._places.append(place)
 
     def was_read(self, url: str) -> None:
         """Note that the answer of this URL was read to its end: earlier crashes had another cause."""
@@ -131,6 +135,25 @@ class PoisonPages:
                 os.pwrite(self._file, entries, place * _ENTRY_BYTES)
             except OSError:
                 self.close()
+
+
+class _Noted(AbstractAsyncContextManager[None]):
+    """The time in which a page is noted. Without a name nothing is noted. It waits for nothing."""
+
+    __slots__ = ("_name", "_pages", "_place")
+
+    def __init__(self, pages: PoisonPages, name: bytes) -> None:
+        self._pages = pages
+        self._name = name
+        self._place: int | None = None
+
+    async def __aenter__(self) -> None:
+        if self._name:
+            self._place = self._pages.begin(self._name)
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._name:
+            self._pages.end(self._place)
 
 
 def _name(url: str) -> bytes:

@@ -86,7 +86,7 @@ async def test_a_suspect_is_not_blamed_for_what_kills_for_the_first_time(tmp_pat
     deadly = PoisonPages(tmp_path)
     begun, suspect = deadly.reading(FINE), deadly.reading(GOOD)
     await begun.__aenter__()
-    waiting = asyncio.create_task(anext(suspect.gen))
+    waiting = asyncio.create_task(suspect.__aenter__())
     await asyncio.sleep(0.01)
     assert not waiting.done()
     deadly.close()  # FINE has killed.
