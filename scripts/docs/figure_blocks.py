@@ -355,6 +355,16 @@ def many_peers(kept: KeptFigures) -> str:
 
 def papers(kept: KeptFigures) -> str:
     """Return the findings of the papers' experiments."""
+    return f"{_findings(kept['papers'])}\n\n{kept.measured('papers')}"
+
+
+def papers_full(kept: KeptFigures) -> str:
+    """Return the findings of those experiments that were run at their full length as well."""
+    return f"{_findings(kept['papers-full'])}\n\n{kept.measured('papers-full')}"
+
+
+def _findings(results: Mapping[str, Any]) -> str:
+    """Return the table of the findings of some experiments."""
     head = ("experiment", "finding", "paper", "kadcrawl", "bound", "aim reached")
     rows = [
         (
@@ -365,10 +375,10 @@ def papers(kept: KeptFigures) -> str:
             number(finding["bound"]),
             {None: "", True: "yes", False: "no"}[finding["reached"]],
         )
-        for result in kept["papers"].values()
+        for result in results.values()
         for place, finding in enumerate(result["findings"])
     ]
-    return f"{table(head, rows, text_columns=2)}\n\n{kept.measured('papers')}"
+    return table(head, rows, text_columns=2)
 
 
 def balancing_256(kept: KeptFigures) -> str:
@@ -504,6 +514,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "bench-overload": overload,
     "papers": papers,
     "balancing-256": balancing_256,
+    "papers-full": papers_full,
     "many-peers": many_peers,
     "node-usage": node_usage,
     "swarm-memory": swarm_memory,

@@ -133,6 +133,12 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
         for name, policy in {"printed": "level as printed", "level": "level", "drain": "drain"}.items()
     },
     **{
+        f"table2-{name}-full": _finding(
+            "table2", f"{policy}: more pages with lending, 4 h (%)", "+.1f", file="papers-full"
+        )
+        for name, policy in {"printed": "level as printed", "level": "level", "drain": "drain"}.items()
+    },
+    **{
         f"drain-{name}-{peers}": _finding("balancing", what.format(peers=peers), ".2f")
         for peers in (8, 64)
         for name, what in DRAIN_FIGURES.items()

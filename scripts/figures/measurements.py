@@ -76,6 +76,13 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
         writes_directory=True,
         may_miss=True,
     ),
+    "papers-full": Measurement(
+        "The papers' eight unlike peers and P4's days at full length",
+        ("sim.papers", "-o", FILE, "--full", "--only", "table2", "--only", "revisits"),
+        10,
+        writes_directory=True,
+        may_miss=True,
+    ),
     "campaign": Measurement(
         "Simulated swarms under faults",
         _module("sim", "run", "--seeds", "250", "--patience", "900"),
