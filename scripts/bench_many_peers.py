@@ -2,6 +2,7 @@
 
     python -m scripts.bench_many_peers
     python -m scripts.bench_many_peers --processes 4 --inside 16 --simulated 100
+    python -m scripts.bench_many_peers --way in-process
 
 Each way crawls a web of the same size to the end, on loopback or in the simulated network. Memory is the sum of the
 peaks of all processes. CPU seconds are those of the whole run: start, joins, crawl and end. Only Linux.
@@ -34,7 +35,7 @@ PAGES: Final = 10
 """Pages of a site."""
 FIRST_ADDRESS: Final = 2
 """On loopback, sites live on 127.0.0.2, 127.0.0.3, ..."""
-WAYS: Final = ("processes", "inside", "simulated")
+WAYS: Final = ("processes", "in-process", "inside", "simulated")
 
 
 class RunError(Exception):
@@ -50,6 +51,8 @@ class PeerCost:
     mb_a_peer: float
     cpu_s_a_peer: float
     wall_s: float
+    files_a_peer: float = 0.0
+    """The most open files, beside those of the system's libraries."""
 
 
 class SmallWeb:
@@ -130,8 +133,9 @@ def crawl_simulated(peers: int) -> int:
 
 
 def _command(way: str, peers: int, seed: str, directory: Path) -> list[str]:
-    if way == "processes":
-        options = ["--data", str(directory / "data"), "--scope", "any", "--delay", "0", "--peers", str(peers)]
+    if way in ("processes", "in-process"):
+        number = "--peers" if way == "processes" else "--in-process"
+        options = ["--data", str(directory / "data"), "--scope", "any", "--delay", "0", number, str(peers)]
         network = ["--allow-network", "127.0.0.0/8", "--contact", "you@example.org"]
         return [sys.executable, "-m", "kadcrawl", "crawl", seed, *options, *network]
     return [sys.executable, "-m", "scripts.bench_many_peers", "--worker", way, str(peers), seed, str(directory)]
@@ -147,28 +151,48 @@ async def measure(way: str, peers: int) -> PeerCost:
         if cost.exit_code:
             text = (directory / "output").read_text(errors="replace")[-500:]
             raise RunError(f"{way} with {peers} peers ended with {cost.exit_code}: {text}")
-        return PeerCost(way, peers, cost.peak_bytes / 1e6 / peers, cost.cpu_s / peers, cost.wall_s)
+        return PeerCost(way, peers, cost.peak_bytes / 1e6 / peers, cost.cpu_s / peers, cost.wall_s, cost.files / peers)
+
+
+def of_one_more(costs: Sequence[PeerCost]) -> str | None:
+    """Return what one more peer of a process costs: the difference of the fewest and the most peers."""
+    inside = sorted((cost for cost in costs if cost.way == "in-process"), key=lambda cost: cost.peers)
+    if len(inside) < 2 or inside[0].peers == inside[-1].peers:
+        return None
+    few, most = inside[0], inside[-1]
+    more = most.peers - few.peers
+    memory = (most.mb_a_peer * most.peers - few.mb_a_peer * few.peers) / more
+    return f"one more peer of a process: {memory:.2f} MB, between {few.peers} and {most.peers} peers"
 
 
 def table_of(costs: Sequence[PeerCost]) -> Table:
     """Return the costs as a table for the terminal."""
-    table = Table("", "peers", "MB a peer", "CPU s a peer", "s in all")
+    table = Table("", "peers", "MB a peer", "CPU s a peer", "s in all", "files a peer")
     for cost in costs:
-        figures = (f"{cost.mb_a_peer:.1f}", f"{cost.cpu_s_a_peer:.2f}", f"{cost.wall_s:.1f}")
+        figures = (
+            f"{cost.mb_a_peer:.1f}",
+            f"{cost.cpu_s_a_peer:.2f}",
+            f"{cost.wall_s:.1f}",
+            f"{cost.files_a_peer:.1f}",
+        )
         table.add_row(cost.way, str(cost.peers), *figures)
     return table
 
 
 @click.command(help=__doc__)
 @click.option("--processes", default=(2, 8), multiple=True, type=click.IntRange(1, 32), show_default=True)
+@click.option("--in-process", default=(1, 200), multiple=True, type=click.IntRange(1, 256), show_default=True)
 @click.option("--inside", default=(8, 32), multiple=True, type=click.IntRange(1, 200), show_default=True)
 @click.option("--simulated", default=(32, 200), multiple=True, type=click.IntRange(1, 1000), show_default=True)
+@click.option("--way", "ways", default=WAYS, multiple=True, type=click.Choice(WAYS), show_default=True)
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
 @click.option("--worker", nargs=4, hidden=True)
 def main(
     processes: tuple[int, ...],
+    in_process: tuple[int, ...],
     inside: tuple[int, ...],
     simulated: tuple[int, ...],
+    ways: tuple[str, ...],
     json_file: Path | None,
     worker: tuple[str, str, str, str] | None,
 ) -> None:
@@ -180,13 +204,15 @@ def main(
             print(crawl_simulated(int(number)))
         return
     costs = []
-    for way, numbers in zip(WAYS, (processes, inside, simulated), strict=True):
-        for peers in numbers:
+    for way, numbers in zip(WAYS, (processes, in_process, inside, simulated), strict=True):
+        for peers in numbers if way in ways else ():
             try:
                 costs.append(asyncio.run(measure(way, peers)))
             except RunError as error:
                 sys.exit(f"bench_many_peers: {error}")
     Console().print(table_of(costs))
+    if (sentence := of_one_more(costs)) is not None:
+        print(sentence)
     if json_file is not None:
         json_file.write_text(json.dumps([asdict(cost) for cost in costs], indent=1) + "\n", encoding="utf-8")
 

@@ -27,6 +27,8 @@ class Cost(NamedTuple):
     wall_s: float
     cpu_s: float
     peak_bytes: int
+    files: int = 0
+    """The most files that all processes had open, as often as they were looked at."""
 
 
 def cost_of(
@@ -41,13 +43,16 @@ def cost_of(
     A command that takes longer than `most_s` is killed with its descendants.
     """
     peaks: dict[int, int] = {}
+    files: dict[int, int] = {}
     ended = threading.Event()
     began = time.perf_counter()
     with output.open("wb") as sink:
         process = subprocess.Popen(
             command, stdout=sink, stderr=subprocess.STDOUT, cwd=cwd, env={**os.environ, **(environment or {})}
         )
-        watcher = threading.Thread(target=_watch, args=(process.pid, peaks, ended, began + most_s), name="memory")
+        watcher = threading.Thread(
+            target=_watch, args=(process.pid, peaks, files, ended, began + most_s), name="memory"
+        )
         watcher.start()
         try:
             _, status, usage = os.wait4(process.pid, 0)
@@ -56,14 +61,15 @@ def cost_of(
             watcher.join()
     process.returncode = os.waitstatus_to_exitcode(status)
     wall_s = time.perf_counter() - began
-    return Cost(process.returncode, wall_s, usage.ru_utime + usage.ru_stime, sum(peaks.values()))
+    return Cost(process.returncode, wall_s, usage.ru_utime + usage.ru_stime, sum(peaks.values()), sum(files.values()))
 
 
-def _watch(root: int, peaks: dict[int, int], ended: threading.Event, until: float) -> None:
+def _watch(root: int, peaks: dict[int, int], files: dict[int, int], ended: threading.Event, until: float) -> None:
     while not ended.wait(LOOK_INTERVAL_S):
         family = _family(root)
         for pid in family:
             peaks[pid] = max(peaks.get(pid, 0), _peak_bytes(pid))
+            files[pid] = max(files.get(pid, 0), _open_files(pid))
         if time.perf_counter() > until:
             for pid in family:
                 with suppress(ProcessLookupError):
@@ -84,6 +90,13 @@ def _family(root: int) -> list[int]:
     for pid in found:
         found.extend(children[pid])
     return found
+
+
+def _open_files(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
 
 
 def _peak_bytes(pid: int) -> int:

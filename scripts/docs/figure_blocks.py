@@ -338,18 +338,24 @@ def node_usage(kept: KeptFigures) -> str:
 
 def many_peers(kept: KeptFigures) -> str:
     """Return the table of what a peer costs on one machine, by the way it runs."""
-    names = {"processes": "`crawl --peers`", "inside": "in one process", "simulated": "simulated"}
+    names = {
+        "processes": "`crawl --peers`",
+        "in-process": "`crawl --in-process`",
+        "inside": "in your program, by sockets",
+        "simulated": "simulated",
+    }
     rows = [
         (
             names[cost["way"]],
             str(cost["peers"]),
-            f"{cost['mb_a_peer']:.0f}",
+            f"{cost['mb_a_peer']:.1f}",
             f"{cost['cpu_s_a_peer']:.2f}",
             f"{cost['wall_s']:.0f}",
+            f"{cost['files_a_peer']:.0f}" if cost.get("files_a_peer") else "",
         )
         for cost in kept["many-peers"]
     ]
-    head = ("", "peers", "MB a peer", "CPU s a peer", "seconds in all")
+    head = ("", "peers", "MB a peer", "CPU s a peer", "seconds in all", "open files a peer")
     return f"{table(head, rows)}\n\n{kept.measured('many-peers')}"
 
 

@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from scripts import bench_many_peers
-from scripts.bench_many_peers import PAGES, SITES, RunError, SmallWeb, crawl_inside, crawl_simulated, measure
+from scripts.bench_many_peers import (
+    PAGES,
+    SITES,
+    PeerCost,
+    RunError,
+    SmallWeb,
+    crawl_inside,
+    crawl_simulated,
+    measure,
+    of_one_more,
+)
 from scripts.measure import Cost
 
 
@@ -33,3 +43,14 @@ def test_a_run_that_fails_has_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_many_peers, "cost_of", failed)
     with pytest.raises(RunError, match="processes with 3 peers ended with 2: no room"):
         asyncio.run(measure("processes", 3))
+
+
+def test_one_more_peer_of_a_process_costs_the_difference() -> None:
+    costs = [PeerCost("in-process", 1, 70.0, 1.0, 3.0), PeerCost("in-process", 201, 1.0, 0.1, 30.0)]
+    assert of_one_more(costs) == "one more peer of a process: 0.66 MB, between 1 and 201 peers"
+    assert of_one_more(costs[1:]) is None
+
+
+async def test_the_command_measures_the_files_of_peers_in_one_process() -> None:
+    found = await measure("in-process", 2)
+    assert found.files_a_peer > 10
