@@ -45,7 +45,12 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
     ),
     "bench-moves": Measurement("What a join and a leave move", _module("scripts.bench_moves"), 3, may_miss=True),
     "bench-restart": Measurement("A restart with a million URLs", _module("scripts.bench_restart"), 2, may_miss=True),
-    "bench-long": Measurement("What a page costs as a crawl grows", _module("scripts.bench_long"), 12, may_miss=True),
+    "bench-long": Measurement(
+        "What a page costs as a crawl grows",
+        _module("scripts.bench_long", "--pages", "20000", "--alone-pages", "6000", "--minutes", "1.6", "--rows", "12"),
+        3,
+        may_miss=True,
+    ),
     "soak": Measurement("Random faults for some minutes", _module("scripts.soak", "--minutes", "5", "--seed", "3"), 8),
     "seeds": Measurement("Seeds from a pipe", _module("scripts.bench_seeds"), 2, may_miss=True),
     "links": Measurement(
