@@ -242,7 +242,7 @@ async def soaked(minutes: float, seed: int, directory: Path, *, network: bool) -
         watching.cancel()
         found += [f"{name} did not end by itself" for name in late]
         found += judged(soak, delay_s, [*page_lines(below)], _exits(swarm, late))
-        found += bugs(below, DISK_FULL if disk else None)
+        found += bugs(below, {FULL_PEER: DISK_FULL} if disk else None)
         return {
             "minutes": minutes,
             "seed": seed,

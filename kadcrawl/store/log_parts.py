@@ -213,29 +213,6 @@ def described(file: Path, part: LogPart, is_stopped: Callable[[], bool]) -> LogP
     )
 
 
-def compress(file: Path, part: LogPart) -> int:
-    """Replace a described part by its gzip form, and return the bytes saved. Raises OSError, and then changes nothing.
-
-    The plain file goes once the compressed one is on disk and unpacks to the described bytes.
-    """
-    packed, new = file.with_name(file.name + GZIP), file.with_name(f".{file.name}.new{GZIP}")
-    with gzip.open(new, "wb", compresslevel=4) as out:
-        for block in _blocks(file):
-            out.write(block)
-    digest = hashlib.sha256()
-    for block in _blocks(new):
-        digest.update(block)
-    if digest.hexdigest() != part.sha256:
-        new.unlink()
-        raise OSError(f"{file} is not what its index says; copy it from a backup")
-    sync_paths((new,))
-    before, after = file.stat().st_size, new.stat().st_size
-    new.replace(packed)
-    sync_paths((file.parent,))
-    file.unlink()
-    return before - after
-
-
 def sync_paths(paths: Iterable[Path]) -> None:
     """Make files, or the names in a directory, durable. Raises OSError."""
     for path in paths:

@@ -8,7 +8,7 @@ of the other side (see parted.py).
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -163,10 +163,12 @@ def _exits(processes: Sequence[PeerProcess], late: Sequence[str]) -> Iterator[st
             yield f"{peer.name} exited with {code}, not {peer.exit_expected}"
 
 
-def bugs(directory: Path, excused: str | None = None) -> Iterator[str]:
-    """Yield the log lines of peers about bugs of their own. Lines with the `excused` text are left out."""
+def bugs(directory: Path, excused: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield the log lines of peers about bugs of their own, without those with the `excused` text of a peer's name."""
     for log in sorted([*directory.glob("*.said"), *directory.glob("*/peer.log")]):
         said = [line for line in log.read_text().splitlines() if " ERROR " in line or line.startswith("Traceback")]
-        said = [line for line in said if excused is None or excused not in line]
+        name = log.parent.name if log.name == "peer.log" else log.name.partition(".")[0]
+        excuse = (excused or {}).get(name)
+        said = [line for line in said if excuse is None or excuse not in line]
         if said:
             yield f"{log.relative_to(directory)}: {said[0]}" + (f" and {len(said) - 1} more" if said[1:] else "")
