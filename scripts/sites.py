@@ -100,7 +100,10 @@ def download(name: str, directory: Path) -> Path:
             raise SitesError(f"{error}; apt-get update, run as root, may help") from None
         _run("apt-get", "update")
         _run("apt-get", "download", name, cwd=directory)
-    return next(directory.glob(f"{name}_*.deb"))
+    archive = next(directory.glob(f"{name}*.deb"), None)
+    if archive is None:
+        raise SitesError(f"{name} cannot be fetched: apt-get has left no archive of it")
+    return archive
 
 
 def unpack(archive: Path, tree: Path) -> None:

@@ -73,6 +73,7 @@ VALUES = {
     "--fetches": ("3", "4"),
     "--network": ("a.net", "b.net"),
     "--power": ("cores=3", "cores=4"),
+    "--memory": ("64MB", "128MB"),
     "--limit": ("body_bytes_max=10MB", "redirects_max=3"),
     "--sink": ("sqlite:a.db", "sqlite:b.db"),
     "--secrets": ("a.toml", "b.toml"),
