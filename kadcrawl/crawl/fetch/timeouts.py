@@ -53,6 +53,15 @@ class ResponseDeadline:
             self._head_at += paused_s
             self._last_at += paused_s
 
+    def stood_still(self, seconds: float) -> None:
+        """The whole process stood still, as by SIGSTOP: what came meanwhile is read only now. That time does not
+        count."""
+        self._end_at += seconds
+        self._last_at += seconds
+        self._looked = self._looked[0] + seconds, self._looked[1]
+        if self._head_at is not None:
+            self._head_at += seconds
+
     def broke_by_pause(self, now: float) -> bool:
         """Say whether an answer that breaks off now does so as we paused: it was read for no longer since then.
 

@@ -32,6 +32,21 @@ def test_what_it_pauses_for_does_not_count() -> None:
     assert patience.verdict(1_118) is FetchError.TIMEOUT
 
 
+def test_time_in_which_the_process_stood_still_does_not_count() -> None:
+    patience = ResponseDeadline(LIMITS, 0)
+    patience.head_came(1)
+    patience.bytes_came(100_000, 2)
+    patience.stood_still(30)
+    assert patience.verdict(51.9) is None
+    assert patience.verdict(52) is FetchError.IDLE
+    patience.bytes_came(100_000, 52)
+    assert patience.look_again_at(52) == 72
+    for now in range(60, 150, 10):
+        patience.bytes_came(100_000, now)
+    assert patience.verdict(149.9) is None
+    assert patience.verdict(150) is FetchError.TIMEOUT
+
+
 @pytest.mark.parametrize(
     ("events", "at", "expected"),
     [
