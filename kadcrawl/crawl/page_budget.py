@@ -117,9 +117,12 @@ class Budget(GrantedBudget):
             if len(self._lost) > LOST_MAX:
                 del self._lost[next(iter(self._lost))]
 
-    def finish_lost(self, key: Key) -> None:
-        """Note that a borrower has fetched a URL of a loan that was over. Its unit is used up."""
-        self._lost.pop(key, None)
+    def finish_late(self, key: Key) -> None:
+        """Note that a borrower has fetched a URL of a loan that was over. Its unit is used up, even if taken back."""
+        if key in self._lost:
+            del self._lost[key]
+        else:
+            self.begun += 1
 
     def return_lost(self, key: Key) -> None:
         """Note that a borrower has not fetched a URL of a loan that was over."""

@@ -322,8 +322,9 @@ class Lender:
             entry = self._store.entry(key)
             known = self._late.is_from(report.loan, key, borrower.id)
             if known or (entry is not None and not is_leaf(borrower)):
-                self._late.forget(report.loan, key)
-                self._budget.finish_lost(key)
+                if known:
+                    self._late.forget(report.loan, key)
+                    self._budget.finish_late(key)
                 if entry is None:
                     self._store.learn_done(key)
                 elif self._finish(entry, report, 0):

@@ -173,8 +173,19 @@ def test_the_units_of_a_silent_borrower_come_back_when_its_pages_are_fetched_or_
     budget.return_lost(B)
     budget.return_lost(B)
     assert 4 == budget.allowance
-    budget.finish_lost(C)
+    budget.finish_late(C)
     budget.return_lost(C)
+    assert 4 == budget.allowance
+
+
+def test_a_page_that_was_returned_and_is_fetched_all_the_same_counts() -> None:
+    """A borrower returns a page whose links nobody has taken, and finishes it later."""
+    budget = Budget(10, granted=6, begun=0)
+    budget.lend(2)
+    budget.take_back(1)
+    budget.finish_lent(A)
+    assert 5 == budget.allowance
+    budget.finish_late(B)
     assert 4 == budget.allowance
 
 
