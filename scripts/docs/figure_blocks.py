@@ -74,7 +74,7 @@ def bench(kept: KeptFigures) -> str:
     ]
     return (
         f"{len(figures['sites'])} documentation sites: {figures['pages']:,} pages, {figures['urls']:,} URLs. "
-        f"Medians of {figures['runs']} runs.\n\n{table(head, rows)}\n\n"
+        f"{'One run of each' if figures['runs'] == 1 else 'Medians of ' + str(figures['runs']) + ' runs'}.\n\n{table(head, rows)}\n\n"
         f"{table(('CPU to the bare loop, without the start', 'aim: at most', 'now', 'reached'), aims)}\n\n"
         f"{kept.measured('bench')}"
     )

@@ -49,10 +49,11 @@ def speed(kept: KeptFigures) -> str:
         )
         for name, cost in figures["crawlers"].items()
     ]
+    runs = "one run of each," if figures["runs"] == 1 else f"medians of {figures['runs']} runs,"
     return (
         f"{table(('', 'CPU s per 1,000 pages', 'to Scrapy', 'to the bare loop', 'pages/s', 'peak MB'), rows)}\n\n"
-        f"{figures['pages']:,} pages of {len(figures['sites'])} documentation sites on loopback, no delay, medians of "
-        f"{figures['runs']} runs side by side on {kept.cores('bench')} shared cores."
+        f"{figures['pages']:,} pages of {len(figures['sites'])} documentation sites on loopback, no delay, {runs} "
+        f"side by side on {kept.cores('bench')} shared cores."
     )
 
 
