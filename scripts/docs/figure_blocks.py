@@ -72,9 +72,10 @@ def bench(kept: KeptFigures) -> str:
         (name, f"{aim['most']:g}", f"{figures['crawlers'][name]['steady_to_bare_loop']:.2f}", _yes(aim["reached"]))
         for name, aim in figures["aims"].items()
     ]
+    runs = "One run of each" if figures["runs"] == 1 else f"Medians of {figures['runs']} runs"
     return (
         f"{len(figures['sites'])} documentation sites: {figures['pages']:,} pages, {figures['urls']:,} URLs. "
-        f"{'One run of each' if figures['runs'] == 1 else 'Medians of ' + str(figures['runs']) + ' runs'}.\n\n{table(head, rows)}\n\n"
+        f"{runs}.\n\n{table(head, rows)}\n\n"
         f"{table(('CPU to the bare loop, without the start', 'aim: at most', 'now', 'reached'), aims)}\n\n"
         f"{kept.measured('bench')}"
     )
