@@ -52,8 +52,8 @@ test-examples: $(STAMP) ## Run every example of the documentation and compare it
 	$(BIN)/python -m compileall -q kadcrawl sim scripts
 	$(BIN)/python -m pytest -n 4 -m examples tests/docs
 
-test-chaos: $(STAMP) ## Run the tests in which peers of a real swarm are killed, stopped and cut off (three minutes)
-	$(BIN)/python -m pytest -n 2 -m chaos tests/chaos
+test-chaos: $(STAMP) ## Run the tests in which peers of a real swarm are killed, stopped and cut off (five minutes)
+	$(BIN)/python -m pytest -n 2 -m chaos tests/chaos tests/cli
 
 NEWER = $(shell for python in python3.14 python3.13 python3.12 $$(ls -d $$HOME/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV); do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo "$$python" && break; done)

@@ -5,7 +5,11 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.support.swarm.command import crawl, finished, kadcrawl, slow_web
+
+pytestmark = pytest.mark.chaos
 
 PAGES = 12
 

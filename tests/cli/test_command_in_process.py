@@ -23,6 +23,8 @@ from tests.support.swarm.command import (
     until,
 )
 
+pytestmark = pytest.mark.chaos
+
 PEERS = 12
 PAGES = 300
 LIMITED = "import resource, runpy; resource.setrlimit(resource.RLIMIT_NOFILE, (150, {})); runpy.run_module('kadcrawl')"

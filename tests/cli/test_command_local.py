@@ -27,6 +27,8 @@ from tests.support.swarm.command import (
     until,
 )
 
+pytestmark = pytest.mark.chaos
+
 
 @pytest.mark.parametrize("round_", range(2))
 async def test_a_crawl_killed_as_a_whole_resumes_without_refetching_pages(round_: int, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.swarm.command import (
     KADCRAWL,
     LOOPBACK,
@@ -16,6 +18,8 @@ from tests.support.swarm.command import (
     start,
     until,
 )
+
+pytestmark = pytest.mark.chaos
 
 THIS = (KADCRAWL,)
 NEXT = (sys.executable, "-m", "tests.support.swarm.next_release")
