@@ -6,6 +6,7 @@ import resource
 import threading
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -170,7 +171,9 @@ def test_the_machine_is_measured_once(monkeypatch: pytest.MonkeyPatch, tmp_path:
 async def test_a_peer_without_room_for_its_files_is_a_start_error_that_says_what_to_do(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/dev/fd"))) + 10, hard))
+        taken = set(map(int, os.listdir("/dev/fd")))
+        free = (number for number in count() if number not in taken)  # Also between files that are open.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (next(islice(free, 9, None)) + 1, hard))
         with pytest.raises(StartError, match=r"a peer opens 16 files and more.*ulimit -n"):
             async with Peer(Config(data=tmp_path, port=0), Job()):
                 pass
