@@ -19,6 +19,8 @@ class SiteSettings:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        adaptive_s = job.delay_most_s if job.delay_factor else 0.0
+        self._job_delay_max_s = max(job.delay_s, adaptive_s, *(rule.delay_s or 0.0 for rule in job.sites))
         self.steering = Steering(job.partition)
         """The orders of a person that are in force."""
         self._by_match = {match: rule for rule in job.sites for match in rule.match}
@@ -43,9 +45,7 @@ class SiteSettings:
     @property
     def delay_max_s(self) -> float:
         """The longest delay of any site, without those that a robots.txt asks for."""
-        adaptive_s = self._job.delay_most_s if self._job.delay_factor else 0.0
-        by_rules_s = (rule.delay_s or 0.0 for rule in self._job.sites)
-        return max(self._job.delay_s, adaptive_s, self.steering.delay_max_s, *by_rules_s)
+        return max(self._job_delay_max_s, self.steering.delay_max_s)
 
     @property
     def is_adaptive(self) -> bool:

@@ -21,6 +21,8 @@ class Steering:
         self._paused: dict[str, bool] = {}
         """Match -> whether its sites are paused. A narrower False lets a site go on."""
         self._delays_s: dict[str, float] = {}
+        self.delay_max_s = 0.0
+        """The longest delay of all orders, or 0."""
         self._excluded: dict[str, bool] = {}
         """Match -> whether its sites are left out of the crawl."""
 
@@ -29,6 +31,7 @@ class Steering:
     ) -> None:
         """Take the orders in force, by match: paused sites, least seconds between two requests, and excluded sites."""
         self._paused, self._delays_s, self._excluded = dict(pauses), dict(delays_s), dict(excluded or {})
+        self.delay_max_s = max(self._delays_s.values(), default=0.0)
 
     def is_paused(self, site: str) -> bool:
         """Return whether the URLs of a site wait for a person. Those of an excluded site end instead."""
@@ -43,11 +46,6 @@ class Steering:
     def delay_s(self, site: str) -> float:
         """Return the least seconds between two requests to a site by an order, or 0."""
         return (most_specific(self._delays_s, self._name(site)) or 0.0) if self._delays_s else 0.0
-
-    @property
-    def delay_max_s(self) -> float:
-        """The longest delay of all orders, or 0."""
-        return max(self._delays_s.values(), default=0.0)
 
     def _name(self, site: str) -> str:
         return site_of(site, self._kind) if "://" in site else site
