@@ -9,12 +9,10 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from kadcrawl.errors import RemoteError, StartError
-from kadcrawl.link.wire.messages import WIRE_VERSION, Hello, Welcome
+from kadcrawl.errors import StartError
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.peer.membership.bootstrap_names import addresses_of
-from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
-from kadcrawl.peer.membership.known_peers import is_same
+from kadcrawl.peer.membership.known_peers import is_same, welcome_from
 from kadcrawl.peer.runtime import Runtime
 
 DIAL_EVERY_S = 15.0
@@ -50,8 +48,5 @@ class BootstrapDialer:
             log.info("bootstrap.silent why=%s", error)
 
     async def _serves_this_job(self, address: tuple[str, int]) -> bool:
-        try:
-            welcome = await self._runtime.resources.client.ask(address, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
-        except RemoteError:
-            return False
-        return is_same(self._runtime.job, welcome.job)
+        welcome = await welcome_from(self._runtime.resources.client, address)
+        return welcome is not None and is_same(self._runtime.job, welcome.job)

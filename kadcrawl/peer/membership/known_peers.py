@@ -45,18 +45,20 @@ class KnownPeers:
         """Return the addresses (host, port) of known peers that answer and serve this job."""
         if job is None:
             return []
-        welcomes = await asyncio.gather(*(self._hello(contact) for contact in self.contacts))
+        welcomes = await asyncio.gather(*(welcome_from(self._client, contact) for contact in self.contacts))
         return [
             contact.address
             for contact, welcome in zip(self.contacts, welcomes, strict=True)
             if welcome is not None and is_same(job, welcome.job)
         ]
 
-    async def _hello(self, contact: Contact) -> Welcome | None:
-        try:
-            return await self._client.ask(contact, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
-        except RemoteError:
-            return None
+
+async def welcome_from(client: LinkClient, to: Contact | tuple[str, int]) -> Welcome | None:
+    """Return the answer to Hello of a peer, or of any peer at an address (host, port), or None without an answer."""
+    try:
+        return await client.ask(to, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
+    except RemoteError:
+        return None
 
 
 def _decoded(journaled: bytes | None) -> list[Contact]:

@@ -22,6 +22,13 @@ def config(data: Path, key: SwarmKey = KEY, *, announce: bool = False) -> Config
     return Config(data=data, port=0, swarm_key=key, announce=announce)
 
 
+async def until_announced(peer: Peer) -> None:
+    """Wait until others hear of the peer. A network of a busy machine may take some seconds."""
+    for _ in range(10):
+        if await announced(peer.contact.address):
+            return
+
+
 async def announced(address: tuple[str, int]) -> bool:
     return address in await peers_on_lan(NAME)
 
@@ -29,9 +36,7 @@ async def announced(address: tuple[str, int]) -> bool:
 async def test_a_peer_joins_a_peer_that_it_hears_of_on_the_network(tmp_path: Path) -> None:
     async with Peer(config(tmp_path / "a", announce=True), Job(seeds=(SEED,), max_depth=0)) as first:
         await first.begin(paused=True)
-        for _ in range(10):
-            if await announced(first.contact.address):
-                break
+        await until_announced(first)
         async with Peer(config(tmp_path / "b")) as second:
             await second.join([(NAME, 0)])
             assert (SEED,) == second.job.seeds
@@ -42,9 +47,7 @@ async def test_a_peer_joins_a_peer_that_it_hears_of_on_the_network(tmp_path: Pat
 async def test_hearing_of_a_peer_is_no_key(tmp_path: Path) -> None:
     async with Peer(config(tmp_path / "a", announce=True), Job(seeds=(SEED,), max_depth=0)) as first:
         await first.begin(paused=True)
-        for _ in range(10):
-            if await announced(first.contact.address):
-                break
+        await until_announced(first)
         async with Peer(config(tmp_path / "b", OTHER_KEY)) as stranger:
             with pytest.raises(StartError, match="does not let us in"):
                 await stranger.join([(NAME, 0)])
