@@ -58,7 +58,7 @@ class Acceptor:
         self._on_refused = on_refused
         self._is_used = is_used
         self._listening: socket.socket | None = None
-        self._accepting: asyncio.Task[None] | None = None
+        self._retry: asyncio.TimerHandle | None = None
         self._pending: dict[asyncio.Task[None], _PendingHandshake] = {}
         """The handshakes under way, oldest first."""
 
@@ -78,31 +78,41 @@ class Acceptor:
             listening.close()
             raise
         self._listening = listening
-        self._accepting = loop.create_task(self._accept(listening), name="link acceptor")
+        loop.add_reader(listening, self._accept, listening)
         bound: int = listening.getsockname()[1]
         return bound
 
     async def close(self) -> None:
         """Accept no more connections, and close those in their handshakes."""
-        if self._accepting is not None and self._listening is not None:
-            tasks = [self._accepting, *self._pending]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            self._listening.close()
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            if self._retry is not None:
+                self._retry.cancel()
+            asyncio.get_running_loop().remove_reader(listening)
+            listening.close()
+        for task in self._pending:
+            task.cancel()
+        await asyncio.gather(*self._pending, return_exceptions=True)
 
-    async def _accept(self, listening: socket.socket) -> None:
+    def _accept(self, listening: socket.socket) -> None:
+        """Accept the next connection, as `listening` has one.
+
+        A callback of the loop, not a task: a task that is cancelled just then would lose the accepted connection.
+        """
         loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, (host, *_) = await loop.sock_accept(listening)
-            except OSError:
-                await asyncio.sleep(RETRY_S)  # The client has gone already, or no file is left.
-                continue
-            self._make_room()
-            task = loop.create_task(self._let_in(connection), name="link handshake")
-            self._pending[task] = _PendingHandshake(connection, host, _source(host))
-            task.add_done_callback(self._done)
+        try:
+            connection, (host, *_) = listening.accept()
+        except (BlockingIOError, InterruptedError):
+            return  # The client has gone already.
+        except OSError:  # No file is left, perhaps.
+            loop.remove_reader(listening)
+            self._retry = loop.call_later(RETRY_S, loop.add_reader, listening, self._accept, listening)
+            return
+        connection.setblocking(False)
+        self._make_room()
+        task = loop.create_task(self._let_in(connection), name="link handshake")
+        self._pending[task] = _PendingHandshake(connection, host, _source(host))
+        task.add_done_callback(self._done)
 
     def _make_room(self) -> None:
         """Close the oldest handshake of the source that has most, if there are too many."""
@@ -128,7 +138,7 @@ class Acceptor:
         error = None if task.cancelled() else task.exception()
         if task.cancelled() or error is not None:
             connection.close()  # The task may have been cancelled before it began.
-            if self._accepting is not None and not self._accepting.cancelling():
+            if self._listening is not None:
                 self._on_refused(host, _why(error))
 
 

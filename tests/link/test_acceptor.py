@@ -167,17 +167,16 @@ async def test_who_does_not_prove_to_be_a_member_in_time_is_sent_away(
 async def test_without_a_file_left_it_waits_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acceptor, "RETRY_S", 0.01)
     refusals = 0
-    loop = asyncio.get_running_loop()
-    accept = loop.sock_accept
+    accept = socket.socket.accept
 
-    async def sock_accept(listening: socket.socket) -> tuple[socket.socket, object]:
+    def refused(listening: socket.socket) -> tuple[socket.socket, object]:
         nonlocal refusals
         if refusals < 3:
             refusals += 1
             raise OSError(24, "Too many open files")
-        return await accept(listening)
+        return accept(listening)
 
-    monkeypatch.setattr(loop, "sock_accept", sock_accept)
+    monkeypatch.setattr(socket.socket, "accept", refused)
     async with served(tmp_path) as (_, _, address):
         assert await is_answered(address, tmp_path)
     assert refusals == 3
@@ -186,19 +185,42 @@ async def test_without_a_file_left_it_waits_for_one(tmp_path: Path, monkeypatch:
 async def test_without_a_file_left_it_tries_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The unaccepted connection remains in the queue, so without a pause the acceptor would do nothing else."""
     monkeypatch.setattr(acceptor, "RETRY_S", 3600.0)
-    tries, loop = 0, asyncio.get_running_loop()
+    tries = 0
 
-    async def sock_accept(listening: socket.socket) -> tuple[socket.socket, object]:
+    def refused(listening: socket.socket) -> tuple[socket.socket, object]:
         nonlocal tries
         tries += 1
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(loop, "sock_accept", sock_accept)
-    async with served(tmp_path):
-        await until(lambda: tries)
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert 1 == tries
+    monkeypatch.setattr(socket.socket, "accept", refused)
+    async with served(tmp_path) as (_, _, address):
+        with socket.create_connection(address):
+            await until(lambda: tries)
+            for _ in range(100):
+                await asyncio.sleep(0)
+    assert 1 == tries
+
+
+async def test_a_connection_that_comes_while_the_acceptor_closes_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The acceptor closes before anything else has a turn."""
+    accepted: list[socket.socket] = []
+    accept, loop = socket.socket.accept, asyncio.get_running_loop()
+    closing: list[asyncio.Task[None]] = []
+
+    def noted(listening: socket.socket) -> tuple[socket.socket, object]:
+        accepted.append((connection := accept(listening))[0])
+        closing.append(loop.create_task(gate.close()))
+        return connection
+
+    monkeypatch.setattr(socket.socket, "accept", noted)
+    async with served(tmp_path) as (_, gate, address):
+        await asyncio.sleep(0)  # The acceptor waits by then.
+        with socket.create_connection(address):
+            await until(lambda: closing)
+            await asyncio.gather(*closing)
+    assert [-1] == [connection.fileno() for connection in accepted]
 
 
 async def test_an_address_in_use_is_an_error_at_once(tmp_path: Path) -> None:
