@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from kadcrawl.crawl.content.page import Page
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
+    from kadcrawl.peer.crawl_status import CrawlStatus, PeerStatus, RetriedUrls
     from kadcrawl.peer.shared_process import SharedProcess
     from kadcrawl.peer.swarm.given_order import GivenOrder
 
 _LATE = {
+    "CrawlStatus": "kadcrawl.peer.crawl_status",
     "GivenOrder": "kadcrawl.peer.swarm.given_order",
     "Leaf": "kadcrawl.leaf.leaf",
     "Page": "kadcrawl.crawl.content.page",
     "Peer": "kadcrawl.peer",
+    "PeerStatus": "kadcrawl.peer.crawl_status",
+    "RetriedUrls": "kadcrawl.peer.crawl_status",
     "SharedProcess": "kadcrawl.peer.shared_process",
 }
 """Names that are imported on first use (PEP 562), so that programs with only a part of kadcrawl start fast."""
@@ -35,6 +39,7 @@ _LATE = {
 __all__ = [
     "Config",
     "ConfigError",
+    "CrawlStatus",
     "GivenOrder",
     "Job",
     "KadcrawlError",
@@ -42,7 +47,9 @@ __all__ = [
     "Limits",
     "Page",
     "Peer",
+    "PeerStatus",
     "RemoteError",
+    "RetriedUrls",
     "SharedProcess",
     "StartError",
     "StorageError",

@@ -52,7 +52,7 @@ CONVERSATIONS = {
     "overlay.waves": "activity termination wave",
     "peer": (
         "base build environment handlers job_store offered_links page_reader peer rejoin resources shared_process "
-        "shutdown"
+        "shutdown steered_peer"
     ),
     "peer.membership": (
         "bootstrap bootstrap_dialer bootstrap_names departed endpoints key_refusals key_rotation known_peers lan "

@@ -22,7 +22,7 @@ from kadcrawl.crawl.time_count import keep_time
 from kadcrawl.errors import ConfigError, StartError, StorageError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import PeerScore
-from kadcrawl.link.wire.peer_row import CrawlLimit
+from kadcrawl.link.wire.peer_row import CrawlLimit, PeerRow
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.peer.environment import Environment
@@ -47,6 +47,7 @@ from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 
 if TYPE_CHECKING:
+    from kadcrawl.peer.crawl_status import PeerStatus
     from kadcrawl.peer.monitoring.listener import MetricsListener
 
 log = logging.getLogger(__name__)
@@ -133,6 +134,16 @@ class PeerBase:
         """Stop, and hand over pending URLs in `finish`."""
         self.stop()
 
+    def figures(self) -> "PeerStatus":
+        """Return the figures of this peer. Call it after the peer has begun."""
+        from kadcrawl.peer.crawl_status import PeerStatus  # Not at the top: most leaves are never asked.
+
+        return PeerStatus.of(self.row())
+
+    def row(self) -> PeerRow:
+        """Describe this peer."""
+        raise NotImplementedError
+
     def warning(self) -> str | None:
         """Return a sentence that the person at this peer should read now, or None."""
         components = self._built()
@@ -210,9 +221,14 @@ class PeerBase:
         return None
 
     @property
+    def id(self) -> str:
+        """The ID of the peer, 20 bytes in hex. It is final once the peer has begun, and empty before it is entered."""
+        return self._monitored().peer_id().hex() if self._known is not None else ""
+
+    @property
     def short_id(self) -> str:
         """The first eight digits of the peer's ID, as logs and the status show it. Empty before the peer is entered."""
-        return self._monitored().peer_id().hex()[:8] if self._known is not None else ""
+        return self.id[:8]
 
     @property
     def metrics_address(self) -> tuple[str, int] | None:

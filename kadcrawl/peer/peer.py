@@ -23,14 +23,11 @@ from kadcrawl.crawl.content.page import Page
 from kadcrawl.errors import StartError
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.link.server import LinkServer
-from kadcrawl.link.wire.messages import Contact, Order, PeerRow, Retried, SwarmStatus
-from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.link.wire.messages import Contact, Order, PeerRow, SwarmStatus
 from kadcrawl.link.wire.peer_state import state_text
-from kadcrawl.link.wire.retry_messages import RetryOrder
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.wave import Waves
-from kadcrawl.peer.base import PeerBase
 from kadcrawl.peer.build import build_parts
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.handlers import Handlers
@@ -47,15 +44,14 @@ from kadcrawl.peer.page_reader import read
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.shutdown import drain, leave
 from kadcrawl.peer.status import row_of, state_of
+from kadcrawl.peer.steered_peer import SteeredPeer
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.commands import Commands, change_key
-from kadcrawl.peer.swarm.fetch_again import AgainFetcher, fetch_again
-from kadcrawl.peer.swarm.given_order import GivenOrder
-from kadcrawl.peer.swarm.retry import retry_failed
+from kadcrawl.peer.swarm.fetch_again import AgainFetcher
 from kadcrawl.peer.swarm.seed_streams import SeedStreams
 from kadcrawl.peer.swarm.seeds import add_seeds, each, stream_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
-from kadcrawl.peer.swarm.steer import Steerer, give_orders
+from kadcrawl.peer.swarm.steer import Steerer
 from kadcrawl.peer.swarm.wave_answers import WaveAnswers
 from kadcrawl.peer.tasks import background_tasks
 from kadcrawl.replication.cells import Cells
@@ -66,7 +62,7 @@ from kadcrawl.urls import seed
 log = logging.getLogger(__name__)
 
 
-class Peer(PeerBase):
+class Peer(SteeredPeer):
     """One full peer. All methods belong to the loop it was entered on."""
 
     def __init__(self, config: Config, job: Job | None = None, environment: Environment | None = None) -> None:
@@ -156,61 +152,6 @@ class Peer(PeerBase):
         """
         await self.begin()
         return await stream_seeds(self.runtime, (seed(url) async for url in each(urls)))
-
-    async def retry(self, reasons: Sequence[str] = (), *, site: str = "", url: str = "") -> Retried:
-        """Have the swarm fetch its failed URLs again, and return how many became pending, by reason.
-
-        `reasons`, a host or domain as `site`, and one `url` narrow the order down. It applies to each URL once, and to
-        none that fails where the order is known. Raises ConfigError if the job does not remember failed URLs.
-        """
-        wanted = RetryOrder(0, tuple(reasons), site, seed(url) if url else "")
-        return await retry_failed(self.runtime, wanted)
-
-    async def fetch_again(self, urls: Sequence[str], *, only_failed: bool = False) -> int:
-        """Have these URLs fetched again, and return how many: those that are done, or with `only_failed` that failed.
-
-        A URL that the crawl has not met is not fetched. Raises ConfigError for text that is no http(s) URL, and if the
-        job does not remember its URLs.
-        """
-        outcomes = await fetch_again(self.runtime, [seed(url) for url in urls], only_failed=only_failed)
-        return outcomes["again"]
-
-    async def pause(self) -> None:
-        """Let the swarm fetch nothing more until `resume`. Raises RemoteError when a part of it does not answer."""
-        await self.state_gossip.order("pause")
-
-    async def resume(self) -> None:
-        """Let a paused swarm go on. Raises RemoteError as `pause` does."""
-        await self.state_gossip.order("resume")
-
-    async def pause_site(self, site: str, *, user: str = "") -> int:
-        """Let no peer start a request to a site, a host or `*.` and a domain, until `resume_site`.
-
-        Its URLs stay pending, so the crawl is not over. Returns how many parts of the swarm have not heard of the order
-        yet. Raises ConfigError for text that is no site.
-        """
-        return await give_orders(self.runtime, [StandingOrder("pause", site, 1.0, user=user)])
-
-    async def resume_site(self, site: str, *, user: str = "") -> int:
-        """Let a paused site go on. Returns and raises as `pause_site`."""
-        return await give_orders(self.runtime, [StandingOrder("pause", site, None, user=user)])
-
-    async def exclude_site(self, site: str, *, user: str = "") -> int:
-        """Leave a site out of the crawl: its pending URLs fail as `site_excluded`. Returns as `pause_site`."""
-        return await give_orders(self.runtime, [StandingOrder("exclude", site, 1.0, user=user)])
-
-    async def include_site(self, site: str, *, user: str = "") -> int:
-        """Lift `exclude_site` for links from now on. Returns and raises as `pause_site`."""
-        return await give_orders(self.runtime, [StandingOrder("exclude", site, None, user=user)])
-
-    async def slow_site(self, site: str, delay_s: float | None, *, user: str = "") -> int:
-        """Leave a site alone for so many seconds at least after each request, or lift that. Returns as `pause_site`."""
-        return await give_orders(self.runtime, [StandingOrder("delay", site, delay_s, user=user)])
-
-    @property
-    def orders(self) -> list[GivenOrder]:
-        """The orders of persons about sites that stand, as far as this peer knows, the latest first."""
-        return [GivenOrder.of(order) for order in self.runtime.standing_orders.in_force]
 
     def pages(self) -> AsyncIterator[Page]:
         """Yield each page this peer fetches from now on, until the swarm is quiescent.

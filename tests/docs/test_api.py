@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -18,7 +19,8 @@ IN_ERRORS = {
     name for name, kind in vars(errors).items() if inspect.isclass(kind) and kind.__module__ == errors.__name__
 }
 PARTS = {
-    *("activity", "balancing", "borrower", "cells", "client", "clock", "components", "credentials", "deliveries"),
+    *("activity", "balancing", "borrower", "cells", "census", "client", "clock", "components", "contact", "counters"),
+    *("credentials", "deliveries", "row"),
     *("environment", "journaled_job", "key_rotation", "known", "obey", "overlay", "peer_score", "resources", "runtime"),
     *("server", "state_gossip", "store", "waves", "work"),
 }
@@ -60,6 +62,34 @@ def test_every_member_on_the_page_is_there_and_has_a_docstring(name: str, member
 def test_every_public_attribute_of_a_peer_is_on_the_page_or_a_part(kind: type) -> None:
     public = {name for name in dir(kind) if not name.startswith("_")}
     assert public - PARTS == set(members(f"kadcrawl.{kind.__name__}")) - {"config"}
+
+
+def types_in(hint: object) -> Iterator[type]:
+    """Yield the types that a hint is made of."""
+    if isinstance(hint, type) and not get_args(hint):
+        yield hint
+    for part in (get_origin(hint), *get_args(hint)):
+        if part is not None:
+            yield from types_in(part)
+
+
+@pytest.mark.parametrize("kind", [kadcrawl.CrawlStatus, kadcrawl.GivenOrder, Leaf, Peer, kadcrawl.PeerStatus])
+def test_methods_and_figures_have_no_type_that_is_not_public(kind: type) -> None:
+    named = members(f"kadcrawl.{kind.__name__}") or [one for one in vars(kind) if one[0] != "_" and one != "of"]
+    public = {getattr(kadcrawl, name) for name in kadcrawl.__all__}
+    names = {name: getattr(kadcrawl, name) for name in kadcrawl.__all__}
+    hidden = []
+    for name in {*named} - {"config"}:
+        member = inspect.getattr_static(kind, name)
+        function = member.fget if isinstance(member, property) else member
+        hints = get_type_hints(function, localns=names) if callable(function) else {name: get_type_hints(kind)[name]}
+        hidden += [
+            (name, found)
+            for hint in hints.values()
+            for found in types_in(hint)
+            if found.__module__.startswith("kadcrawl") and found not in public
+        ]
+    assert [] == hidden
 
 
 def test_every_error_has_a_docstring() -> None:

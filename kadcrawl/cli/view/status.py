@@ -12,8 +12,9 @@ from kadcrawl.cli.view.refusing_sites import refusing_sites, sentences
 from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.view.table import print_rows
 from kadcrawl.link.wire.messages import PeerRow, Status
-from kadcrawl.link.wire.peer_state import GONE, MACHINE_PAUSES, PeerState, state_text
+from kadcrawl.link.wire.peer_state import GONE, PeerState
 from kadcrawl.link.wire.unresolved import still_failed
+from kadcrawl.peer.crawl_status import state_of_swarm
 from kadcrawl.settings.durations import roughly
 from kadcrawl.store.bloom.expiring_filter import Period
 
@@ -131,14 +132,8 @@ def show(answer: Status, as_json: bool) -> None:
     there = [row for row in answer.answer.rows if row.state not in GONE]
     left = [row for row in answer.answer.rows if row.state in GONE]
     states = {row.state for row in there if not row.hosted_leaf}
-    waiting = states & MACHINE_PAUSES
-    state = "paused" if answer.paused else "done" if answer.ended else "crawling"
-    if state == "crawling" and len(waiting) == 1 and waiting == states:
-        state = state_text(next(iter(waiting)))  # Nobody crawls, and all for the same reason.
+    state = state_of_swarm(answer.answer.rows, paused=answer.paused, ended=answer.ended)
     due_s = next_due_s(answer.answer.rows)
-    for every in (PeerState.RESTING, PeerState.NOT_RUNNING):
-        if states == {every}:
-            state = state_text(every)
     pending = sum(row.pending for row in answer.answer.rows)
     if as_json:
         with_records = summary.records is not None

@@ -1,0 +1,96 @@
+"""`SteeredPeer`: what a program asks a full peer about its swarm, and the orders that a program gives to the swarm.
+
+No method takes or returns a type of the wire.
+
+Tests: tests/peer/test_crawl_status.py, tests/peer/test_site_orders.py, tests/peer/test_retry.py
+"""
+
+from collections.abc import Sequence
+
+from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.link.wire.retry_messages import RetryOrder
+from kadcrawl.peer.base import PeerBase
+from kadcrawl.peer.crawl_status import CrawlStatus, RetriedUrls
+from kadcrawl.peer.runtime import Runtime
+from kadcrawl.peer.swarm.census import take_census
+from kadcrawl.peer.swarm.fetch_again import fetch_again
+from kadcrawl.peer.swarm.given_order import GivenOrder
+from kadcrawl.peer.swarm.retry import retry_failed
+from kadcrawl.peer.swarm.state_gossip import StateGossip
+from kadcrawl.peer.swarm.steer import give_orders
+from kadcrawl.urls import seed
+
+
+class SteeredPeer(PeerBase):
+    """The part of a full peer by which a program looks at its swarm and steers it."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """The parts and the state of this peer."""
+        raise NotImplementedError
+
+    @property
+    def state_gossip(self) -> StateGossip:
+        """The gossip of the swarm state."""
+        raise NotImplementedError
+
+    async def status(self) -> CrawlStatus:
+        """Ask every peer of the swarm for its figures, and return them with the orders that stand."""
+        answer = await take_census(self.runtime.waves)
+        return CrawlStatus.of(answer, self.orders, paused=self.runtime.paused, ended=self.runtime.ended)
+
+    async def retry(self, reasons: Sequence[str] = (), *, site: str = "", url: str = "") -> RetriedUrls:
+        """Have the swarm fetch its failed URLs again, and return how many became pending, by reason.
+
+        `reasons`, a host or domain as `site`, and one `url` narrow the order down. It applies to each URL once, and to
+        none that fails where the order is known. Raises ConfigError if the job does not remember failed URLs.
+        """
+        wanted = RetryOrder(0, tuple(reasons), site, seed(url) if url else "")
+        retried = await retry_failed(self.runtime, wanted)
+        return RetriedUrls(dict(retried.urls), retried.cells_left, retried.parts_missing)
+
+    async def fetch_again(self, urls: Sequence[str], *, only_failed: bool = False) -> int:
+        """Have these URLs fetched again, and return how many: those that are done, or with `only_failed` that failed.
+
+        A URL that the crawl has not met is not fetched. Raises ConfigError for text that is no http(s) URL, and if the
+        job does not remember its URLs.
+        """
+        outcomes = await fetch_again(self.runtime, [seed(url) for url in urls], only_failed=only_failed)
+        return outcomes["again"]
+
+    async def pause(self) -> None:
+        """Let the swarm fetch nothing more until `resume`. Raises RemoteError when a part of it does not answer."""
+        await self.state_gossip.order("pause")
+
+    async def resume(self) -> None:
+        """Let a paused swarm go on. Raises RemoteError as `pause` does."""
+        await self.state_gossip.order("resume")
+
+    async def pause_site(self, site: str, *, user: str = "") -> int:
+        """Let no peer start a request to a site, a host or `*.` and a domain, until `resume_site`.
+
+        Its URLs stay pending, so the crawl is not over. Returns how many parts of the swarm have not heard of the order
+        yet. Raises ConfigError for text that is no site.
+        """
+        return await give_orders(self.runtime, [StandingOrder("pause", site, 1.0, user=user)])
+
+    async def resume_site(self, site: str, *, user: str = "") -> int:
+        """Let a paused site go on. Returns and raises as `pause_site`."""
+        return await give_orders(self.runtime, [StandingOrder("pause", site, None, user=user)])
+
+    async def exclude_site(self, site: str, *, user: str = "") -> int:
+        """Leave a site out of the crawl: its pending URLs fail as `site_excluded`. Returns as `pause_site`."""
+        return await give_orders(self.runtime, [StandingOrder("exclude", site, 1.0, user=user)])
+
+    async def include_site(self, site: str, *, user: str = "") -> int:
+        """Lift `exclude_site` for links from now on. Returns and raises as `pause_site`."""
+        return await give_orders(self.runtime, [StandingOrder("exclude", site, None, user=user)])
+
+    async def slow_site(self, site: str, delay_s: float | None, *, user: str = "") -> int:
+        """Leave a site alone for so many seconds at least after each request, or lift that. Returns as `pause_site`."""
+        return await give_orders(self.runtime, [StandingOrder("delay", site, delay_s, user=user)])
+
+    @property
+    def orders(self) -> list[GivenOrder]:
+        """The orders of persons about sites that stand, as far as this peer knows, the latest first."""
+        return [GivenOrder.of(order) for order in self.runtime.standing_orders.in_force]
