@@ -44,9 +44,9 @@ test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; p
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos and not worlds and not examples' --cov=kadcrawl --cov-branch \
 		--cov-report=term-missing:skip-covered $(TESTS)
 
-test-worlds: $(STAMP) ## Run the tests that simulate whole swarms, also those in which a fault was once found (three minutes)
+test-worlds: $(STAMP) ## Run the tests that simulate whole swarms, also those in which a fault was once found (four minutes)
 	$(BIN)/python -m compileall -q kadcrawl sim scripts
-	$(BIN)/python -m pytest -n 2 -m worlds tests/sim
+	$(BIN)/python -m pytest -n 2 -m worlds tests/sim tests/overlay tests/peer/membership tests/replication/owner tests/scripts
 
 test-examples: $(STAMP) ## Run every example of the documentation and compare its output (two minutes; make examples writes it anew)
 	$(BIN)/python -m compileall -q kadcrawl sim scripts

@@ -224,3 +224,12 @@ def test_it_is_said_how_to_report_and_what_is_promised() -> None:
 )
 def test_nothing_lands_without_it(command: str) -> None:
     assert re.search(rf"^(\w+=\d )?make {command}\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("marker", ["worlds", "examples", "chaos"])
+def test_each_marked_test_is_run_by_its_command(marker: str) -> None:
+    (places,) = re.findall(rf"-m {marker} (tests.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    marked = [path for path in (ROOT / "tests").rglob("test_*.py") if f"pytest.mark.{marker}" in path.read_text()]
+    left_out = [path for path in marked if not any(path.is_relative_to(ROOT / place) for place in places.split())]
+    assert marked
+    assert [] == left_out

@@ -48,6 +48,7 @@ def test_a_small_swarm_knows_every_owner_at_once_without_asking(peers: int) -> N
     simulate(story)
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("seed", [1, 2])
 def test_in_a_quiet_network_all_name_the_same_true_owner(seed: int) -> None:
     async def story(swarm: OverlaySwarm) -> None:
@@ -60,6 +61,7 @@ def test_in_a_quiet_network_all_name_the_same_true_owner(seed: int) -> None:
     simulate(story, seed)
 
 
+@pytest.mark.worlds
 def test_many_join_at_the_same_moment() -> None:
     async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(3)
@@ -73,6 +75,7 @@ def test_many_join_at_the_same_moment() -> None:
     simulate(story)
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("seed", [1, 2])
 def test_after_thirty_percent_die_silently_all_is_right_in_thirty_seconds(seed: int) -> None:
     async def story(swarm: OverlaySwarm) -> None:
@@ -94,6 +97,7 @@ def test_after_thirty_percent_die_silently_all_is_right_in_thirty_seconds(seed: 
     simulate(story, seed)
 
 
+@pytest.mark.worlds
 def test_no_live_peer_is_evicted_in_ten_minutes_at_one_percent_loss() -> None:
     async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(50)
@@ -110,6 +114,7 @@ def test_no_live_peer_is_evicted_in_ten_minutes_at_one_percent_loss() -> None:
     simulate(story)
 
 
+@pytest.mark.worlds
 def test_two_sides_of_a_partition_find_each_other_again() -> None:
     async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(30)

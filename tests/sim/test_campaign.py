@@ -150,6 +150,7 @@ def test_a_kept_plan_is_replayed_and_its_story_told(tmp_path: Path) -> None:
     assert "peer.begun" in result.output
 
 
+@pytest.mark.worlds
 def test_shrinking_leaves_out_what_the_violation_does_not_need(tmp_path: Path) -> None:
     plan, short = tmp_path / "plan.json", tmp_path / "short.json"
     plan.write_bytes(Plan(5, 3, (Event(0.5, Kind.DELAY, amount=0.1, for_s=1.0),)).to_json())

@@ -307,6 +307,7 @@ def test_names_are_asked_of_the_web() -> None:
             loop.run_until_complete(resolver.resolve("nowhere.example"))
 
 
+@pytest.mark.worlds
 def test_same_seed_same_trace_in_another_process_under_another_hash_seed() -> None:
     here = trace_of(troubled_crawl, 7)
     assert here == trace_of(troubled_crawl, 7)

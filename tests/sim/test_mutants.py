@@ -67,6 +67,7 @@ def test_a_mutant_nobody_knows_is_an_error() -> None:
         pass
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("name", [None, "clock_leased_to_two"])
 def test_bugs_of_shared_clocks_are_found_where_urls_share_a_host(name: str | None) -> None:
     plan = replace(draw(3, 4), max_pages=None, per_ip=0, partition="url", treatments=())
@@ -74,6 +75,7 @@ def test_bugs_of_shared_clocks_are_found_where_urls_share_a_host(name: str | Non
     assert (set() if name is None else {"polite"}) == outcome.violations.keys()
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("name", [None, "hosts_of_a_domain_apart"])
 def test_hosts_of_a_domain_with_clocks_of_their_own_are_found(name: str | None) -> None:
     plan = replace(draw(3, 4), max_pages=None, per_ip=0, partition="domain", treatments=())
@@ -82,6 +84,7 @@ def test_hosts_of_a_domain_with_clocks_of_their_own_are_found(name: str | None) 
     assert (name is None) == outcome.clean
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("name", [None, "clock_leased_to_two", "clock_leased_by_a_new_owner_at_once"])
 def test_bugs_of_shared_clocks_are_found_where_sites_share_addresses(name: str | None) -> None:
     plan = replace(draw(3, 4), max_pages=None, per_ip=3)
@@ -119,6 +122,7 @@ def test_connections_lent_while_they_are_in_use_are_found_in_a_crowded_world() -
     assert ("within_connections",) == catch.judges
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize(
     ("name", "topic", "judge"),
     [
@@ -135,6 +139,7 @@ def test_a_bug_of_a_limit_is_found_in_a_calm_world_that_is_clean_without(name: s
     assert judge in run(plan, size, mutant=name).violations
 
 
+@pytest.mark.worlds
 def test_a_planted_bug_is_found_in_a_small_world() -> None:
     catch = hunt(Hunt("robots_ignored", range(3, 8), 2, Size(pages=30, sites=4), delay_s=0.2))
     assert 4 == catch.seed

@@ -1,7 +1,11 @@
 """Masters and slaves: a site that keeps its leaf costs its web fewer connections, and the crawl no time."""
 
+import pytest
+
 from sim.papers.experiment import Result
 from sim.papers.leaves import FIRST_COME, HASHED, LeafWorld, cost, leaves
+
+pytestmark = pytest.mark.worlds
 
 SMALL = LeafWorld(name="small", peers=1, leaves=3, sites=12, pages=30, delay_s=1.0, answer_s=0.1)
 

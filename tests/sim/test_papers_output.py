@@ -46,6 +46,7 @@ def test_a_web_with_an_end_has_so_many_pages_a_site() -> None:
     assert [] == links(web, f"{homes[1]}1")
 
 
+@pytest.mark.worlds
 def test_swarms_speed_up_with_their_peers() -> None:
     two, four = speed(1, 2), speed(1, 4)
     assert 0 == two.idle == four.idle
@@ -66,6 +67,7 @@ def test_the_papers_schedule_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         assert 0.8 * peers * most < count <= peers * most
 
 
+@pytest.mark.worlds
 def test_a_crawl_to_the_end_is_quicker_when_the_heavy_shed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiment, "WHOLE_PAGES", 12)
     off, level = whole(1, shedding=False), whole(1, shedding=True)

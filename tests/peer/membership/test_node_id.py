@@ -39,6 +39,7 @@ def mean_ratio(seeds: range, peers: int, drawn: int, apart_s: float | None) -> f
 # --- what it is for --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize(
     "apart_s", [pytest.param(None, id="one after another"), pytest.param(1e-5, id="all at once, by one peer")]
 )
@@ -48,6 +49,7 @@ def test_the_busiest_of_eight_owns_little_more_than_the_others(apart_s: float | 
     assert mean_ratio(range(36), 8, DRAWN_MAX, apart_s) <= 1.5
 
 
+@pytest.mark.worlds
 def test_the_busiest_of_a_hundred_owns_less_than_twice_the_mean() -> None:
     assert best_ratio(100) <= ratio(ids_of(1, 100, DRAWN_MAX, 0.1)) < 2.0
 

@@ -74,6 +74,7 @@ def states(peer: FakePeer, numbers: range) -> list[int | None]:
     return [peer.store.state(key(CELL, number)) for number in numbers]
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("is_late", [False, True], ids=["at first", "later"])
 def test_an_owner_does_not_believe_a_copy_from_far_once_it_has_settled(play: Play, is_late: bool) -> None:
     async def scenario(swarm: SyncSwarm) -> None:
@@ -119,6 +120,7 @@ def false_run(holder: FakePeer) -> list[DoneRun]:
     return [done_run(holder.store.pending_from(first, 2))]
 
 
+@pytest.mark.worlds
 def test_nobody_believes_records_from_far(play: Play) -> None:
     """The same holds for a peer that the owner trusts and that would pass the records on."""
 
