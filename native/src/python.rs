@@ -1,6 +1,6 @@
 //! The binding to CPython's stable ABI of 3.11, as the header files declare it. Without a GIL this ABI does not load.
 
-use std::ffi::{c_char, c_int, c_long, CStr};
+use std::ffi::{c_char, c_int, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr;
 
@@ -55,7 +55,6 @@ extern "C" {
     fn Py_DecRef(object: *mut Object);
     fn PyErr_Occurred() -> *mut Object;
     fn PyErr_SetString(kind: *mut Object, message: *const c_char);
-    fn PyBool_FromLong(value: c_long) -> *mut Object;
     fn PyLong_FromSsize_t(value: isize) -> *mut Object;
     fn PyLong_AsSsize_t(object: *mut Object) -> isize;
     fn PyBytes_AsStringAndSize(object: *mut Object, bytes: *mut *mut c_char, size: *mut isize) -> c_int;
@@ -91,6 +90,10 @@ impl Owned {
 
     fn text(text: &[u8]) -> Result<Self, Raised> {
         Self::new(unsafe { PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as isize) })
+    }
+
+    fn number(number: usize) -> Result<Self, Raised> {
+        Self::new(unsafe { PyLong_FromSsize_t(number as isize) })
     }
 
     fn none() -> Self {
@@ -156,7 +159,7 @@ fn tags(arguments: [*mut Object; 3]) -> Result<Owned, Raised> {
     for tag in walk.by_ref().take(tags_max) {
         found.append(Owned::bytes(tag)?.0)?;
     }
-    let end = Owned::new(unsafe { PyLong_FromSsize_t(walk.at() as isize) })?;
+    let end = Owned::number(walk.at())?;
     Owned::new(unsafe { PyTuple_Pack(2, found.0, end.0) })
 }
 
@@ -197,17 +200,17 @@ fn plain_tags(arguments: [*mut Object; 3]) -> Result<Owned, Raised> {
     Owned::new(unsafe { PyTuple_Pack(2, fresh.0, others.0) })
 }
 
-/// `meanings(markup, known, nothing, base, tags_max, agent)` returns None if Python has to read this page, or four things: the
-/// meanings of its tags that say something, or the tag in the place of an unknown meaning; these tags; the plain tags
-/// whose meanings were not among the known ones; whether all of the meanings are plain.
+/// `meanings(markup, known, nothing, base, tags_max, agent)` returns None if Python has to read this page, or four things:
+/// the meanings of its tags that say something, or the tag in the place of an unknown meaning; these tags; the plain
+/// tags whose meanings were not among the known ones; the places of the meanings that are no URLs.
 fn meanings(arguments: [*mut Object; 6]) -> Result<Owned, Raised> {
     let [markup, known, nothing, base, tags_max, agent] = arguments;
     let agent = text_of(agent)?;
     let tags_max = number_of(tags_max)?;
     let Some(base) = Base::of(text_of(base)?) else { return Ok(Owned::none()) };
     let (found, unknown, fresh) = (Owned::list()?, Owned::list()?, Owned::new(unsafe { PyDict_New() })?);
+    let (odd, mut count) = (Owned::list()?, 0);
     let mut url = Vec::new();
-    let mut is_plain = true;
     for (number, tag) in Walk::from(bytes_of(markup)?, 0).enumerate() {
         if number >= tags_max || may_be_base(tag) {
             return Ok(Owned::none());
@@ -220,8 +223,11 @@ fn meanings(arguments: [*mut Object; 6]) -> Result<Owned, Raised> {
             }
             if !meaning.is_null() {
                 if meaning != nothing {
-                    is_plain &= unsafe { (*meaning).kind } == &raw mut PyUnicode_Type;
+                    if unsafe { (*meaning).kind } != &raw mut PyUnicode_Type {
+                        odd.append(Owned::number(count)?.0)?;
+                    }
                     found.append(meaning)?;
+                    count += 1;
                 }
                 continue;
             }
@@ -231,19 +237,20 @@ fn meanings(arguments: [*mut Object; 6]) -> Result<Owned, Raised> {
                     let url = Owned::text(&url)?;
                     done(unsafe { PyDict_SetItem(fresh.0, key.0, url.0) })?;
                     found.append(url.0)?;
+                    count += 1;
                     continue;
                 }
                 _ => {}
             }
         }
         if may_say(tag, agent) {
-            is_plain = false;
+            odd.append(Owned::number(count)?.0)?;
             found.append(key.0)?;
             unknown.append(key.0)?;
+            count += 1;
         }
     }
-    let is_plain = Owned::new(unsafe { PyBool_FromLong(is_plain.into()) })?;
-    Owned::new(unsafe { PyTuple_Pack(4, found.0, unknown.0, fresh.0, is_plain.0) })
+    Owned::new(unsafe { PyTuple_Pack(4, found.0, unknown.0, fresh.0, odd.0) })
 }
 
 /// Calls a function with the arguments that Python passed. A panic becomes an exception.

@@ -17,8 +17,8 @@ class Blind:
     def __init__(self) -> None:
         self.plain, self.join, self.tags = native().plain, native().join, native().tags
 
-    def meanings(self, *_: object) -> tuple[list[object], list[bytes], dict[bytes, object], bool]:
-        return [], [], {}, True
+    def meanings(self, *_: object) -> tuple[list[object], list[bytes], dict[bytes, object], list[int]]:
+        return [], [], {}, []
 
 
 def test_both_engines_are_measured_on_the_same_pages() -> None:

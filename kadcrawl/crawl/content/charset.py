@@ -111,7 +111,7 @@ def _table(encoding: str) -> str:
 
 def _label(text: str) -> str | None:
     """Return the encoding named by ``charset=`` in a Content-Type, or None."""
-    found = _CHARSET.search(text) if text else None
+    found = _CHARSET.search(text) if "=" in text else None
     return _known(found[1]) if found else None
 
 
@@ -119,7 +119,9 @@ def _declared(head: bytes) -> str | None:
     """Return the encoding that a meta element or an XML declaration declares (HTML 13.2.3.2)."""
     if xml := _XML.match(head):
         return _readable(_known(xml[1].decode("ascii", "replace")))
-    for meta in _META.findall(_COMMENT.sub(b"", head)):
+    for meta in _META.findall(_COMMENT.sub(b"", head) if b"<!--" in head else head):
+        if b"charset" not in meta.lower():
+            continue
         attributes = {
             name.lower(): double or single or bare
             for name, double, single, bare in reversed(_ATTRIBUTE.findall(meta.decode("ascii", "replace")))

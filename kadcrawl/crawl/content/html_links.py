@@ -57,6 +57,10 @@ BASES_MAX = 100
 """Base elements without href that are skipped in the search for the base that counts."""
 NATIVE_URL_CHARS_MAX = 1024
 """A page at a longer URL is left to Python, with its limits on what its links may cost."""
+NATIVE_BYTES_MAX = 1024 * 1024
+"""A longer page is left to Python, as even native code takes some milliseconds for it."""
+NATIVE_TAGS_MAX = 8_000
+"""A page with more tags is left to Python: native code reads so many in 10 ms at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,18 @@ class _PageLinks:
                 if is_canonical and self.hint is None:
                     self.hint = target
 
+    def add_mixed(self, meanings: list[_Meaning], odd: list[int]) -> None:
+        """Add what these tags mean, given the places of the meanings that are no URLs to follow."""
+        if len(odd) > len(meanings) // 4:
+            self.add(meanings)
+            return
+        begin = 0
+        for place in odd:
+            self.links.update(dict.fromkeys(meanings[begin:place]))
+            self.add(meanings[place : place + 1])
+            begin = place + 1
+        self.links.update(dict.fromkeys(meanings[begin:]))
+
     def _leave_out(self, target: str) -> None:
         if self._unfollowed_chars > LINKS_CHARS_MAX:
             self.cut += 1
@@ -183,8 +199,9 @@ class LinkExtractor:
             body = body[: body.rfind(b">", 0, HTML_BYTES_MAX) + 1]
         encoding = encoding_of(body, content_type)
         markup = yield from markup_of(body, encoding)
-        page = _PageLinks(url, obeys_nofollow=self._obeys_nofollow)
-        if is_large or not self._add_at_once(page, markup, url, encoding):
+        page = self._page_at_once(markup, url, encoding)
+        if page is None:
+            page = _PageLinks(url, obeys_nofollow=self._obeys_nofollow)
             tags = yield from link_tags(markup, self._native)
             base = yield from _base(tags, url)
             yield from self._add_in_turns(page, tags, base, encoding, is_large=is_large)
@@ -199,27 +216,40 @@ class LinkExtractor:
             kept, nofollow = [], kept + nofollow
         return Extracted(kept, cut, nofollow, noindex, nofollow_page, page.hint)
 
-    def _add_at_once(self, page: _PageLinks, markup: bytes, url: str, encoding: str) -> bool:
-        """Add the links of an ordinary page by native code. Return False if the page is left to Python."""
+    def _page_at_once(self, markup: bytes, url: str, encoding: str) -> _PageLinks | None:
+        """Return the links of an ordinary page, read by native code. Return None if the page is left to Python."""
         if self._native is None or len(url) > min(NATIVE_URL_CHARS_MAX, self._url_chars_max):
-            return False
+            return None
+        if len(markup) > NATIVE_BYTES_MAX:
+            return None
         place = (_directory(url), encoding)
         known = self._remembered.get(place, {})
-        tags_max = min(BATCH_TAGS, TAGS_MAX)
+        tags_max = min(NATIVE_TAGS_MAX, TAGS_MAX, LINKS_CHARS_MAX // (len(url) + SHORT_BYTES))
         read = self._native.meanings(markup, known, _NOTHING, url, tags_max, self.agent)
         if read is None:
-            return False
-        found, unknown, fresh, are_links = read
+            return None
+        found, unknown, fresh, odd = read
+        if len(unknown) > BATCH_TAGS or _chars(unknown) > TURN_BYTES:
+            return None
         if fresh:
             self._learn(place, known, fresh, url)
-        if are_links:
-            page.links.update(dict.fromkeys(found))
-            return True
         if unknown:
             meanings = dict(zip(unknown, self._meanings(unknown, url, encoding), strict=True))
-            found = [meanings[tag] if isinstance(tag, bytes) else tag for tag in found]
-        page.add(found)
-        return True
+            for at in odd:
+                if isinstance(tag := found[at], bytes):
+                    found[at] = meanings[tag]
+        page = _PageLinks(url, obeys_nofollow=self._obeys_nofollow)
+        page.add_mixed(found, odd)
+        return None if self._may_be_cut(page, markup) else page
+
+    def _may_be_cut(self, page: _PageLinks, markup: bytes) -> bool:
+        """Return whether Python may leave tags of this page unread, because the tags before make enough links."""
+        links = page.links
+        if len(links) <= min(self._links_max, LINKS_CHARS_MAX // URL_CHARS_MAX):
+            return False
+        if len(links) <= self._links_max and _chars(links) <= LINKS_CHARS_MAX:
+            return False
+        return markup.count(b"<") > BATCH_TAGS
 
     def _add_in_turns(
         self, page: _PageLinks, tags: list[bytes], base: str, encoding: str, *, is_large: bool

@@ -36,11 +36,11 @@ class NativeLinks(Protocol):
 
     def meanings(
         self, markup: bytes, known: dict[bytes, Any], nothing: object, base: str, tags_max: int, agent: str, /
-    ) -> tuple[list[Any], list[bytes], dict[bytes, Any], bool] | None:
+    ) -> tuple[list[Any], list[bytes], dict[bytes, Any], list[int]] | None:
         """Return None if Python has to read this page, or the meanings of its tags.
 
         These are: the meanings of the tags that say something, with an unknown tag in the place of its meaning; the
-        unknown tags; the plain tags that `known` lacked, with their URLs; and whether all meanings are URLs.
+        unknown tags; the plain tags that `known` lacked, with their URLs; and the places of meanings that are no URLs.
         """
 
 

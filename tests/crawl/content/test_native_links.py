@@ -123,11 +123,11 @@ def test_real_pages_have_the_same_links(native: NativeLinks) -> None:
     ("body", "url", "is_read"),
     [
         (b"<a href=x>", PAGE, True),
-        (b"<a href='x'>" * html_links.BATCH_TAGS, PAGE, True),
-        (b"<a href='x'>" * (html_links.BATCH_TAGS + 1), PAGE, False),
+        (b"<a href='x'>" * html_links.NATIVE_TAGS_MAX, PAGE, True),
+        (b"<a href='x'>" * (html_links.NATIVE_TAGS_MAX + 1), PAGE, False),
         (b"<a href=x><base href=/>", PAGE, False),
-        (b"<a href=x>".ljust(html_links.TURN_BYTES), PAGE, True),
-        (b"<a href=x>".ljust(html_links.TURN_BYTES + 1), PAGE, None),
+        (b"<a href=x>".ljust(html_links.NATIVE_BYTES_MAX), PAGE, True),
+        (b"<a href=x>".ljust(html_links.NATIVE_BYTES_MAX + 1), PAGE, None),
         (b"<a href=x>", "http://h/".ljust(html_links.NATIVE_URL_CHARS_MAX, "p"), True),
         (b"<a href=x>", "http://h/".ljust(html_links.NATIVE_URL_CHARS_MAX + 1, "p"), None),
     ],
@@ -139,6 +139,26 @@ def test_what_is_above_a_limit_is_left_to_python(
     extractor = LinkExtractor(Limits(), native=watched)  # type: ignore[arg-type]
     assert extractor.extract(body, UTF8, url).links
     assert (int(is_read is True), int(is_read is False)) == (watched.read, watched.left)
+
+
+PLAIN_LINKS = b"".join(b"<a href='%d'>" % number for number in range(html_links.BATCH_TAGS + 100))
+ODD_LINKS = b"".join(b"<a rel=nofollow href=%d>" % number for number in range(html_links.BATCH_TAGS + 100))
+
+
+@pytest.mark.parametrize("links_max", [10, html_links.BATCH_TAGS, 20_000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        PLAIN_LINKS,
+        ODD_LINKS,
+        b"<meta name=robots content=noindex><link rel=canonical href=c>" + PLAIN_LINKS + b"<a rel=nofollow href=n>",
+        b"<link rel=next href=1>".join([PLAIN_LINKS[:3_000], PLAIN_LINKS[:3_000], PLAIN_LINKS]),
+    ],
+)
+def test_a_page_with_many_links_has_the_same_share_of_them(native: NativeLinks, body: bytes, links_max: int) -> None:
+    limits = Limits(links_per_page_max=links_max)
+    python, fast = LinkExtractor(limits, native=None), LinkExtractor(limits, native=native)
+    assert python.extract(body, UTF8, "http://h/") == fast.extract(body, UTF8, "http://h/")
 
 
 @pytest.mark.parametrize("start", [-1, 0, 3, 9, 10, 11, 1 << 40])
