@@ -11,13 +11,14 @@ A page that has not changed since an earlier record gets a revisit record withou
 Bodies are kept as received, with their Content-Encoding. Only the chunked framing is gone, as the HTTP client removes
 it. Transfer-Encoding is therefore renamed ``X-Crawl-Transfer-Encoding``, as in Common Crawl, so that replay does not
 look for chunks. Header lines are formatted here and gzip members are made by isal, because warcio's writer costs
-several times as much. warcio, fastwarc and pywb check the files in the tests.
+several times as much. A response has the digest of its payload, and no second digest of nearly the same bytes as its
+block, which WARC leaves optional (5.8): the checksum of the gzip member covers the whole record. warcio, fastwarc and
+pywb check the files in the tests.
 """
 
 import hashlib
 import os
 import re
-from base64 import b32encode
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +27,6 @@ from io import FileIO
 from pathlib import Path
 from random import Random
 from typing import Final
-from uuid import UUID
 
 from isal import igzip_lib
 
@@ -43,6 +43,13 @@ _WARC_1_1 = "https://iipc.github.io/warc-specifications/specifications/warc-form
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+_UUID_VERSION_4: Final = 0x4 << 76 | 0x8 << 60
+_UUID_RANDOM: Final = (1 << 128) - 1 ^ 0xF << 76 ^ 0xC << 60
+"""The bits of a UUID that are random, and those that say so (RFC 9562, 5.4)."""
+_BASE32: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_BASE32_PAIRS: Final = [one + two for one in _BASE32 for two in _BASE32]
+_SHA1_SHIFTS: Final = range(150, -1, -10)
+"""The places of the 16 pairs of characters in a SHA-1, from the first to the last."""
 _WARC_TRUNCATED = {
     FetchError.BODY_TOO_LARGE: "length",
     FetchError.TIMEOUT: "time",
@@ -286,21 +293,22 @@ class WarcWriter:
         response = _member(
             f"WARC-Type: {'revisit' if original else 'response'}\r\nWARC-Record-ID: {response_id}\r\n"
             f"{common}{truncated}{_referring(result, original) if original else ''}"
-            f"WARC-Payload-Digest: {payload_digest}\r\nWARC-Block-Digest: {digest_of(head, body)}\r\n"
+            f"WARC-Payload-Digest: {payload_digest}\r\n"
             "Content-Type: application/http; msgtype=response\r\n",
             head,
             body,
         )
         request = _member(
             f"WARC-Type: request\r\nWARC-Record-ID: {self._record_id()}\r\n{common}"
-            f"WARC-Concurrent-To: {response_id}\r\nWARC-Block-Digest: {digest_of(result.request_head)}\r\n"
+            f"WARC-Concurrent-To: {response_id}\r\n"
             "Content-Type: application/http; msgtype=request\r\n",
             result.request_head,
         )
         return response, request, payload_digest
 
     def _record_id(self) -> str:
-        return f"<urn:uuid:{UUID(int=self._random.getrandbits(128), version=4)}>"
+        digits = "%032x" % (self._random.getrandbits(128) & _UUID_RANDOM | _UUID_VERSION_4)
+        return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}>"
 
     def _file_of(self, number: int) -> str:
         return f"{self._name}-{number:05}.warc.gz"
@@ -340,13 +348,11 @@ def _referring(result: FetchResult, original: Original) -> str:
     )
 
 
-def digest_of(*block: bytes) -> str:
+def digest_of(block: bytes) -> str:
     """Return the digest of these bytes in WARC form."""
-    sha1 = hashlib.sha1(usedforsecurity=False)
-    for part in block:
-        sha1.update(part)
-    return "sha1:" + b32encode(sha1.digest()).decode()
+    number = int.from_bytes(hashlib.sha1(block, usedforsecurity=False).digest())
+    return "sha1:" + "".join([_BASE32_PAIRS[number >> shift & 1023] for shift in _SHA1_SHIFTS])
 
 
 def _warc_date(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+    return (at if at.tzinfo is UTC else at.astimezone(UTC)).isoformat(timespec="microseconds")[:26] + "Z"

@@ -1,7 +1,9 @@
 """Test that WARC files are whole, valid and found again after any interruption. Warcio and fastwarc judge."""
 
+import base64
 import errno
 import gzip
+import hashlib
 import io
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from random import Random
+from uuid import RFC_4122, UUID
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
@@ -259,6 +262,19 @@ def test_record_ids_come_from_the_given_chance(open_warc: Opened, tmp_path: Path
     first, same, other = ids(1), ids(1), ids(2)
     assert first == same
     assert not set(first) & set(other)
+
+
+def test_record_ids_are_random_uuids(open_warc: Opened) -> None:
+    writer = open_warc()
+    ids = {UUID(writer._record_id().removeprefix("<urn:uuid:").removesuffix(">")) for _ in range(20)}
+    writer.close()
+    assert 20 == len(ids)
+    assert {(4, RFC_4122)} == {(one.version, one.variant) for one in ids}
+
+
+@pytest.mark.parametrize("block", [b"", b"page", bytes(range(256))])
+def test_a_digest_is_the_base32_of_its_sha1(block: bytes) -> None:
+    assert "sha1:" + base64.b32encode(hashlib.sha1(block).digest()).decode() == warc.digest_of(block)
 
 
 def test_an_unanswered_request_is_the_callers_mistake(open_warc: Opened) -> None:
