@@ -24,7 +24,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kadcrawl.crawl.content.charset import encoding_of
 from kadcrawl.crawl.content.html_walk import WHITE, link_tags, markup_of
@@ -129,7 +129,7 @@ class _PageLinks:
                 if is_canonical and self.hint is None:
                     self.hint = target
 
-    def add_mixed(self, meanings: list[_Meaning], odd: list[int]) -> None:
+    def add_mixed(self, meanings: list[Any], odd: list[int]) -> None:
         """Add what these tags mean, given the places of the meanings that are no URLs to follow."""
         if len(odd) > len(meanings) // 4:
             self.add(meanings)
