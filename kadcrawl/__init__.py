@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
     from kadcrawl.peer.crawl_status import CrawlStatus, PeerStatus, RetriedUrls
+    from kadcrawl.peer.queue_status import QueueStatus, SiteQueue, WaitingUrl
     from kadcrawl.peer.shared_process import SharedProcess
     from kadcrawl.peer.swarm.given_order import GivenOrder
 
@@ -31,8 +32,11 @@ _LATE = {
     "Page": "kadcrawl.crawl.content.page",
     "Peer": "kadcrawl.peer",
     "PeerStatus": "kadcrawl.peer.crawl_status",
+    "QueueStatus": "kadcrawl.peer.queue_status",
     "RetriedUrls": "kadcrawl.peer.crawl_status",
     "SharedProcess": "kadcrawl.peer.shared_process",
+    "SiteQueue": "kadcrawl.peer.queue_status",
+    "WaitingUrl": "kadcrawl.peer.queue_status",
 }
 """Names that are imported on first use (PEP 562), so that programs with only a part of kadcrawl start fast."""
 
@@ -48,12 +52,15 @@ __all__ = [
     "Page",
     "Peer",
     "PeerStatus",
+    "QueueStatus",
     "RemoteError",
     "RetriedUrls",
     "SharedProcess",
+    "SiteQueue",
     "StartError",
     "StorageError",
     "SwarmKey",
+    "WaitingUrl",
     "__version__",
 ]
 

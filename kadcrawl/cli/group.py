@@ -49,6 +49,7 @@ SECTIONS = {
         "add": "commands.control",
         "retry": "commands.retry",
         "site": "commands.site",
+        "queue": "commands.queue",
         "pause": "commands.control",
         "resume": "commands.control",
         "leave": "commands.control",

@@ -337,7 +337,7 @@ class Attempt:
                 frontier.hold(entry.site, now + wait_s, now)
             return None
         received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()
-        frontier.time_request(entry.site, fetched.seconds, fetched.why_failed is None, now)
+        frontier.time_request(entry.site, fetched.seconds, fetched.why_failed is None, now, fetched.status)
         self._heed(fetched, now)
         rests_until = frontier.release(entry, received_at, now, fetched.hold_s, fetched.answered)
         if use is not None:

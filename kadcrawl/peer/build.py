@@ -29,6 +29,7 @@ from kadcrawl.lending.throughput_learning import ThroughputLearning, throughput_
 from kadcrawl.link.wire.messages import Contact, Link
 from kadcrawl.overlay import Overlay
 from kadcrawl.peer.runtime import BuiltParts, Runtime
+from kadcrawl.peer.swarm.queue_counter import QueueCounter
 from kadcrawl.peer.swarm.retrying import Retrying
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.job import Job
@@ -141,6 +142,7 @@ def build_parts(
             clocks=components.clocks,
         ),
         retrying=retrying,
+        queue_counter=QueueCounter(store, components, cells.holdings.owned.keys, overlay.me.id, clock),
         clock_host=clock_host,
     )
 

@@ -32,7 +32,7 @@ from kadcrawl.link.wire.messages import (
     GetEpochFilters,
     GetFilterPart,
     GetLoad,
-    GetOrders,
+    GetQueue,
     GetReach,
     GetStatus,
     GetSwarmState,
@@ -127,7 +127,7 @@ RULES: dict[type[Message], Rule] = {
     AddAgain: Rule(Stage.JOINED),
     FetchAgain: Rule(Stage.JOINED),
     GiveOrders: Rule(Stage.JOINED),
-    GetOrders: Rule(Stage.JOINED),
+    GetQueue: Rule(Stage.JOINED),
     Rekey: Rule(Stage.LISTENING),
 }
 """The rule for every request that a full peer answers."""

@@ -48,6 +48,7 @@ from kadcrawl.peer.steered_peer import SteeredPeer
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.commands import Commands, change_key
 from kadcrawl.peer.swarm.fetch_again import AgainFetcher
+from kadcrawl.peer.swarm.queue_survey import QueueReporter
 from kadcrawl.peer.swarm.seed_streams import SeedStreams
 from kadcrawl.peer.swarm.seeds import add_seeds, each, stream_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
@@ -311,7 +312,12 @@ class Peer(SteeredPeer):
         register, heard = self._handlers.register, self._heard
         server, overlay = await open_ends(resources, self._identity, self._cell_bits, register, heard, stack)
         self._bound_host = overlay.me.host
-        waves = Waves(overlay, self.client, lambda question: self._wave_answers.respond(question))
+        waves = Waves(
+            overlay,
+            self.client,
+            lambda question: self._wave_answers.respond(question),
+            lambda survey: self._wave_answers.queue(survey),
+        )
         self._runtime = runtime = Runtime(resources, overlay, server, waves, incarnation)
         self._state_gossip = StateGossip(runtime)
         self._wave_answers = WaveAnswers(runtime, self.stop)
@@ -326,6 +332,7 @@ class Peer(SteeredPeer):
             Commands(runtime, self._state_gossip, self.leave_soon),
             SeedStreams(runtime),
             Steerer(runtime),
+            QueueReporter(runtime),
         ):
             self._handlers.add(part.handlers())
         await self._find_host()
@@ -384,6 +391,7 @@ class Peer(SteeredPeer):
     def _flush(self) -> list[int]:
         if self.begun:
             limits = self.components.crawl_limits
+            self.runtime.parts.queue_counter.note_arrivals()
             self.store.meta.set("granted", str(limits.pages.granted).encode())
             self.store.meta.set("pages_begun", str(limits.pages.kept).encode())
             self.store.meta.set("bytes_granted", str(limits.bytes.granted).encode())

@@ -36,6 +36,7 @@ from kadcrawl.peer.membership.departed import DepartedPeers
 from kadcrawl.peer.membership.key_refusals import KeyMismatchMonitor
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.resources import Resources
+from kadcrawl.peer.swarm.queue_counter import QueueCounter
 from kadcrawl.peer.swarm.retry_orders import RetryOrders, read_orders, write_orders
 from kadcrawl.peer.swarm.retrying import Retrying
 from kadcrawl.peer.swarm.standing_orders import StandingOrders, read_standing_orders, write_standing_orders
@@ -66,6 +67,7 @@ class BuiltParts:
     relay_host: RelayHost
     """Makes requests for other peers."""
     retrying: Retrying
+    queue_counter: QueueCounter
     clock_host: ClockHost
     """Leases the shared clocks of this peer's cells."""
 

@@ -7,14 +7,18 @@ Tests: tests/peer/test_crawl_status.py, tests/peer/test_site_orders.py, tests/pe
 
 from collections.abc import Sequence
 
+from kadcrawl.errors import ConfigError
 from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, QUEUED_URLS_MAX, SurveyQueue
 from kadcrawl.link.wire.retry_messages import RetryOrder
 from kadcrawl.peer.base import PeerBase
 from kadcrawl.peer.crawl_status import CrawlStatus, RetriedUrls
+from kadcrawl.peer.queue_status import QueueStatus
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.fetch_again import fetch_again
 from kadcrawl.peer.swarm.given_order import GivenOrder
+from kadcrawl.peer.swarm.queue_survey import survey_queue
 from kadcrawl.peer.swarm.retry import retry_failed
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.peer.swarm.steer import give_orders
@@ -38,6 +42,15 @@ class SteeredPeer(PeerBase):
         """Ask every peer of the swarm for its figures, and return them with the orders that stand."""
         answer = await take_census(self.runtime.waves)
         return CrawlStatus.of(answer, self.orders, paused=self.runtime.paused, ended=self.runtime.ended)
+
+    async def queue(self, site: str = "", *, sites: int = 20, urls: int = 0) -> QueueStatus:
+        """Return the pending URLs of the swarm, or of one site: counts, and up to 100 sites or next URLs of that site.
+
+        The figures may be ten seconds old. Raises ConfigError for text that is no site.
+        """
+        if not (0 <= sites <= QUEUED_SITES_MAX and 0 <= urls <= QUEUED_URLS_MAX):
+            raise ConfigError(f"a queue shows at most {QUEUED_SITES_MAX} sites and {QUEUED_URLS_MAX} URLs")
+        return QueueStatus.of(await survey_queue(self.runtime, SurveyQueue(site, sites, urls)))
 
     async def retry(self, reasons: Sequence[str] = (), *, site: str = "", url: str = "") -> RetriedUrls:
         """Have the swarm fetch its failed URLs again, and return how many became pending, by reason.

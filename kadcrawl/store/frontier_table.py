@@ -50,6 +50,11 @@ class FrontierTable:
         self._seq = self._reserved = meta.read("frontier_seq", int) or 0
         journal.row((int,), "SELECT 1 FROM frontier LIMIT 1")
 
+    @property
+    def last_seq(self) -> int:
+        """The number of the entry that arrived last."""
+        return self._seq
+
     def get(self, key: Key) -> FrontierEntry | None:
         """Return the entry of a PENDING key, or None."""
         row = self._journal.row(ENTRY_TYPES, _GET, (key, key[:SITE_BYTES]))

@@ -69,7 +69,7 @@ class Store:
         self.scan = CellScan(self.journal)
         self.site_keys = SiteKeyCounts(self.journal)
         try:
-            self._frontier = FrontierTable(self.journal, self.meta)
+            self.frontier = FrontierTable(self.journal, self.meta)
         except StorageError:
             self.close()
             raise
@@ -136,11 +136,11 @@ class Store:
 
     def entry(self, key: Key) -> FrontierEntry | None:
         """Return the frontier entry of a PENDING key."""
-        return self._frontier.get(key)
+        return self.frontier.get(key)
 
     def latest(self, entry: FrontierEntry) -> FrontierEntry:
         """Return the stored version of an entry, whose depth may be smaller."""
-        return self._frontier.get(entry.key) or entry
+        return self.frontier.get(entry.key) or entry
 
     def accept(
         self,
@@ -163,10 +163,10 @@ class Store:
         assert len(key) == ID_BYTES, "a key has 20 bytes"
         if not even_seen and self._has_fingerprint(key):
             return None
-        entry = self._frontier.new_entry(key, site, url, depth, hops, tries, due, trail)
+        entry = self.frontier.new_entry(key, site, url, depth, hops, tries, due, trail)
         if not self._write("INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?)", (key, PENDING, depth, entry.seq)):
             return None
-        self._frontier.insert(entry)
+        self.frontier.insert(entry)
         self._changed(key, None, PENDING)
         return entry
 
@@ -262,7 +262,7 @@ class Store:
         key, state = visit.key, self.state(visit.key)
         if state is None or is_pending(state) or state >= STATE_MAX or order <= known_order:
             return None
-        entry = self._frontier.new_entry(key, visit.site, visit.url, visit.depth, 0, 0, 0.0)
+        entry = self.frontier.new_entry(key, visit.site, visit.url, visit.depth, 0, 0, 0.0)
         self._put_pending(entry, state + 1)
         self.visits.begin_round(key, order)
         self._changed(key, state, state + 1)
@@ -288,11 +288,11 @@ class Store:
         if before is not None and before >= state:
             return None
         if before is not None and is_pending(before):
-            self._frontier.delete(key)
+            self.frontier.delete(key)
         self.visits.put(self.cell_of(key), visit._replace(due=None, failed="") if is_pending(state) else visit)
         entry = None
         if is_pending(state):
-            entry = self._frontier.new_entry(key, visit.site, visit.url, visit.depth, 0, tries, due)
+            entry = self.frontier.new_entry(key, visit.site, visit.url, visit.depth, 0, tries, due)
             self._put_pending(entry, state)
         else:
             self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, state))
@@ -308,7 +308,7 @@ class Store:
         """
         if self.visits.used:
             self.visits.shorten(key, depth)
-        if not self._frontier.shorten(key, depth):
+        if not self.frontier.shorten(key, depth):
             return False
         self.announce(key)
         for listener in self.events.depth_shortened:
@@ -317,7 +317,7 @@ class Store:
 
     def postpone(self, entry: FrontierEntry) -> None:
         """Journal the entry's new `tries` and `due`, unless it is no longer PENDING."""
-        if self._frontier.set_tries(entry.key, entry.tries, entry.due):
+        if self.frontier.set_tries(entry.key, entry.tries, entry.due):
             self.announce(entry.key)
 
     def merge_tries(self, key: Key, tries: int, due: float) -> bool:
@@ -325,14 +325,14 @@ class Store:
 
         Returns whether the entry has changed.
         """
-        changed = self._frontier.set_tries(key, tries, due, if_more=True)
+        changed = self.frontier.set_tries(key, tries, due, if_more=True)
         if changed:
             self.announce(key)
         return changed
 
     def put_off(self, key: Key, due: float) -> None:
         """Leave a PENDING URL to another peer until this wall-clock second, without an event for the listeners."""
-        self._frontier.put_off(key, due)
+        self.frontier.put_off(key, due)
 
     # --- cells ---------------------------------------------------------------------------------------------------
 
@@ -342,19 +342,19 @@ class Store:
         All hashes are above `after`: `b""` begins with the cell, the last returned hash continues after it.
         """
         begin, end = (bound[:SITE_BYTES] for bound in self.scan.bounds(cell))
-        return self._frontier.sites(max(begin, after + b"\0") if after else begin, end, count)
+        return self.frontier.sites(max(begin, after + b"\0") if after else begin, end, count)
 
     def window(self, site: str, count: int) -> list[FrontierEntry]:
         """Return the first `count` PENDING entries of a site, breadth first."""
-        return self._frontier.window(site, count)
+        return self.frontier.window(site, count)
 
     def pending_from(self, entry: FrontierEntry, count: int) -> list[Key]:
         """Return the keys of up to `count` PENDING entries of a site, breadth first, from this entry on."""
-        return self._frontier.keys_from(entry, count)
+        return self.frontier.keys_from(entry, count)
 
     def is_parted(self, first: FrontierEntry, last: FrontierEntry) -> bool:
         """Return whether the site has a PENDING entry between these two."""
-        return self._frontier.has_between(first, last)
+        return self.frontier.has_between(first, last)
 
     def forget_cell(self, cell: Cell, count: int) -> int:
         """Delete up to `count` records of a cell that other peers hold now. Return the number of records left."""
@@ -419,8 +419,8 @@ class Store:
 
     def _leave_frontier(self, key: Key, *, is_plain: bool) -> None:
         """Delete the entry of a key that is done. `is_plain` says that the record has nothing but the key."""
-        entry = self._frontier.get(key) if is_plain and self.events.page_done else None
-        self._frontier.delete(key)
+        entry = self.frontier.get(key) if is_plain and self.events.page_done else None
+        self.frontier.delete(key)
         if entry is not None:
             for listener in self.events.page_done:
                 listener(entry)
@@ -429,7 +429,7 @@ class Store:
 
     def _delete(self, cell: Cell, records: list[tuple[Key, int]]) -> None:
         """Delete these records, which are all records of a cell from the first of them to the last."""
-        self._frontier.delete_between(records[0][0], records[-1][0])
+        self.frontier.delete_between(records[0][0], records[-1][0])
         for table in ("history", "visit") if self.visits.used else ("history",):
             self._write(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (records[0][0], records[-1][0]))
         self.site_keys.clear()
@@ -447,4 +447,4 @@ class Store:
     def _put_pending(self, entry: FrontierEntry, state: int) -> None:
         """Journal a new entry, and the pending state of its key."""
         self._write("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?)", (entry.key, state, entry.depth, entry.seq))
-        self._frontier.insert(entry)
+        self.frontier.insert(entry)

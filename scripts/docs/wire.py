@@ -36,6 +36,7 @@ TOPICS = {
     "offer_messages": "Links",
     "retry_messages": "Orders to retry",
     "order_messages": "Orders about sites",
+    "queue_messages": "The queue",
     "cell_messages": "Cells",
     "absence_messages": "Absent peers",
     "filter_messages": "Epoch filters",

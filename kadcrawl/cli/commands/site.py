@@ -12,7 +12,7 @@ import cloup
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.site_names import complete_sites
-from kadcrawl.cli.targets import targets
+from kadcrawl.cli.targets import Asked, targets
 from kadcrawl.cli.user import user_name
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.units import seconds_of
@@ -60,9 +60,12 @@ ACTIONS: Mapping[str, Callable[[str], Value]] = {
 @cloup.command(short_help="Steer single sites: ls, pause, resume, slow, exclude, include.")
 @cloup.argument("action", type=click.Choice(["ls", *ACTIONS]), metavar="ACTION")
 @cloup.argument("sites", nargs=-1, metavar="[SITE]...", shell_complete=complete_sites)
+@cloup.option("--json", "as_json", is_flag=True, help="With ls: print JSON.")
 @peer_options("Any peer of the swarm.")
 @told
-def site(action: str, sites: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
+def site(
+    action: str, sites: tuple[str, ...], as_json: bool, peer: tuple[str, int], data: Path, key_file: Path | None
+) -> int:
     """Steer single sites of a running swarm.
 
     \b
@@ -71,21 +74,18 @@ def site(action: str, sites: tuple[str, ...], peer: tuple[str, int], data: Path,
     kadcrawl site slow SITE... TIME  leave these sites alone for at least TIME after each request, `off` lifts that
     kadcrawl site exclude SITE...    leave these sites out: pending URLs fail as site_excluded, links are not followed
     kadcrawl site include SITE...    follow links to these sites again
-    kadcrawl site ls                 list the orders that stand: what, by whom, and when
+    kadcrawl site ls [SITE]...       list the orders that stand, and the sites with the most pending URLs
 
     A SITE is a host such as example.org, a host with a port, or *.example.org for the host and all hosts below it. The
     order with the narrowest name decides. Any peer takes the order and tells all others. An order is part of the
     swarm's state: it reaches peers that join later or were cut off, and survives a crash of all peers. A crawl with a
     paused site is not over before the site goes on.
     """
-    from kadcrawl.link.wire.order_messages import GetOrders, GiveOrders, Orders, OrdersGiven, StandingOrder
-    from kadcrawl.peer.swarm.given_order import GivenOrder
+    from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder
 
     asked = targets(peer, data, key_to_ask(key_file, data))
     if action == "ls":
-        if sites:
-            raise ConfigError("ls lists all sites with orders: leave the names out")
-        show([GivenOrder.of(one) for one in asked.ask(GetOrders(), Orders).orders if one.value is not None])
+        show_sites(asked, sites, as_json=as_json)
         return DONE
     names, said = (sites[:-1], sites[-1:]) if action == "slow" else (sites, ("",))
     if not names:
@@ -102,11 +102,21 @@ def site(action: str, sites: tuple[str, ...], peer: tuple[str, int], data: Path,
     return DONE
 
 
-def show(orders: "Sequence[GivenOrder]") -> None:  # type: ignore[name-defined] # noqa: F821
-    """Print the orders that stand."""
-    from kadcrawl.cli.view.orders import lines
+def show_sites(asked: Asked, sites: Sequence[str], *, as_json: bool) -> None:
+    """Print the orders that stand, and the sites with the most pending URLs or the named sites."""
+    from kadcrawl.cli.view import orders as view, queue
+    from kadcrawl.link.wire.queue_messages import GetQueue, Queue, SurveyQueue
+    from kadcrawl.peer.queue_status import QueueStatus, together
+    from kadcrawl.peer.swarm.given_order import GivenOrder
 
-    for line in lines(orders):
+    surveys = [SurveyQueue(name, 1) for name in dict.fromkeys(sites)] or [SurveyQueue()]
+    answers = [asked.ask(GetQueue(survey), Queue) for survey in surveys]
+    orders = [GivenOrder.of(one) for one in answers[-1].orders if one.value is not None]
+    found = together([QueueStatus.of(answer) for answer in answers])
+    if as_json:
+        click.echo(queue.as_json(found, orders))
+        return
+    for line in (*view.lines(orders), *queue.site_lines(found, orders)):
         click.echo(line)
 
 

@@ -174,14 +174,15 @@ class ActiveSites:
         """The longest delay of any site, which a person may make longer while the crawl runs."""
         return max(self._site_settings.delay_max_s, self._limits.crawl_delay_max_s)
 
-    def time_request(self, name: str, seconds: float, succeeded: bool, now: float) -> None:
-        """Note the seconds that a request to this active site took.
+    def time_request(self, name: str, seconds: float, succeeded: bool, now: float, status: int | None = None) -> None:
+        """Note the seconds that a request to this active site took, and the status of its answer, if there was one.
 
         An adaptive delay follows them. It does not become shorter by a failure, as failures may be quick.
         """
         site = self._sites[name]
         self.request_times.observe(seconds)
         site.time_request(seconds)
+        site.status = status or site.status
         adaptive_s = self._site_settings.adaptive_s(seconds)
         if succeeded or adaptive_s > site.adaptive_s:
             site.adaptive_s = adaptive_s
@@ -190,6 +191,11 @@ class ActiveSites:
     def figures(self, now: float) -> list[SiteFigures]:
         """Return the figures of each active site with PENDING URLs, for a person who watches the crawl."""
         return site_figures(self._by_cell, self._store.cells, self._unread, now, self._limits.site_window)
+
+    def last_status(self, name: str) -> int:
+        """Return the status of the last answer of a site, or 0 if the site is not active."""
+        site = self._sites.get(name)
+        return site.status if site is not None else 0
 
     def site_counts(self, now: float) -> SiteCounts:
         """Return the numbers of active sites, for monitoring."""

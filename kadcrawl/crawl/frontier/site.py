@@ -51,6 +51,8 @@ class Site:
     """Seconds that a request takes lately, a moving average. 0 before the first request is over."""
     answers: bool | None = None
     """The site answered its last finished request. None before the first request is over."""
+    status: int = 0
+    """Status of the last answer, or 0 before the first."""
     back_off: BackOff = NO_REFUSALS
     """The refusals of the site."""
     given_up_until: float = 0.0

@@ -4,8 +4,8 @@ A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network 
 limits before any field is read. This module re-exports the messages of the other files: `basics` (limits and common
 types), `cell_messages`, `filter_messages` (epoch filters), `loan_messages`, `leaf_messages`, `joining_messages` (a
 newcomer's ID), `leave_messages` (departed peers), `offer_messages` (links), `order_messages` (standing orders),
-`relay_messages` (requests for other peers), `retry_messages` (orders to retry), `seed_messages` and
-`swarm_state_messages`.
+`queue_messages` (pending URLs by site), `relay_messages` (requests for other peers), `retry_messages` (orders to
+retry), `seed_messages` and `swarm_state_messages`.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
 (`datagram_messages`). All other messages travel by TCP.
@@ -155,9 +155,7 @@ from kadcrawl.link.wire.offer_messages import (
 )
 from kadcrawl.link.wire.order_messages import (
     STANDING_ORDERS_MAX as STANDING_ORDERS_MAX,
-    GetOrders as GetOrders,
     GiveOrders as GiveOrders,
-    Orders as Orders,
     OrdersGiven as OrdersGiven,
     StandingOrder as StandingOrder,
     Steer as Steer,
@@ -167,6 +165,12 @@ from kadcrawl.link.wire.peer_row import (
     SITE_SHOWN_MAX as SITE_SHOWN_MAX,
     PeerRow as PeerRow,
     RefusingSite as RefusingSite,
+)
+from kadcrawl.link.wire.queue_messages import (
+    GetQueue as GetQueue,
+    Queue as Queue,
+    QueueCounts as QueueCounts,
+    SurveyQueue as SurveyQueue,
 )
 from kadcrawl.link.wire.relay_messages import RelayReply, RelayRequest
 from kadcrawl.link.wire.retry_messages import (
@@ -256,7 +260,7 @@ class Grant(Message, frozen=True):
     unit: Literal["pages", "bytes"] = "pages"
 
 
-Question = Survey | Census | Order | NewSeeds | NewReach | Grant | Retry | Steer
+Question = Survey | Census | Order | NewSeeds | NewReach | Grant | Retry | Steer | SurveyQueue
 
 
 class Wave(Message, frozen=True):
@@ -282,6 +286,8 @@ class Answer(Message, frozen=True):
     rows: Annotated[list[Raw], Meta(max_length=ROWS_MAX)]
     left: Annotated[list[Raw], Meta(max_length=ROWS_MAX)] = field(default_factory=list)
     """Rows of departed peers. They are separate, so that however many they are, all other rows are told."""
+    queue: QueueCounts | None = None
+    """The queue of the subtree, if the question is a SurveyQueue."""
 
 
 # --- control: from a person's command to any one peer -------------------------------------------------------------
@@ -373,7 +379,7 @@ Request = (
     | AddAgain
     | FetchAgain
     | GiveOrders
-    | GetOrders
+    | GetQueue
     | Rekey
 )
 Reply = (
@@ -409,6 +415,6 @@ Reply = (
     | AddedAgain
     | FetchedAgain
     | OrdersGiven
-    | Orders
+    | Queue
     | Ok
 )

@@ -60,14 +60,3 @@ class OrdersGiven(Message, frozen=True):
 
     parts_missing: Count
     """Parts of the swarm that did not answer. They hear of the orders when they can be reached."""
-
-
-class GetOrders(Message, frozen=True):
-    """A command asks for the standing orders. Answered by Orders. A repeat is answered again."""
-
-
-class Orders(Message, frozen=True):
-    """The answer to GetOrders: the standing orders that the asked peer knows."""
-
-    orders: Annotated[list[StandingOrder], Meta(max_length=STANDING_ORDERS_MAX)]
-    """The orders, lifted ones included, the latest first."""

@@ -17,6 +17,8 @@ from kadcrawl.keys import ID_BITS
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.census_rows import fitting, has_left, packed_rows
 from kadcrawl.link.wire.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
+from kadcrawl.link.wire.queue_messages import QueueCounts, SurveyQueue
+from kadcrawl.overlay.waves.queue_sum import sum_of
 from kadcrawl.overlay.waves.quiescence import MISSING, add_up
 
 WAVE_DEADLINE_S = 10.0
@@ -48,11 +50,21 @@ class BucketTree(Protocol):
 class Waves:
     """Starts waves and passes them on."""
 
-    def __init__(self, tree: BucketTree, client: LinkClient, respond: Respond) -> None:
-        """`respond` acts on a question and returns this peer's own tally and, for a census, its row."""
+    def __init__(
+        self,
+        tree: BucketTree,
+        client: LinkClient,
+        respond: Respond,
+        queue: Callable[[SurveyQueue], QueueCounts] = lambda _: QueueCounts(),
+    ) -> None:
+        """`respond` acts on a question and returns this peer's own tally and, for a census, its row.
+
+        `queue` returns this peer's queue.
+        """
         self._tree = tree
         self._client = client
         self._respond = respond
+        self._queue = queue
         self.surveys = 0
         """Surveys answered or started here: an idle peer sees by this count that another peer asks already."""
 
@@ -87,10 +99,15 @@ class Waves:
         below = await asyncio.gather(*(self._ask_one(*subtree, wave.question, deadline) for subtree in subtrees))
         here = packed_rows(row for row in rows if not has_left(row))
         left = packed_rows(row for row in rows if has_left(row))
+        queue = None
+        if isinstance(survey := wave.question, SurveyQueue):
+            queues = [self._queue(survey), *(answer.queue for answer in below if answer.queue is not None)]
+            queue = sum_of(queues, survey.sites, survey.urls)
         return Answer(
             add_up([tally, *(answer.tally for answer in below)]),
             fitting([*here, *(row for answer in below for row in answer.rows)], ROWS_BYTES_MAX),
             fitting([*left, *(row for answer in below for row in answer.left)], LEFT_BYTES_MAX),
+            queue,
         )
 
     async def _ask_one(self, index: int, members: list[Contact], question: Question, deadline: float) -> Answer:

@@ -14,7 +14,7 @@ import msgspec
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import Message, Refused
-from kadcrawl.link.wire.order_messages import GetOrders, GiveOrders, Orders, OrdersGiven, StandingOrder, Steer
+from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder, Steer
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.settings.steering import match_of
 
@@ -47,13 +47,10 @@ class Steerer:
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handler of each message type."""
-        return {GiveOrders: self._give, GetOrders: self._tell}
+        return {GiveOrders: self._give}
 
     async def _give(self, message: GiveOrders) -> Message:
         try:
             return OrdersGiven(await give_orders(self._runtime, message.orders))
         except ConfigError as error:
             return Refused(str(error))
-
-    async def _tell(self, _: GetOrders) -> Orders:
-        return Orders(self._runtime.standing_orders.to_wire())

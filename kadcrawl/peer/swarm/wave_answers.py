@@ -31,6 +31,7 @@ from kadcrawl.link.wire.messages import (
     Wave,
 )
 from kadcrawl.link.wire.order_messages import Steer
+from kadcrawl.link.wire.queue_messages import QueueCounts, SurveyQueue
 from kadcrawl.overlay.waves.quiescence import own_view
 from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.runtime import Runtime
@@ -83,9 +84,16 @@ class WaveAnswers:
             counts = Counter(retrying.retried(question.order.stamp)).most_common(REASONS_MAX)
             retried = tuple(starmap(ReasonCount, counts))
             return msgspec.structs.replace(tally, retried=retried, retrying=cells_left), []
+        if isinstance(question, SurveyQueue):
+            is_counting = runtime.parts.queue_counter.counts(question) is None
+            return msgspec.structs.replace(tally, retrying=int(is_counting)), []
         if not isinstance(question, Census):
             return tally, []
         return tally, [row_of(runtime), *runtime.parts.leaves.rows(), *runtime.departed.rows()]
+
+    def queue(self, survey: SurveyQueue) -> QueueCounts:
+        """Return this peer's queue, which is empty while it is being counted."""
+        return self._runtime.parts.queue_counter.counts(survey) or QueueCounts()
 
     def _take(self, grant: Grant) -> None:
         """Take this peer's share of a budget, and pause or go on as the budget is spent or is not."""

@@ -41,7 +41,7 @@ async def test_a_site_is_paused_listed_and_goes_on(tmp_path: Path) -> None:
         assert (0, "other.example is included\n") == (included.code, included.out)
         again = await kadcrawl("site", "resume", name, "--data", data)
         assert (0, f"{name} goes on\n") == (again.code, again.out)
-        assert "no order about a site stands\n" == (await kadcrawl("site", "ls", "--data", data)).out
+        assert (await kadcrawl("site", "ls", "--data", data)).out.startswith("no order about a site stands\n")
         await until(lambda: any(f"//{name}/" in url for _, url in web.requests), peer)
         assert (await interrupted(peer)).code == 11
 
@@ -66,7 +66,7 @@ async def test_a_running_peer_refuses_what_has_no_meaning(tmp_path: Path) -> Non
             (("slow", "a.example", "soon"), "`kadcrawl site slow SITE 30s` says how long"),
             (("slow", "a.example", "2d"), "a delay is at most 86400 seconds"),
             (("pause", "*"), "`kadcrawl pause` pauses the whole swarm"),
-            (("ls", "a.example"), "leave the names out"),
+            (("ls", "*.a.example"), "one site is counted at a time"),
         ):
             wrong = await kadcrawl("site", *arguments, "--data", str(tmp_path / "one"))
             assert (2, True) == (wrong.code, why in wrong.err), wrong

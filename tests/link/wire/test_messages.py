@@ -132,14 +132,25 @@ from kadcrawl.link.wire.order_messages import (
     ABOUT_CHARS_MAX,
     STANDING_ORDERS_MAX,
     USER_CHARS_MAX,
-    GetOrders,
     GiveOrders,
-    Orders,
     OrdersGiven,
     StandingOrder,
     Steer,
 )
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.link.wire.queue_messages import (
+    AGES_S,
+    DEPTHS_MAX,
+    QUEUED_SITES_MAX,
+    QUEUED_URLS_MAX,
+    SITE_CHARS_MAX,
+    GetQueue,
+    Queue,
+    QueueCounts,
+    QueuedSite,
+    QueuedUrl,
+    SurveyQueue,
+)
 from kadcrawl.link.wire.relay_messages import (
     RELAY_BODY_BYTES_MAX,
     RELAY_FIELDS_MAX,
@@ -179,6 +190,10 @@ VISIT = VisitRecord(
     "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0, answer="[]"
 )
 BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)], [VISIT])
+QUEUE = QueueCounts(
+    *(7, 1, [3, 4], [7], [QueuedSite("a.example", 7, ID, 1, 503, 1.0, 2.5, 3)]),
+    [QueuedUrl("http://a.example/", 1, 2, 0.5)],
+)
 STANDING = StandingOrder("pause", "a" * ABOUT_CHARS_MAX, float(COUNT_MAX), COUNT_MAX, ID, "x" * USER_CHARS_MAX)
 RETRY = RetryOrder(COUNT_MAX, ("http_503", "dns"), "a.example", "http://a.example/")
 LOAN = bytes(8)
@@ -281,8 +296,10 @@ LARGE = 2 * 1024 * 1024
         (Wave(160, 10.0, Steer([STANDING] * STANDING_ORDERS_MAX)), Request),
         (GiveOrders([StandingOrder("delay", "*.a.example", None)]), Request),
         (OrdersGiven(2), Reply),
-        (GetOrders(), Request),
-        (Orders([STANDING]), Reply),
+        (GetQueue(SurveyQueue("a.example", 1, QUEUED_URLS_MAX)), Request),
+        (Wave(160, 10.0, SurveyQueue()), Request),
+        (Queue(QUEUE, 1, 2, [STANDING]), Reply),
+        (Answer(TALLY, [], queue=QUEUE), Reply),
         (GotSwarmState(0, paused=False, seeds=[], orders=[STANDING] * STANDING_ORDERS_MAX), Reply),
         (LeaseRenewed([ActiveLoan(LOAN, 1.5, 0.5, {ID: 2})] * LOANS_MAX), Reply),
         (Recall(CONTACT, [LOAN]), Request),
@@ -397,6 +414,17 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["GiveOrders", [["pause", "a", 1.0, 0, ID, "x" * (USER_CHARS_MAX + 1)]]]),
         msgpack.packb(["GiveOrders", [["pause", "a", 1.0, 0, ID, "\x1b[31m"]]]),
         msgpack.packb(["OrdersGiven", -1]),
+        msgpack.packb(["GetQueue", ["SurveyQueue", "a" * (SITE_CHARS_MAX + 1)]]),
+        msgpack.packb(["GetQueue", ["SurveyQueue", "", QUEUED_SITES_MAX + 1]]),
+        msgpack.packb(["GetQueue", ["SurveyQueue", "", 1, QUEUED_URLS_MAX + 1]]),
+        msgpack.packb(["Queue", [-1], 0, 0]),
+        msgpack.packb(["Queue", [1, 1, [1] * (DEPTHS_MAX + 1)], 0, 0]),
+        msgpack.packb(["Queue", [1, 1, [], [1] * (len(AGES_S) + 2)], 0, 0]),
+        msgpack.packb(["Queue", [1, 1, [], [], [["a", 1, ID]] * (QUEUED_SITES_MAX + 1)], 0, 0]),
+        msgpack.packb(["Queue", [1, 1, [], [], [["\x1b[31m", 1, ID]]], 0, 0]),
+        msgpack.packb(["Queue", [1, 1, [], [], [["a", 1, ID, 1, 1000]]], 0, 0]),
+        msgpack.packb(["Queue", [1, 1, [], [], [["a", 1, ID, 1, 0, float("inf")]]], 0, 0]),
+        msgpack.packb(["Queue", [1, 1, [], [], [], [["http://a/", 0, 0, 0.0]] * (QUEUED_URLS_MAX + 1)], 0, 0]),
         msgpack.packb(["FetchAgain", ["http://a/"] * (BATCH_MAX + 1), 0, False]),
         msgpack.packb(["FetchAgain", ["http://a/"], -1, False]),
         msgpack.packb(["FetchedAgain", ["again"] * (BATCH_MAX + 1)]),

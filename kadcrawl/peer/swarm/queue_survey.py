@@ -1,0 +1,59 @@
+"""The conversation in which one peer asks all others for their queues, until all have counted.
+
+Tests: tests/peer/swarm/test_queue_survey.py
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.link.handler import Handler
+from kadcrawl.link.wire.messages import Message, Refused
+from kadcrawl.link.wire.queue_messages import GetQueue, Queue, QueueCounts, SurveyQueue
+from kadcrawl.peer.runtime import Runtime
+from kadcrawl.settings.steering import match_of
+
+COUNT_S = 15.0
+"""Seconds for which a command waits for peers that count. It says when some are left."""
+COUNT_POLL_S = 0.1
+COUNT_POLL_MOST_S = 1.0
+"""First and longest wait before the question is repeated. It doubles."""
+
+
+async def survey_queue(runtime: Runtime, survey: SurveyQueue) -> Queue:
+    """Return the queue of the swarm. Raises ConfigError for text that is no site of this crawl."""
+    if survey.site:
+        site = match_of(survey.site, runtime.job.partition)
+        if site.startswith("*."):
+            raise ConfigError(f"one site is counted at a time: name a host such as {site.removeprefix('*.')}")
+        survey = msgspec.structs.replace(survey, site=site)
+    elif survey.urls:
+        raise ConfigError("the next URLs are those of one site: name the site")
+    time = asyncio.get_running_loop().time
+    give_up_at, wait_s = time() + COUNT_S, COUNT_POLL_S
+    answer = await runtime.waves.ask_all(survey)
+    while answer.tally.retrying and time() < give_up_at:
+        await asyncio.sleep(wait_s)
+        wait_s = min(2 * wait_s, COUNT_POLL_MOST_S)
+        answer = await runtime.waves.ask_all(survey)
+    counts = answer.queue or QueueCounts()
+    return Queue(counts, answer.tally.missing, answer.tally.retrying, runtime.standing_orders.to_wire())
+
+
+class QueueReporter:
+    """The answers of one peer to a person who looks at the queue."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handler of each message type."""
+        return {GetQueue: self._report}
+
+    async def _report(self, message: GetQueue) -> Message:
+        try:
+            return await survey_queue(self._runtime, message.survey)
+        except ConfigError as error:
+            return Refused(str(error))
