@@ -38,10 +38,10 @@ house: $(STAMP) ## Print the figures of the house: circles, files per folder, lo
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
 	$(BIN)/python -m compileall -q kadcrawl sim scripts
 	$(BIN)/python -m scripts.native_build
-	$(BIN)/python -m pytest -n 4 --dist loadgroup -m 'not chaos and not worlds and not examples' $(TESTS)
+	$(BIN)/python -m pytest -n 4 --dist loadgroup -m 'not chaos and not worlds and not examples and not browser' $(TESTS)
 
 test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; processes they start are not counted
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos and not worlds and not examples' --cov=kadcrawl --cov-branch \
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos and not worlds and not examples and not browser' --cov=kadcrawl --cov-branch \
 		--cov-report=term-missing:skip-covered $(TESTS)
 
 test-worlds: $(STAMP) ## Run the tests that simulate whole swarms, also those in which a fault was once found (four minutes)
@@ -54,6 +54,15 @@ test-examples: $(STAMP) ## Run every example of the documentation and compare it
 
 test-chaos: $(STAMP) ## Run the tests in which peers of a real swarm are killed, stopped and cut off (five minutes)
 	$(BIN)/python -m pytest -n 2 -m chaos tests/chaos tests/cli
+
+test-web: $(STAMP) .cache/web/.installed ## Show the pages of the dashboard in a headless Chromium and test them (a minute; needs chromium, node and npm)
+	$(BIN)/python -m pytest -n 0 -m browser tests/web $(ARGS)
+
+# What drives the browser, and what judges the pages: for tests alone, so not in the package.
+.cache/web/.installed: Makefile
+	mkdir -p .cache/web
+	if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --ignore-scripts --prefix .cache/web \
+		playwright-core@1.65.1 axe-core@4.14.1 && touch $@; else echo "there is no npm here, so the tests in the browser are skipped"; fi
 
 NEWER = $(shell for python in python3.14 python3.13 python3.12 $$(ls -d $$HOME/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV); do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo "$$python" && break; done)
@@ -165,4 +174,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-moves bench-in-process bench-overload bench-long soak five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-web test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-moves bench-in-process bench-overload bench-long soak five-peers sim sim-big sim-mutants papers examples docs dist clean

@@ -214,6 +214,7 @@ def test_it_is_said_how_to_report_and_what_is_promised() -> None:
         "test-worlds",
         "test-examples",
         "test-chaos",
+        "test-web",
         "demo",
         "sim",
         "sim-mutants",

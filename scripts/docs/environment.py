@@ -120,6 +120,11 @@ OF_DEVELOPMENT = (
         "skipped.",
     ),
     Variable(
+        "KADCRAWL_REQUIRE_BROWSER",
+        "1",
+        "The tests of the dashboard's pages fail without Chromium, Node.js and npm. Otherwise they are skipped.",
+    ),
+    Variable(
         "KADCRAWL_MONGODB",
         "a MongoDB connection string",
         "The tests of the MongoDB sink use this server. Without it they start BriskDB.",

@@ -1,0 +1,123 @@
+/** The key space as a ring: 0 is at the top, keys grow clockwise, each peer's ranges are arcs, moves are chords. */
+import { Component, html } from "../vendor/htm-preact.js";
+import { percent } from "../format.js";
+import { placeOf } from "../keys.js";
+import { colorOf } from "../palette.js";
+
+const SIZE = 400;
+const MIDDLE = SIZE / 2;
+const OUTER = 158;
+const INNER = 134;
+const DOTS = 168;
+const LABELS = 178;
+/** Peers that have their names in the picture. */
+const NAMES_MAX = 16;
+/** The gap between two arcs, in radians, where arcs are wide enough for one. */
+const GAP = 0.006;
+
+export const same = (a, b) => Object.keys(b).every((name) => a[name] === b[name] || name === "names" || name === "label");
+
+export class Ring extends Component {
+  shouldComponentUpdate(next) {
+    const { shown, ...rest } = this.props;
+    const { shown: nextShown, ...nextRest } = next;
+    return !same(rest, nextRest) || keysOf(shown) !== keysOf(nextShown);
+  }
+
+  render({ space, gone, names, me, selected, way, shown, still, label }) {
+    return html`<svg class=${selected ? "picture ring chosen" : "picture ring"} viewBox="0 0 ${SIZE} ${SIZE}" role="img" aria-label=${label}>
+      ${pathsOf(space).map(
+        ([id, path]) => html`<path key=${id} class=${`arc fill-${colorOf(id)}${id === selected ? " on" : ""}`} d=${path}><title>${names[id]}: ${percent(space.shares.get(id))}</title></path>`,
+      )}
+      ${[0, 0.25, 0.5, 0.75].map((place) => Tick(place))}
+      <g class="dots">
+        ${space.points.map(({ id }) => Dot({ id, name: names[id], me, radius: radiusOf(space.points.length) }))}
+        ${gone.split(",").filter(Boolean).map((id) => Cross(id, names[id]))}
+      </g>
+      ${space.points.length <= NAMES_MAX && html`<g class="names">${namesOf(space.points, names)}</g>`}
+      <g class=${still ? "chords still" : "chords"}>
+        ${shown.map(([number, move]) => html`<path key=${number} class=${`chord ${move.kind}`} d=${chord(placeOf(move.from), placeOf(move.to))}><title>${names[move.from]} to ${names[move.to]}: ${move.count}</title></path>`)}
+      </g>
+      ${way && Needle(way)}
+    </svg>`;
+  }
+}
+
+export const keysOf = (shown) => shown.map(([number]) => number).join();
+
+const radiusOf = (peers) => (peers <= 64 ? 3.5 : peers <= 300 ? 2 : 1.2);
+
+export function spot(place, radius) {
+  const angle = 2 * Math.PI * place;
+  return [MIDDLE + radius * Math.sin(angle), MIDDLE - radius * Math.cos(angle)];
+}
+
+const text = (point) => point.map((value) => value.toFixed(2)).join(" ");
+
+/** Returns one path for each peer, for all of its arcs. */
+function pathsOf(space) {
+  if (space.paths) return space.paths;
+  const paths = new Map(space.points.map(({ id }) => [id, ""]));
+  for (const { from, to, id } of space.arcs) paths.set(id, paths.get(id) + arc(from, to));
+  return (space.paths = [...paths]);
+}
+
+function arc(from, to) {
+  if (to - from === 1) return arc(0, 0.5) + arc(0.5, 1);
+  const gap = Math.min(GAP, (to - from) * Math.PI * 0.4) / (2 * Math.PI) / 2;
+  const [start, end] = [from + gap, to - gap];
+  const large = end - start > 0.5 ? 1 : 0;
+  return (
+    `M${text(spot(start, OUTER))}A${OUTER} ${OUTER} 0 ${large} 1 ${text(spot(end, OUTER))}` +
+    `L${text(spot(end, INNER))}A${INNER} ${INNER} 0 ${large} 0 ${text(spot(start, INNER))}Z`
+  );
+}
+
+function chord(from, to) {
+  const middle = from + (to - from) / 2 + (Math.abs(to - from) > 0.5 ? 0.5 : 0);
+  const distance = Math.min(Math.abs(to - from), 1 - Math.abs(to - from));
+  return `M${text(spot(from, INNER - 4))}Q${text(spot(middle, INNER * (1 - 2 * distance)))} ${text(spot(to, INNER - 4))}`;
+}
+
+function Tick(place) {
+  const [x, y] = spot(place, INNER - 14);
+  const digits = (place * 16).toString(16);
+  return html`<text key=${place} class="tick" x=${x} y=${y} text-anchor="middle" dominant-baseline="central">${digits}…</text>`;
+}
+
+function Dot({ id, name, me, radius }) {
+  const [x, y] = spot(placeOf(id), DOTS);
+  return html`<circle key=${id} class=${id === me ? "me" : `dot fill-${colorOf(id)}`} cx=${x} cy=${y} r=${id === me ? Math.max(radius, 3) : radius}><title>${name}</title></circle>`;
+}
+
+function Cross(id, name) {
+  const [x, y] = spot(placeOf(id), DOTS);
+  return html`<path key=${id} class="gone" d="M${x - 4} ${y - 4}l8 8m0 -8l-8 8"><title>${name} is not heard</title></path>`;
+}
+
+/** Returns the names beside their dots, pushed apart where dots are close. */
+function namesOf(points, names) {
+  const least = 0.018;
+  let last = -1;
+  return points.map(({ id }) => {
+    const place = Math.max(placeOf(id), last + least);
+    last = place;
+    const [x, y] = spot(place, LABELS);
+    const side = Math.sin(2 * Math.PI * place);
+    const anchor = Math.abs(side) < 0.2 ? "middle" : side > 0 ? "start" : "end";
+    return html`<text key=${id} x=${x} y=${y} text-anchor=${anchor} dominant-baseline="central">${(names[id] ?? "").slice(0, 12)}</text>`;
+  });
+}
+
+function Needle(way) {
+  const place = placeOf(way.key);
+  const mark = (id, kind) => {
+    const end = spot(placeOf(id), INNER - 3);
+    return html`<path class=${`needle ${kind}`} d="M${text(spot(place, INNER - 3))}L${text([MIDDLE, MIDDLE])}L${text(end)}" />`;
+  };
+  const [x, y] = spot(place, (INNER + OUTER) / 2);
+  return html`<g class="way-mark">
+    ${(way.backups ?? []).map(({ id }) => mark(id, "backup"))} ${way.owner && mark(way.owner.id, "owner")}
+    <circle class="key" cx=${x} cy=${y} r="5"><title>the key of ${way.url}</title></circle>
+  </g>`;
+}
