@@ -54,6 +54,7 @@ CONVERSATIONS = {
         "base build environment handlers job_store offered_links page_reader peer rejoin resources shared_process "
         "shutdown steered_peer"
     ),
+    "peer.dashboard": "source",
     "peer.membership": (
         "bootstrap bootstrap_dialer bootstrap_names departed endpoints key_refusals key_rotation known_peers lan "
         "newcomers node_id"
@@ -66,6 +67,7 @@ CONVERSATIONS = {
     "replication.owner": "batched_cell_queries catch_up cell_opener join recheck sync",
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",
     "store": "journal log_roller migration wal",
+    "web": "event_stream hub listener",
     "system": "clock cooperative daemon_threads datagram_drain packet_filter task_set",
 }
 """The modules that wait, listen or read a clock, by package. Every other module is a decision, a new module too."""

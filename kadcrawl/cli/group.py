@@ -46,6 +46,7 @@ SECTIONS = {
     "Look and steer": {
         "status": "commands.control",
         "summary": "commands.summary",
+        "web": "commands.web",
         "add": "commands.control",
         "retry": "commands.retry",
         "site": "commands.site",

@@ -40,6 +40,10 @@ class MachineSettings(msgspec.Struct, frozen=True):
     """Passwords and tokens by name."""
     metrics: tuple[str, int] | None = None
     """Address of the metrics (see `Config`)."""
+    web: tuple[str, int] | None = None
+    """Address of the dashboard (see `Config`)."""
+    web_control: bool = False
+    """Its viewers may give orders."""
     log: LogSettings = LogSettings()
     """The form and level of peer.log."""
     limits: dict[str, float] = {}
@@ -55,11 +59,16 @@ class MachineSettings(msgspec.Struct, frozen=True):
             sinks=self.sinks,
             secrets=Secrets(self.secrets),
             metrics=self.metrics,
+            web=self.web,
+            web_control=self.web_control,
         )
 
     def of_peer(self, number: int) -> "MachineSettings":
-        """Return the settings of one peer of a local swarm, from 1: each has a port of its own for its metrics."""
-        if self.metrics is None or not self.metrics[1]:
-            return self
-        host, port = self.metrics
-        return msgspec.structs.replace(self, metrics=(host, port + number - 1))
+        """Return the settings of one peer of a local swarm, from 1.
+
+        Each has a port of its own for its metrics. The first has the dashboard, which shows all of them.
+        """
+        metrics = self.metrics
+        if metrics is not None and metrics[1]:
+            metrics = metrics[0], metrics[1] + number - 1
+        return msgspec.structs.replace(self, metrics=metrics, web=self.web if number == 1 else None)

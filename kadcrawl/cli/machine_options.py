@@ -21,7 +21,7 @@ from kadcrawl.cli.options import Address, Command, is_given, sink_option
 from kadcrawl.cli.types import Limit, Size
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_secret
-from kadcrawl.settings.config import METRICS_PORT_DEFAULT
+from kadcrawl.settings.config import METRICS_PORT_DEFAULT, WEB_PORT_DEFAULT
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import read
 from kadcrawl.settings.limit_file import SaidLimits, names, of_job, of_machine
@@ -46,13 +46,13 @@ class Power(click.ParamType[tuple[str, float]]):
         return name, power
 
 
-class MetricsAddress(Address):
-    """HOST:PORT of the metrics. In the environment, 1 stands for the default address, and 0 for none."""
+class ListenerAddress(Address):
+    """HOST:PORT of a listener for persons and programs. In the environment, 1 is the default address, and 0 none."""
 
-    default = f"127.0.0.1:{METRICS_PORT_DEFAULT}"
-
-    def __init__(self) -> None:
-        super().__init__(METRICS_PORT_DEFAULT)
+    def __init__(self, option_name: str, port: int) -> None:
+        super().__init__(port)
+        self.default = f"127.0.0.1:{port}"
+        self._option = option_name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the address, or None. Raises UsageError for a URL that stands where the address may stand."""
@@ -60,9 +60,15 @@ class MetricsAddress(Address):
             return None
         if "://" in str(value):
             self.fail(
-                f"{value!r} is no address: write --metrics after the URLs, or --metrics={self.default}", param, ctx
+                f"{value!r} is no address: write {self._option} after the URLs, or {self._option}={self.default}",
+                param,
+                ctx,
             )
         return super().convert(self.default if value == "1" else value, param, ctx)
+
+
+METRICS_ADDRESS = ListenerAddress("--metrics", METRICS_PORT_DEFAULT)
+WEB_ADDRESS = ListenerAddress("--web", WEB_PORT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,8 @@ class MachineOptions:
     sinks: tuple[str, ...]
     secrets: Path | None
     metrics: tuple[str, int] | None
+    web: tuple[str, int] | None
+    web_control: bool
     log: LogSettings
     limits: SaidLimits
     """All limits given, those of the job among them."""
@@ -138,13 +146,28 @@ MACHINE = option_group(
     ),
     option(
         "--metrics",
-        type=MetricsAddress(),
+        type=METRICS_ADDRESS,
         is_flag=False,
-        flag_value=MetricsAddress.default,
+        flag_value=METRICS_ADDRESS.default,
         metavar="[HOST:PORT]",
         help="Answer /metrics for Prometheus, /healthz and /readyz over HTTP at this address, without a password. Of "
         "several peers of this command, each takes the next port. Port 0 takes a free port, which metrics.json in the "
-        f"peer's directory names.  [default without a value: {MetricsAddress.default}]",
+        f"peer's directory names.  [default without a value: {METRICS_ADDRESS.default}]",
+    ),
+    option(
+        "--web",
+        type=WEB_ADDRESS,
+        is_flag=False,
+        flag_value=WEB_ADDRESS.default,
+        metavar="[HOST:PORT]",
+        help="Show the swarm in a browser, at this address. kadcrawl web opens it. Of several peers of this command, "
+        "the first has it. Port 0 takes a free port, as does the default port if it is taken.  [default without a "
+        f"value: {WEB_ADDRESS.default}]",
+    ),
+    option(
+        "--web-control",
+        is_flag=True,
+        help="Let the viewers of --web pause the crawl and steer single sites. Without this option they only look.",
     ),
     option(
         "--log-format",
@@ -177,13 +200,17 @@ def machine_options(command: Command) -> Command:
         sinks: tuple[str, ...],
         secrets: Path | None,
         metrics: tuple[str, int] | None,
+        web: tuple[str, int] | None,
+        web_control: bool,
         log_format: LogFormat,
         log_level: LogLevel,
         limits: Sequence[tuple[str, float | None]],
         **options: Any,
     ) -> Any:
         log = LogSettings(log_format, log_level)
-        machine = MachineOptions(fetches, memory, network, powers, sinks, secrets, metrics, log, dict(limits))
+        machine = MachineOptions(
+            fetches, memory, network, powers, sinks, secrets, metrics, web, web_control, log, dict(limits)
+        )
         return command(*args, machine=machine, **options)
 
     return cast("Command", MACHINE(gathered))
@@ -211,6 +238,8 @@ def make_machine(
         limits=limits,
         secrets=_secrets(given.secrets),
         metrics=_checked_metrics(given.metrics),
+        web=_checked_web(given),
+        web_control=given.web_control,
         log=given.log,
     )
     if job is not None:
@@ -232,11 +261,7 @@ def _checked_metrics(address: tuple[str, int] | None) -> tuple[str, int] | None:
     """Return the address of the metrics, and warn if others than this machine reach it. Raises ConfigError."""
     if address is None:
         return None
-    host = "127.0.0.1" if address[0] == "localhost" else address[0]
-    try:
-        is_loopback = ip_address(host).is_loopback
-    except ValueError:
-        raise ConfigError(f"--metrics listens on an IP address, such as 127.0.0.1, not on {host!r}") from None
+    host, is_loopback = _host_of(address, "--metrics")
     if not is_loopback:
         click.echo(
             f"kadcrawl: warning: whoever reaches {host} can read the metrics, without a password; let a firewall pass "
@@ -244,6 +269,31 @@ def _checked_metrics(address: tuple[str, int] | None) -> tuple[str, int] | None:
             err=True,
         )
     return host, address[1]
+
+
+def _checked_web(given: MachineOptions) -> tuple[str, int] | None:
+    """Return the address of the dashboard, and warn if others than this machine reach it. Raises ConfigError."""
+    if given.web is None:
+        if given.web_control:
+            raise ConfigError("--web-control is about the dashboard, and there is none: add --web")
+        return None
+    host, is_loopback = _host_of(given.web, "--web")
+    if not is_loopback:
+        click.echo(
+            f"kadcrawl: warning: whoever is on the way to {host} can read the dashboard's session, as nothing is "
+            "encrypted; use --web 127.0.0.1, and ssh -L from another machine",
+            err=True,
+        )
+    return host, given.web[1]
+
+
+def _host_of(address: tuple[str, int], option_name: str) -> tuple[str, bool]:
+    """Return the host of a listener's address, and whether only this machine reaches it. Raises ConfigError."""
+    host = "127.0.0.1" if address[0] == "localhost" else address[0]
+    try:
+        return host, ip_address(host).is_loopback
+    except ValueError:
+        raise ConfigError(f"{option_name} listens on an IP address, such as 127.0.0.1, not on {host!r}") from None
 
 
 def _secrets(path: Path | None) -> dict[str, str]:

@@ -48,7 +48,9 @@ from kadcrawl.system.clock import Clock
 
 if TYPE_CHECKING:
     from kadcrawl.peer.crawl_status import PeerStatus
+    from kadcrawl.peer.dashboard.swarm_view import SwarmView
     from kadcrawl.peer.monitoring.listener import MetricsListener
+    from kadcrawl.web.listener import DashboardListener
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +82,7 @@ class PeerBase:
         """The context ended by an exception."""
         self._extraction: Extraction | None = None
         self._metrics: MetricsListener | None = None
+        self._dashboard: DashboardListener | None = None
 
     async def __aenter__(self) -> Self:
         """Open the resources and the network ends. Raises StartError, and ConfigError for a sink."""
@@ -89,6 +92,8 @@ class PeerBase:
             self._known = await self._open(stack)
             if self.config.metrics is not None:
                 await self._monitor(self.config.metrics, stack)
+            if self.config.web is not None:
+                await self._open_dashboard(self.config.web, stack)
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(self._shut)
             self.store.journal.before_commit(self._flush)
@@ -236,6 +241,11 @@ class PeerBase:
         return self._metrics.address if self._metrics is not None else None
 
     @property
+    def web_address(self) -> tuple[str, int] | None:
+        """The address (host, port) of the dashboard, or None while there is none."""
+        return self._dashboard.address if self._dashboard is not None else None
+
+    @property
     def ended(self) -> bool:
         """True if the swarm was quiescent when last heard of, and nothing has moved here since."""
         return self.activity.over.is_set()
@@ -268,6 +278,21 @@ class PeerBase:
         self._metrics = MetricsListener(self._monitored(), address)
         stack.push_async_callback(self._metrics.close)
         await self._metrics.open()
+
+    async def _look(self) -> "SwarmView":
+        """Return the whole swarm at this moment, as this peer is told. Raises RemoteError."""
+        raise NotImplementedError
+
+    async def _open_dashboard(self, address: tuple[str, int], stack: AsyncExitStack) -> None:
+        """Open the dashboard at an address. Raises StartError."""
+        # Not at the top: a peer without a dashboard does without these rooms.
+        from kadcrawl.peer.dashboard.source import dashboard_source
+        from kadcrawl.web.listener import DashboardListener
+
+        source = dashboard_source(self._monitored(), self._look)
+        self._dashboard = DashboardListener(source, address, control=self.config.web_control)
+        stack.push_async_callback(self._dashboard.close)
+        await self._dashboard.open()
 
     @property
     def _messages(self) -> int:

@@ -29,6 +29,7 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.wave import Waves
 from kadcrawl.peer.build import build_parts
+from kadcrawl.peer.dashboard.swarm_view import SwarmView
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.handlers import Handlers
 from kadcrawl.peer.membership.bootstrap import welcomed
@@ -380,6 +381,11 @@ class Peer(SteeredPeer):
 
     def _monitored(self) -> MonitoredPeer:
         return of_full_peer(self.runtime, lambda: self._messages_before + self._messages)
+
+    async def _look(self) -> SwarmView:
+        if not self.begun:
+            return SwarmView()
+        return SwarmView.of_status(await self.census(), self.job, paused=self.paused, ended=self.ended)
 
     def _built(self) -> CrawlComponents | None:
         return self.components if self.begun else None

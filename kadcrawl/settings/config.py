@@ -21,6 +21,9 @@ PORT_DEFAULT = 4160
 METRICS_PORT_DEFAULT = 14_160
 """Default TCP port of the metrics."""
 
+WEB_PORT_DEFAULT = 14_190
+"""Default TCP port of the dashboard. If it is taken, the dashboard takes a free port."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
@@ -64,6 +67,12 @@ class Config:
     """IP address and TCP port at which the peer answers `/metrics`, `/healthz` and `/readyz`. None for no listener.
 
     Port 0 lets the system choose a port. Anybody who reaches the address can read the metrics, so loopback is best."""
+    web: tuple[str, int] | None = None
+    """IP address and TCP port of the dashboard. None for no dashboard.
+
+    Port 0 lets the system choose a port. `kadcrawl web` opens the dashboard of a running peer."""
+    web_control: bool = False
+    """True to let the viewers of the dashboard pause and steer the crawl."""
     announce: bool = False
     """True to tell the machines of the local network the peer's address, by multicast DNS."""
     secrets: Secrets = field(default_factory=Secrets, repr=False)
@@ -80,6 +89,9 @@ class Config:
             object.__setattr__(
                 self, "metrics", (_to_listen_on(self.metrics[0], "the host of metrics"), self.metrics[1])
             )
+        if self.web is not None:
+            require(0 <= self.web[1] <= 65_535, "the port of the dashboard must be from 0 to 65535")
+            object.__setattr__(self, "web", (_to_listen_on(self.web[0], "the host of the dashboard"), self.web[1]))
         for network in self.allow_networks:
             try:
                 ipaddress.ip_network(network)

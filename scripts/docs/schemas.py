@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 import msgspec
 
-from kadcrawl.cli.view.failure_reasons import explained
 from kadcrawl.cli.view.status import PeerFigures, RefusingSiteFigures, SwarmFigures
 from kadcrawl.cli.view.summary import PeerSummary, Summary
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
+from kadcrawl.link.wire.failure_reasons import explained
 from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.link.wire.peer_state import STATE_TEXTS, PeerState
 from kadcrawl.settings.page_rules import Role

@@ -42,6 +42,8 @@ CONFIG_OPTIONS = {
     "hooks": "--hook",
     "secrets": "--secrets",
     "metrics": "--metrics",
+    "web": "--web",
+    "web_control": "--web-control",
 }
 """The option of each field of `Config`. Other fields have none."""
 

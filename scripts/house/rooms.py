@@ -12,7 +12,7 @@ FLOORS: Final = (
     (PACKAGE,),
     ("cli",),
     ("leaf", "peer"),
-    ("lending", "sinks"),
+    ("lending", "sinks", "web"),
     ("replication",),
     ("crawl",),
     ("overlay", "store", "link"),

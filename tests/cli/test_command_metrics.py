@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from kadcrawl.cli.app import main
 from kadcrawl.cli.machine import MachineSettings
-from kadcrawl.cli.machine_options import MetricsAddress
+from kadcrawl.cli.machine_options import METRICS_ADDRESS
 from kadcrawl.settings.config import Config
 from kadcrawl.system.file_names import METRICS_TARGETS
 from tests.support.monitored import scrape, value
@@ -71,7 +71,7 @@ def test_the_settings_of_a_machine_reach_its_peer(tmp_path: Path) -> None:
     ],
 )
 def test_an_address_may_leave_out_what_is_usual(said: str, expected: tuple[str, int] | None) -> None:
-    assert expected == MetricsAddress().convert(said, None, None)
+    assert expected == METRICS_ADDRESS.convert(said, None, None)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Tests: tests/cli/test_command.py, tests/cli/test_command_local.py
 """
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.memory_plan import PEER_BASE_BYTES, memory_plan
 from kadcrawl.system.file_names import METRICS_TARGETS
+from kadcrawl.system.printable import printable
 
 LOCAL_SWARM = option_group(
     "Swarm on this machine",
@@ -146,6 +148,8 @@ def crawl(
     say_insecure(plan.swarm_key)
     _say_few_copies(job, peers)
     _say_metrics(plan.machine.metrics, max(peers, len(known)), data)
+    if plan.machine.web is not None:
+        click.echo(f"kadcrawl: kadcrawl web {printable(shlex.quote(str(data)))} opens the dashboard", err=True)
     with Progress("crawl") as progress:
         swarm, result = run(_crawl(plan, progress))
     if summary is not None:

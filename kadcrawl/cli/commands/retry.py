@@ -13,8 +13,8 @@ from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.targets import directories, goes_on, targets
-from kadcrawl.cli.view.failure_reasons import is_reason, reason_names
 from kadcrawl.errors import ConfigError
+from kadcrawl.link.wire.failure_reasons import is_reason, reason_names
 from kadcrawl.urls import seed
 
 

@@ -7,8 +7,10 @@ Tests: tests/cli/test_command_live.py, tests/peer/test_disk_full.py
 
 import asyncio
 import logging
+import shlex
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
@@ -38,6 +40,7 @@ from kadcrawl.settings import durations
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
+from kadcrawl.system.printable import printable
 from kadcrawl.system.start_up_memory import give_back
 
 if TYPE_CHECKING:  # A leaf runs without the rooms of a full peer, and a peer without those of a leaf.
@@ -164,7 +167,7 @@ def _of_peer(make: "Callable[[], Peer]", enter: "Enter[Peer]", title: str) -> "P
         hooks = sorted(peer.job.hooks)
         return (
             f"peer {peer.contact.id.hex()[:8]} listens on {address} and lets in {whom}",
-            *_metrics_line(peer),
+            *_listener_lines(peer),
             how_to_join(peer.contact.address, peer.config, hooks, needs_secrets=bool(secrets_of(peer.job.sites))),
         )
 
@@ -187,10 +190,19 @@ def _of_peer(make: "Callable[[], Peer]", enter: "Enter[Peer]", title: str) -> "P
     )
 
 
-def _metrics_line(peer: "Peer | Leaf") -> Sequence[str]:
-    """Return a line with the address of the metrics, if the peer has any."""
-    address = peer.metrics_address
-    return () if address is None else (f"metrics at http://{shown(address)}/metrics",)
+def _listener_lines(peer: "Peer | Leaf") -> Sequence[str]:
+    """Return lines with the addresses of the metrics and of the dashboard, if the peer has them."""
+    lines = []
+    if (address := peer.metrics_address) is not None:
+        lines.append(f"metrics at http://{shown(address)}/metrics")
+    if (address := peer.web_address) is not None:
+        lines.append(f"dashboard at http://{shown(address)}/, which kadcrawl web {_quoted(peer.config.data)} opens")
+    return lines
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as a shell takes it, safe for a terminal."""
+    return printable(shlex.quote(str(path)))
 
 
 def _of_leaf(make: "Callable[[], Leaf]", enter: "Enter[Leaf]") -> "PeerRun[Leaf]":
@@ -198,7 +210,8 @@ def _of_leaf(make: "Callable[[], Leaf]", enter: "Enter[Leaf]") -> "PeerRun[Leaf]
 
     def greeting(leaf: "Leaf") -> Sequence[str]:
         listens = f"leaf {leaf.contact.id.hex()[:8]} draws pages of other peers; it listens on nothing"
-        return (listens if leaf.metrics_address is None else f"{listens} for them", *_metrics_line(leaf))
+        others = _listener_lines(leaf)
+        return (f"{listens} for them" if others else listens, *others)
 
     async def rows(leaf: "Leaf") -> Sequence[PeerRow]:
         return [leaf.row()]

@@ -34,6 +34,7 @@ MODULES_OF_A_PEER: Final = (
     "kadcrawl.overlay.protocol",
     "kadcrawl.crawl.fetch.proxy_connector",
     "kadcrawl.peer.monitoring.listener",
+    "kadcrawl.web.listener",
     "charset_normalizer",
     "parsel",
     "pybloom_live",

@@ -9,7 +9,7 @@ from typing import Final
 
 from kadcrawl.cli.doctor.check_result import CheckResult, note, ok, problem
 from kadcrawl.cli.options import shown
-from kadcrawl.cli.view.failure_reasons import explained
+from kadcrawl.link.wire.failure_reasons import explained
 from kadcrawl.system.printable import printable
 
 Address = tuple[str, int]

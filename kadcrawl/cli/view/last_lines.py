@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kadcrawl.cli.view.failure_reasons import explained
 from kadcrawl.cli.view.left_seeds import SEED_LEFT_SCOPE, left_seed_lines
 from kadcrawl.cli.view.result_files import ResultFiles, log_pattern, place, result_files, shown_size
+from kadcrawl.link.wire.failure_reasons import explained
 from kadcrawl.system.printable import printable
 
 REASONS_SHOWN_MAX = 5

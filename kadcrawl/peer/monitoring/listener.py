@@ -22,9 +22,10 @@ from kadcrawl.peer.monitoring.exposition import Exposition
 from kadcrawl.peer.monitoring.monitored_peer import MonitoredPeer
 from kadcrawl.peer.monitoring.readiness import Readiness, ReadinessFacts
 from kadcrawl.peer.monitoring.readings import Reading, readings
-from kadcrawl.peer.monitoring.request_check import is_loopback, refusal
+from kadcrawl.peer.monitoring.request_check import refusal
 from kadcrawl.system.duration_histogram import DurationHistogram
 from kadcrawl.system.file_names import METRICS_TARGETS
+from kadcrawl.system.host_header import is_loopback
 
 METRICS_CONNECTIONS_MAX = 32
 """Connections at a time. Prometheus needs one, and one more than these takes the place of the oldest."""

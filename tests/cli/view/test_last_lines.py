@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
-from kadcrawl.cli.view.failure_reasons import explained
 from kadcrawl.cli.view.last_lines import REASONS_SHOWN_MAX, CrawlEnd, failure_lines, last_lines
 from kadcrawl.cli.view.result_files import shown_size
 from kadcrawl.cli.view.summary import PageLogs
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.output.counters import COUNTED_ALONE
+from kadcrawl.link.wire.failure_reasons import explained
 
 NEVER_COUNTED = {
     FetchError.NO_SOCKET,

@@ -4,7 +4,8 @@ from http import HTTPStatus
 
 import pytest
 
-from kadcrawl.peer.monitoring.request_check import is_loopback, refusal
+from kadcrawl.peer.monitoring.request_check import refusal
+from kadcrawl.system.host_header import is_loopback
 
 
 @pytest.mark.parametrize(

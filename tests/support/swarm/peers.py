@@ -71,6 +71,8 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             network: Path | None = None,
             powers: Mapping[str, float] | None = None,
             metrics: tuple[str, int] | None = None,
+            web: tuple[str, int] | None = None,
+            web_control: bool = False,
             sinks: Sequence[str] = (),
             **job: Any,
         ) -> Peer:
@@ -85,6 +87,8 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
                 network=network,
                 powers=tuple((powers or {}).items()),
                 metrics=metrics,
+                web=web,
+                web_control=web_control,
                 sinks=tuple(sinks),
             )
             loop = asyncio.get_running_loop()

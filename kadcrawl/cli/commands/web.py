@@ -1,0 +1,83 @@
+"""`kadcrawl web` opens the dashboard of a running peer of this machine in a browser, by a token that is good once.
+
+Tests: tests/cli/commands/test_web.py
+"""
+
+import json
+import secrets
+import webbrowser
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import cloup
+
+from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.targets import directories
+from kadcrawl.errors import ConfigError
+from kadcrawl.members.key_file import read_secret
+from kadcrawl.system.clock import wall
+from kadcrawl.system.directory_lock import is_running
+from kadcrawl.system.file_names import DASHBOARD
+from kadcrawl.system.printable import printable
+
+HOW = "start the peer with --web"
+
+
+class OpenDashboard(NamedTuple):
+    """The dashboard of a running peer, as the file in its directory tells."""
+
+    url: str
+    secret: bytes
+
+
+@cloup.command(short_help="Open the dashboard of a running peer.")
+@cloup.argument(
+    "data", type=click.Path(path_type=Path, file_okay=False), default=Path("crawl-data"), metavar="[DIRECTORY]"
+)
+@cloup.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
+@told
+def web(data: Path, no_open: bool) -> int:
+    """Open the dashboard of a peer that runs on this machine in a browser, and print its address.
+
+    DIRECTORY is the directory of the peer, or of a crawl with several peers, by default crawl-data.
+
+    The address holds a token that is good once, for five minutes: whoever opens it first may look until the session
+    ends, after twelve hours or when the swarm gets another key. So keep it to yourself. Only a person who can read the
+    peer's directory can make one.
+    """
+    from kadcrawl.web.tokens import NONCE_BYTES, make_token  # Not at the top: no other command needs this room.
+
+    found = _dashboard(data)
+    address = f"{found.url}#token={make_token(found.secret, wall(), secrets.token_bytes(NONCE_BYTES))}"
+    click.echo(address)
+    if not no_open and not webbrowser.open(address):
+        click.echo("kadcrawl: no browser was found here: open the address in one on this machine", err=True)
+    return DONE
+
+
+def _dashboard(data: Path) -> OpenDashboard:
+    """Return the dashboard of the first peer of a directory that has one. Raises ConfigError if none has."""
+    running = [directory for directory in directories(data) if _runs(directory)]
+    for directory in running:
+        if (directory / DASHBOARD).exists():
+            return read_dashboard(directory / DASHBOARD)
+    if running:
+        raise ConfigError(f"the peer of {running[0]} has no dashboard: {HOW}")
+    if not data.exists():
+        raise ConfigError(f"there is no {data}: name the directory of a running peer, or of a crawl, on this machine")
+    raise ConfigError(f"no peer runs in {data}: start it with --web, and look at what it has done by kadcrawl status")
+
+
+def _runs(directory: Path) -> bool:
+    return directory.is_dir() and is_running(directory)
+
+
+def read_dashboard(path: Path) -> OpenDashboard:
+    """Return the dashboard that a file tells of. Raises ConfigError."""
+    read = read_secret(path, what="secret of the dashboard")
+    try:
+        said = json.loads(read)
+        return OpenDashboard(printable(str(said["url"])), bytes.fromhex(said["secret"]))
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(f"{path} is damaged: start the peer again") from None

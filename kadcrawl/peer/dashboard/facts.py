@@ -1,0 +1,76 @@
+"""The document of the dashboard, without what only two looks can tell: the crawl, its peers and its failures.
+
+All texts of other peers were checked by the wire, and pages show them as text alone. A decision.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from kadcrawl.link.wire.failure_reasons import explained
+from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.peer_state import GONE, PeerState, state_text
+from kadcrawl.link.wire.unresolved import still_done, still_failed
+from kadcrawl.peer.dashboard.swarm_verdict import swarm_verdict
+from kadcrawl.peer.dashboard.swarm_view import SwarmView
+from kadcrawl.peer.monitoring.verdict import CrawlVerdict
+
+NAME_DIGITS = 8
+"""Digits of an ID by which a person knows a peer."""
+
+
+def facts(view: SwarmView, own: CrawlVerdict, me: bytes, now: float) -> dict[str, Any]:
+    """Return the document of a swarm, as the peer `me` sees it at this second, with the verdict `own` of that peer."""
+    there = [row for row in view.rows if row.state not in GONE]
+    return {
+        "me": me.hex(),
+        "crawl": _crawl(view, own, there, now),
+        "peers": {row.contact.id.hex(): _peer(row) for row in there},
+        "failures": {
+            reason: {"count": count, "meaning": str(explained(reason)), "samples": []}
+            for reason, count in still_failed(row.counters for row in view.rows).items()
+        },
+    }
+
+
+def _crawl(view: SwarmView, own: CrawlVerdict, there: list[PeerRow], now: float) -> dict[str, Any]:
+    verdict = swarm_verdict(view, own)
+    counters = [row.counters for row in view.rows]
+    job = view.job
+    return {
+        "state": _state(view, there),
+        "started": round(now - max((row.uptime_s for row in there), default=0)),
+        "partition": job.partition if job is not None else None,
+        "history": job.history if job is not None else None,
+        "pages": sum(one.pages for one in counters),
+        "pending": sum(row.pending for row in there),
+        "failed": sum(still_failed(counters).values()),
+        "found": sum(one.urls for one in counters),
+        "done": max(0, still_done(counters)),
+        "received_bytes": sum(one.bytes for one in counters),
+        "verdict": {"done": verdict.done, "word": verdict.word.value, "sentence": verdict.sentence},
+    }
+
+
+def _state(view: SwarmView, there: Iterable[PeerRow]) -> str:
+    """Return the state of the swarm in words, as the status says it."""
+    states = {row.state for row in there if not row.hosted_leaf}
+    if view.paused:
+        return state_text(PeerState.PAUSED)
+    if view.ended:
+        return state_text(PeerState.DONE)
+    return state_text(next(iter(states))) if len(states) == 1 else state_text(PeerState.CRAWLING)
+
+
+def _peer(row: PeerRow) -> dict[str, Any]:
+    host, port = row.contact.address
+    return {
+        "name": row.contact.id.hex()[:NAME_DIGITS],
+        "address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        "kind": "leaf" if row.hosted_leaf else "full",
+        "state": row.state_text,
+        "pages": row.counters.pages,
+        "pending": row.pending,
+        "in_flight": row.in_flight,
+        "heard_s": 0,
+        "alive": True,
+    }
