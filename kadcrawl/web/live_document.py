@@ -22,6 +22,7 @@ FOUND_SHARE_MAX = 0.2
 END_MOST_S = 30 * 86_400.0
 """The longest time left that is told."""
 LAST_ID_CHARS_MAX = 100
+"""Characters of the id of the last event that a browser names. Those of the dashboard are shorter."""
 
 
 class LiveDocument:

@@ -19,6 +19,7 @@ MEDIA_TYPES = {
 }
 """The endings of names that are served, and their media types."""
 FILE_BYTES_MAX = 1024 * 1024
+"""Bytes of one file of the pages."""
 
 
 @dataclass(frozen=True, slots=True)

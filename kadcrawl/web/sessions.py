@@ -13,6 +13,7 @@ SESSION_S = 12 * 3600
 """Life of a session."""
 NONCE_BYTES = 16
 COOKIE_CHARS_MAX = 200
+"""Characters of a cookie. Those of the dashboard are shorter."""
 _TIME_BYTES = 8
 
 

@@ -15,6 +15,7 @@ CLOCKS_APART_S = 60
 NONCE_BYTES = 16
 SECRET_BYTES = 32
 TOKEN_CHARS_MAX = 200
+"""Characters of a token. Those of the dashboard are shorter."""
 _TIME_BYTES = 8
 _MAC_BYTES = 32
 

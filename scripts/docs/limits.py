@@ -46,6 +46,7 @@ ROOMS = {
     "balance": "Load balance",
     "lending": "Loans",
     "leaf": "Leaves",
+    "web": "The dashboard",
     "peer": "Peer",
     "cli": "Command",
     "system": "System",

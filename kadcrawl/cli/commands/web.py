@@ -42,9 +42,9 @@ def web(data: Path, no_open: bool) -> int:
 
     DIRECTORY is the directory of the peer, or of a crawl with several peers, by default crawl-data.
 
-    The address holds a token that is good once, for five minutes: whoever opens it first may look until the session
-    ends, after twelve hours or when the swarm gets another key. So keep it to yourself. Only a person who can read the
-    peer's directory can make one.
+    The address holds a token that is good once, for five minutes. So keep it to yourself: the first browser that opens
+    it has a session of twelve hours, or until the swarm gets another key. Only a person who can read the peer's
+    directory can make a token.
     """
     from kadcrawl.web.tokens import NONCE_BYTES, make_token  # Not at the top: no other command needs this room.
 

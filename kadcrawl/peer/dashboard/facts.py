@@ -3,13 +3,13 @@
 All texts of other peers were checked by the wire, and pages show them as text alone. A decision.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from kadcrawl.link.wire.failure_reasons import explained
 from kadcrawl.link.wire.messages import PeerRow
-from kadcrawl.link.wire.peer_state import GONE, PeerState, state_text
+from kadcrawl.link.wire.peer_state import GONE
 from kadcrawl.link.wire.unresolved import still_done, still_failed
+from kadcrawl.peer.crawl_status import state_of_swarm
 from kadcrawl.peer.dashboard.swarm_verdict import swarm_verdict
 from kadcrawl.peer.dashboard.swarm_view import SwarmView
 from kadcrawl.peer.monitoring.verdict import CrawlVerdict
@@ -37,7 +37,7 @@ def _crawl(view: SwarmView, own: CrawlVerdict, there: list[PeerRow], now: float)
     counters = [row.counters for row in view.rows]
     job = view.job
     return {
-        "state": _state(view, there),
+        "state": state_of_swarm(view.rows, paused=view.paused, ended=view.ended),
         "started": round(now - max((row.uptime_s for row in there), default=0)),
         "partition": job.partition if job is not None else None,
         "history": job.history if job is not None else None,
@@ -49,16 +49,6 @@ def _crawl(view: SwarmView, own: CrawlVerdict, there: list[PeerRow], now: float)
         "received_bytes": sum(one.bytes for one in counters),
         "verdict": {"done": verdict.done, "word": verdict.word.value, "sentence": verdict.sentence},
     }
-
-
-def _state(view: SwarmView, there: Iterable[PeerRow]) -> str:
-    """Return the state of the swarm in words, as the status says it."""
-    states = {row.state for row in there if not row.hosted_leaf}
-    if view.paused:
-        return state_text(PeerState.PAUSED)
-    if view.ended:
-        return state_text(PeerState.DONE)
-    return state_text(next(iter(states))) if len(states) == 1 else state_text(PeerState.CRAWLING)
 
 
 def _peer(row: PeerRow) -> dict[str, Any]:

@@ -19,7 +19,12 @@ from tests.support.viewers import ANY_PORT, viewer
 
 async def test_the_address_opens_the_dashboard_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or True)
+
+    def open_browser(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_browser)
     async with Peer(Config(data=tmp_path / "peer-1", port=0, web=ANY_PORT), Job()):
         said = CliRunner().invoke(main, ["web", str(tmp_path)])
         assert (0, f"{opened[0]}\n") == (said.exit_code, said.output)
