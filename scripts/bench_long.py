@@ -21,6 +21,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ STEADY_PAGES: Final = 0.1
 """Share of the pages after which a page should cost the same."""
 AIMS: Final = {"stop": 3.0, "alone": 2.0, "in a swarm": 3.0}
 """The most seconds of a stop, and until the first page."""
+LINE_MAX: Final = 16_384
+"""More bytes than the last line of a page log has."""
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -55,7 +58,7 @@ class LongPeer:
 
     def __init__(self, directory: Path, arguments: list[str]) -> None:
         self.directory = directory
-        self.began = time.monotonic()
+        self.began, self.began_at = time.monotonic(), time.time()
         command = [KADCRAWL, *arguments, "--data", str(directory), "--allow-network", "127.0.0.0/8"]
         self._said = open(f"{directory}.said", "ab")  # noqa: SIM115 -- closed with the process
         self.process = subprocess.Popen(command, stdout=self._said, stderr=self._said)
@@ -79,32 +82,41 @@ class LongPeer:
             return Path(f"{self.directory}/peer.sqlite{suffix}").stat().st_size
         return 0
 
-    def lines_bytes(self) -> int:
-        """Return the bytes of the present page log."""
-        with suppress(FileNotFoundError):
-            return (self.directory / "pages.jsonl").stat().st_size
-        return 0
+    def first_page(self) -> dict[str, float]:
+        """Wait for a page that this process fetched. Return the seconds since the start, and the CPU seconds.
 
-    def first_page(self, lines_before: int) -> dict[str, float]:
-        """Wait for a page line, and return the seconds since the start, and the CPU seconds. Raises TimeoutError."""
-        while self.lines_bytes() <= lines_before:
+        Raises TimeoutError.
+        """
+        while last_fetch(self.directory / "pages.jsonl") < self.began_at:
             if time.monotonic() - self.began > FIRST_PAGE_MAX_S or self.process.poll() is not None:
                 raise TimeoutError(f"{self.directory.name} fetched no page within {FIRST_PAGE_MAX_S:g} s")
             time.sleep(0.02)
         return {"seconds": round(time.monotonic() - self.began, 2), "cpu_s": round(self.cpu_s(), 2)}
 
-    def kill(self) -> int:
-        """Kill the process, and return the bytes of its page log."""
+    def kill(self) -> None:
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
         self._said.close()
-        return self.lines_bytes()
 
     def address(self) -> str:
         """Return HOST:PORT, once the peer has said it."""
         while not (self.directory / "address").exists():
             time.sleep(0.05)
         return (self.directory / "address").read_text().strip()
+
+
+def last_fetch(log: Path) -> float:
+    """Return the wall-clock second of the last fetch in a page log, 0 for a log without lines.
+
+    A peer that starts again first writes lines that its journal has, of pages fetched before.
+    """
+    with suppress(FileNotFoundError), log.open("rb") as lines:
+        lines.seek(max(0, lines.seek(0, os.SEEK_END) - LINE_MAX))
+        whole = lines.read().rpartition(b"\n")[0].rpartition(b"\n")[2]
+        if whole:
+            return datetime.fromisoformat(json.loads(whole)["fetched_at"]).timestamp()
+    return 0.0
 
 
 def job(seed: str) -> list[str]:
@@ -183,9 +195,9 @@ def restarts(peers: list[LongPeer], times: int) -> list[dict[str, float]]:
     """Kill the last peer, and start it again on its directory while the others go on, so many times."""
     found = []
     for _ in range(times):
-        before = peers[-1].kill()
+        peers[-1].kill()
         peers[-1] = LongPeer(peers[-1].directory, ["start"])
-        found.append(peers[-1].first_page(before))
+        found.append(peers[-1].first_page())
         print(json.dumps({"peers": len(peers), **found[-1]}), flush=True)
         time.sleep(2.0)
     return found

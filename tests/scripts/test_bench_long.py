@@ -1,10 +1,11 @@
 """The synthetic web of long crawls is the same each time, and large."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from scripts.bench_long import steady
+from scripts.bench_long import last_fetch, steady
 from scripts.long_web import HOSTS_MAX, INSIDE, NEAR, OUTSIDE, NumberedWeb, address
 
 
@@ -40,6 +41,18 @@ def test_each_host_has_an_address_of_its_own() -> None:
     addresses = [address(host) for host in (*range(600), HOSTS_MAX - 1)]
     assert len(set(addresses)) == len(addresses)
     assert all(0 <= int(part) < 256 for one in addresses for part in one.split("."))
+
+
+def test_the_last_fetch_is_that_of_the_last_whole_line(tmp_path: Path) -> None:
+    log = tmp_path / "pages.jsonl"
+    assert 0.0 == last_fetch(log)
+    log.write_bytes(b"")
+    assert 0.0 == last_fetch(log)
+    lines = [b'{"fetched_at": "1970-01-01T00:00:%02d.500Z"}\n' % second for second in (7, 9)]
+    log.write_bytes(lines[0] + lines[1][:-3])
+    assert 7.5 == last_fetch(log)
+    log.write_bytes(b"".join(lines) * 500)
+    assert 9.5 == last_fetch(log)
 
 
 @pytest.mark.parametrize(("last", "growth"), [(1.0, 0.0), (1.2, 0.2)])
