@@ -22,6 +22,9 @@ SILENT_S = 1.0
 REFUSED_MAX = 5
 """Refused runs of a cell after which its pages are told by their keys. Each costs a request, and single records change
 places by a comparison."""
+BATCHES_PER_DELIVERY = 4
+"""Batches that travel at the same time if so many changes wait. Each costs a commit here and one at the peer, so one at
+a time would bound a crawl of two peers to some three thousand new URLs a second."""
 NOTICES_AFTER = 8
 """Deliveries of changes after which notices about other cells travel. Else changes that never end would hold them up,
 and each backup would ask the owner of each cell."""
@@ -149,12 +152,12 @@ class ReplicationStream:
         return any(cell not in changed for cell in self.notices)
 
     def take(self) -> tuple[dict[Key, Cell], dict[Key, FrontierEntry], list[str]]:
-        """Take the next changes from the queue: keys with their cells, places of done pages, and sites.
+        """Take the changes of the next delivery: keys with their cells, places of done pages, and sites.
 
         What the peer knows is `in_flight` as well, and is not among the keys.
         """
         self._passed_over += 1
-        keys = dict(islice(self.keys.items(), BATCH_MAX))
+        keys = dict(islice(self.keys.items(), BATCHES_PER_DELIVERY * BATCH_MAX))
         sites = list(islice(self.sites, BATCH_MAX))
         for key in keys:
             del self.keys[key]
@@ -166,6 +169,12 @@ class ReplicationStream:
         for site in sites:
             del self.sites[site]
         return keys, places, sites
+
+    @staticmethod
+    def batches(keys: dict[Key, Cell]) -> list[list[Key]]:
+        """Divide the keys of a delivery into batches. The keys of a cell stay together, or its runs would not match."""
+        ordered = list(keys) if len(keys) <= BATCH_MAX else sorted(keys, key=lambda key: keys[key])
+        return [ordered[start : start + BATCH_MAX] for start in range(0, len(ordered), BATCH_MAX)]
 
     def take_epochs(self) -> dict[Cell, list[int]]:
         """Take the epochs of the next cells from the queue, oldest first for each cell."""

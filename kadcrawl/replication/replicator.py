@@ -9,11 +9,11 @@ their next sync finds another backup. The streams are in replication_stream.py.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.keys import Cell, Key
@@ -231,26 +231,36 @@ class Replicator:
                 stream.end()
 
     async def _deliver_records(self, stream: ReplicationStream) -> None:
+        """Deliver the next changes, in several batches at the same time if many wait."""
         keys, places, sites = stream.take()
-        total, left = len(stream.in_flight), list(keys)
-        if not left and not sites:
-            stream.advance(total, asyncio.get_running_loop().time())
-        while (left or sites) and not stream.lost:
-            # Made anew at each try: by then it may be DONE.
-            batch = self._make_batch(left, sites)
-            runs, rest = in_runs(batch.done, places, self._store.is_parted)
-            records = Replicate(self._overlay.me, structs.replace(batch, done=rest), [done_run(run) for run in runs])
-            # If others heard DONE before it is on this disk, a crash would lose the page unnoticed.
+        total, left = len(stream.in_flight), stream.batches(keys) or [[]] * bool(sites)
+        while left and not stream.lost:
+            batches = [self._in_runs(some, places, [] if index else sites) for index, some in enumerate(left)]
+            # If others hear DONE before it is on this disk, a crash would lose the page unnoticed.
             await self._store.journal.durable()
-            answer = await self._ask(stream, records, Replicated)
-            if answer is not None:
-                left = [key for index in answer.unlike if index < len(runs) for key in runs[index]]
-                if not left:
-                    stream.advance(total, asyncio.get_running_loop().time())
-                    return
-                stream.refused.update(keys[runs[index][0]] for index in answer.unlike if index < len(runs))
+            answers = await self._ask_all(stream, [message for message, _ in batches], Replicated)
+            unanswered = list(zip(left, batches, answers, strict=True))
+            left = []
+            for some, (_, runs), answer in unanswered:
+                unlike = [] if answer is None else [runs[index] for index in answer.unlike if index < len(runs)]
+                stream.refused.update(keys[run[0]] for run in unlike)
+                rest = some if answer is None else [key for run in unlike for key in run]
+                left += [rest] * bool(rest)
+            if answers[0] is not None:
                 sites = []
+            elif not left:
+                left = [[]]
             places = {}  # The peer may have merged a batch whose answer was lost.
+        if not left:
+            stream.advance(total, asyncio.get_running_loop().time())
+
+    def _in_runs(
+        self, keys: list[Key], places: Mapping[Key, FrontierEntry], sites: Sequence[str]
+    ) -> tuple[Replicate, list[list[Key]]]:
+        """Return the message with the records of these keys as they are now, and its runs of done pages."""
+        batch = self._make_batch(keys, sites)
+        runs, rest = in_runs(batch.done, places, self._store.is_parted)
+        return Replicate(self._overlay.me, replace(batch, done=rest), [done_run(run) for run in runs]), runs
 
     async def _deliver_epoch_filters(self, stream: ReplicationStream) -> None:
         """Deliver epoch filters of some cells in their state by then: they include all changes sent before."""
@@ -301,18 +311,32 @@ class Replicator:
 
     async def _ask(self, stream: ReplicationStream, message: Message, expected: type[Expected]) -> Expected | None:
         """Return the answer of the stream's peer. None, after a pause, if there is none."""
+        return (await self._ask_all(stream, [message], expected))[0]
+
+    async def _ask_all(
+        self, stream: ReplicationStream, messages: Sequence[Message], expected: type[Expected]
+    ) -> list[Expected | None]:
+        """Return the answers of the stream's peer, after a pause if any is missing."""
         contact = stream.contact
+        answers = await asyncio.gather(*(self._ask_once(stream, message, expected) for message in messages))
+        if any(answer is not None for answer in answers):
+            stream.note_success()
+        if all(answer is not None for answer in answers):
+            return answers
+        failures = stream.failures if any(answer is not None for answer in answers) else stream.note_failure()
+        self._overlay.suspect(contact)
+        await asyncio.sleep(REPLICATE_RETRY_S)
+        if failures >= FAILURES_MAX and not stream.lost and not self._overlay.is_live(contact.id):
+            self._give_up(contact)
+        return answers
+
+    async def _ask_once(self, stream: ReplicationStream, message: Message, expected: type[Expected]) -> Expected | None:
         try:
-            answer = await self._client.ask(contact, message, expected, REPLICATE_DEADLINE_S)
+            answer = await self._client.ask(stream.contact, message, expected, REPLICATE_DEADLINE_S)
         except RemoteError as error:
-            log.info("replication.failed to=%s why=%s", contact, error.why)
-            failures = stream.note_failure()
-            self._overlay.suspect(contact)
-            await asyncio.sleep(REPLICATE_RETRY_S)
-            if failures >= FAILURES_MAX and not stream.lost and not self._overlay.is_live(contact.id):
-                self._give_up(contact)
+            log.info("replication.failed to=%s why=%s", stream.contact, error.why)
             return None
-        stream.note_success()
+        stream.advance(0, asyncio.get_running_loop().time())
         return answer
 
     def _give_up(self, contact: Contact) -> None:

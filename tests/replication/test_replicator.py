@@ -25,7 +25,7 @@ from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.peer_tasks import NotRunningError, PeerTasks
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
-from kadcrawl.replication.replication_stream import CopySpacing, ReplicationStream
+from kadcrawl.replication.replication_stream import BATCHES_PER_DELIVERY, CopySpacing, ReplicationStream
 from kadcrawl.replication.replicator import Replicator, digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
@@ -52,6 +52,9 @@ class ReplicaClient:
         self.told: list[tuple[Contact, Any]] = []
         """The messages that have arrived, in order."""
         self.down: set[Contact] = set()
+        self.lost: list[int] = []
+        """The numbers of the messages that get no answer, counted from 0."""
+        self._count = 0
         self.takes_s = 0.01
         self.unlike: list[CellSummary] = []
         self.unlike_runs: list[int] = []
@@ -62,9 +65,10 @@ class ReplicaClient:
         peer = next(one for one in (A, B) if one == to)
         self.under_way += 1
         self.under_way_max = max(self.under_way_max, self.under_way)
+        number, self._count = self._count, self._count + 1
         try:
             await asyncio.sleep(self.takes_s)
-            if peer in self.down:
+            if peer in self.down or number in self.lost:
                 raise RemoteError(peer, "does not answer")
             self.told.append((peer, message))
             if expected is not Replicated:
@@ -169,15 +173,67 @@ def test_a_change_of_a_cell_not_owned_here_goes_nowhere(streams_bench: StreamsBe
     assert [] == streams_bench.client.told
 
 
-def test_changes_travel_in_their_order_in_bounded_batches_one_at_a_time(streams_bench: StreamsBench) -> None:
+def test_changes_travel_in_their_order_in_some_bounded_batches_at_a_time(streams_bench: StreamsBench) -> None:
+    """One batch at a time would bound the crawl, as each waits for two disks."""
+    count = BATCHES_PER_DELIVERY * BATCH_MAX + 1
+
     async def scenario() -> None:
-        streams_bench.change(*range(2 * BATCH_MAX + 1), cell=OTHER)
+        streams_bench.change(*range(count), cell=OTHER)
         await streams_bench.replicator.delivered(A)
 
     run_replicator(streams_bench, scenario)
-    assert [cell_key(number, OTHER) for number in range(2 * BATCH_MAX + 1)] == streams_bench.client.keys()
-    assert [BATCH_MAX, BATCH_MAX, 1] == [len(message.batch.done) for message in streams_bench.client.batches()]
-    assert 1 == streams_bench.client.under_way_max
+    assert [cell_key(number, OTHER) for number in range(count)] == streams_bench.client.keys()
+    assert [BATCH_MAX] * BATCHES_PER_DELIVERY + [1] == [
+        len(message.batch.done) for message in streams_bench.client.batches()
+    ]
+    assert BATCHES_PER_DELIVERY == streams_bench.client.under_way_max
+
+
+def test_the_changes_of_a_cell_travel_in_one_batch_if_several_go_at_a_time(streams_bench: StreamsBench) -> None:
+    """The run of a batch does not match at the peer while pages between its pages are done by another batch."""
+
+    async def scenario() -> None:
+        for number in range(BATCH_MAX):
+            streams_bench.change(number)
+            streams_bench.change(number, cell=OTHER)
+        await streams_bench.replicator.delivered(A)
+
+    run_replicator(streams_bench, scenario)
+    cells = [{Cell(key[0]) for key in message.batch.done} for message in streams_bench.client.batches()]
+    assert [{CELL}, {OTHER}] == cells
+
+
+def test_a_batch_that_is_lost_travels_again_alone_and_all_are_acknowledged_after_it(
+    streams_bench: StreamsBench,
+) -> None:
+    async def scenario() -> None:
+        streams_bench.client.lost = [2]
+        streams_bench.replicator.site_changed(OTHER, "a.example")
+        streams_bench.change(*range(4 * BATCH_MAX), cell=OTHER)
+        delivered = asyncio.create_task(streams_bench.replicator.delivered(A))
+        await asyncio.sleep(replicator.REPLICATE_RETRY_S)
+        assert 3 == len(streams_bench.client.batches())
+        assert not delivered.done()
+        assert await delivered
+
+    run_replicator(streams_bench, scenario)
+    batches = streams_bench.client.batches()
+    assert [Key(key) for key in batches[-1].batch.done] == [
+        cell_key(number, OTHER) for number in range(2 * BATCH_MAX, 3 * BATCH_MAX)
+    ]
+    assert [1, 0, 0, 0] == [len(message.batch.sites) for message in batches]
+    assert 4 * BATCH_MAX == len(set(streams_bench.client.keys()))
+
+
+def test_clocks_travel_again_if_their_batch_is_lost(streams_bench: StreamsBench) -> None:
+    async def scenario() -> None:
+        streams_bench.client.lost = [0]
+        streams_bench.replicator.site_changed(OTHER, "a.example")
+        streams_bench.change(*range(2 * BATCH_MAX), cell=OTHER)
+        assert await streams_bench.replicator.delivered(A)
+
+    run_replicator(streams_bench, scenario)
+    assert [0, 1] == [len(message.batch.sites) for message in streams_bench.client.batches()]
 
 
 def test_what_changes_alone_goes_at_once(streams_bench: StreamsBench) -> None:
@@ -603,17 +659,19 @@ def test_a_reported_record_that_changes_again_is_told(streams_bench: StreamsBenc
 def test_notices_travel_only_after_all_changes(streams_bench: StreamsBench) -> None:
     """The owner compares the cells of a backup with its own cells. Changes on the way would look like a difference."""
 
+    count = BATCHES_PER_DELIVERY * BATCH_MAX + 1
+
     async def scenario() -> None:
         streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
-        streams_bench.change(*range(BATCH_MAX + 1))
+        streams_bench.change(*range(count))
         await asyncio.sleep(1.5 * streams_bench.client.takes_s)
-        streams_bench.change(BATCH_MAX + 1)
+        streams_bench.change(count)
         await asyncio.sleep(1.0)
 
     run_replicator(streams_bench, scenario)
     to_a = [type(message) for peer, message in streams_bench.client.told if peer == A]
-    assert [Replicate, Replicate, AssignReplica] == to_a
-    assert [cell_key(number) for number in range(BATCH_MAX + 2)] == streams_bench.client.keys()
+    assert [Replicate] * (BATCHES_PER_DELIVERY + 1) + [AssignReplica] == to_a
+    assert [cell_key(number) for number in range(count + 1)] == streams_bench.client.keys()
 
 
 def test_changes_that_never_end_hold_up_no_notice_of_another_cell(streams_bench: StreamsBench) -> None:
