@@ -12,7 +12,6 @@ Tests: tests/replication/owner/test_sync.py
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -42,6 +41,8 @@ LARGE_KEYS = 2_000
 """Keys from which a cell is large: to compare it takes milliseconds of both peers' CPU."""
 LARGE_MERGES_MAX = 4
 """Large cells that are merged at the same time. All at once, the first of them would open with the last."""
+MERGES_MAX = 16
+"""Other cells that are merged at the same time, for the same reason. Cells without a difference open before."""
 SYNCS_MAX = BATCH_MAX
 """Cells synced at the same time: as many as one message asks about. With twice as many other work waits longer."""
 
@@ -73,6 +74,7 @@ class CatchUp:
         self.slots = asyncio.Semaphore(SYNCS_MAX)
         """Limits the syncs at the same time. A caller of `once` holds a slot."""
         self._large_merges = asyncio.Semaphore(LARGE_MERGES_MAX)
+        self._merges = asyncio.Semaphore(MERGES_MAX)
         self._release_wait = ReleaseWait()
         self._log_limiter = LogLimiter()
         self.providers = Providers()
@@ -183,9 +185,11 @@ class CatchUp:
         self._holdings.back_up_at(cell, attempt.backups)
         holds_records = cell in self._store.cells or attempt.others_hold_records()
         answers = attempt.in_merge_order()
-        keys = max([held_of(self._store, cell).keys, *(answer.held.keys for _, answer in answers)])
-        async with self._large_merges if keys >= LARGE_KEYS else nullcontext():
-            await self._merge_answers(cell, attempt, answers)
+        ours = held_of(self._store, cell)
+        if any(answer.held != ours for _, answer in answers):
+            is_large = max(held.keys for held in [ours, *(answer.held for _, answer in answers)]) >= LARGE_KEYS
+            async with self._large_merges if is_large else self._merges:
+                await self._merge_answers(cell, attempt, answers)
         if any(answer.held.keys for contact, answer in answers if not attempt.is_backup(contact)):
             await self._store.journal.durable()  # Before any peer is told to drop it.
         return holds_records
@@ -194,12 +198,16 @@ class CatchUp:
         self, cell: Cell, attempt: SyncAttempt, answers: Sequence[tuple[Contact, CellState]]
     ) -> None:
         """Merge what differs in both directions. Raises RemoteError."""
+        held = {contact.id: answer.held for contact, answer in answers}
         for contact, answer in answers:
             if answer.held != held_of(self._store, cell):
-                await self._take_from(contact, answer.held, is_near=contact.id in attempt.near)
-        for contact, answer in answers:
-            if attempt.is_backup(contact) and answer.held != held_of(self._store, cell):
-                await self._reconcile(contact, answer.held, push=True)
+                near, is_backup = contact.id in attempt.near, attempt.is_backup(contact)
+                await self._take_from(contact, answer.held, is_near=near, push=is_backup)
+                if is_backup:
+                    held[contact.id] = held_of(self._store, cell)
+        for contact, _ in answers:
+            if attempt.is_backup(contact) and held[contact.id] != held_of(self._store, cell):
+                await self._reconcile(contact, held[contact.id], push=True)
 
     def _may_open(self, cell: Cell, attempt: SyncAttempt) -> bool:
         """Return whether the cell may be opened after the merge."""
@@ -225,6 +233,7 @@ class CatchUp:
         self.count += 1
         for role, contact in enumerate(attempt.backups, FIRST_BACKUP):
             self._parts.replicator.keep(contact, cell, role)
+        progress.hear(attempt.answers)
         for contact, answer in answers:
             self.providers.discard(cell, contact.id)
             if attempt.must_drop(contact, answer):
@@ -345,19 +354,19 @@ class CatchUp:
         self._holdings.back_up_at(cell, attempt.backups)
         for contact, answer in releasing:
             if answer.held != held_of(self._store, cell):
-                await self._take_from(contact, answer.held, is_near=contact.id in attempt.near)
+                await self._take_from(contact, answer.held, is_near=contact.id in attempt.near, push=False)
         for contact in attempt.backups:
             at_backup = attempt.answers.get(contact.id)
             if at_backup is not None and at_backup.held != held_of(self._store, cell):
                 await self._reconcile(contact, at_backup.held, push=True)
 
-    async def _take_from(self, contact: Contact, held: CellSummary, *, is_near: bool) -> None:
-        """Merge the records of a peer. Skip its DONE records if it is not near the cell."""
+    async def _take_from(self, contact: Contact, held: CellSummary, *, is_near: bool, push: bool) -> None:
+        """Merge the records of a peer. Skip its DONE records if it is not near the cell. `push` to a backup."""
         cell = Cell(held.cell)
         trust_done = is_near or self._parts.trust_policy.is_settling(cell, self._now())
         if not trust_done:
             self._say("unbelieved", f"cell={cell} from={contact} keys={held.keys} pending={held.pending}")
-        await self._reconcile(contact, held, push=False, trust_done=trust_done)
+        await self._reconcile(contact, held, push=push, trust_done=trust_done)
 
     async def _reconcile(self, contact: Contact, held: CellSummary, *, push: bool, trust_done: bool = True) -> None:
         try:

@@ -13,7 +13,15 @@ from math import inf
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
 from kadcrawl.keys import Cell, Key, anchor, check_cell
-from kadcrawl.link.wire.messages import MY_CELLS_MAX, CellsAccepted, CellsHeld, Contact, FindMyCells, MyCells
+from kadcrawl.link.wire.messages import (
+    MY_CELLS_MAX,
+    CellsAccepted,
+    CellsHeld,
+    CellSummary,
+    Contact,
+    FindMyCells,
+    MyCells,
+)
 from kadcrawl.replication.owner.catch_up import CatchUp
 from kadcrawl.replication.owner.cell_opener import CellOpener
 from kadcrawl.replication.owner.join import JoinHandshake, packed
@@ -191,7 +199,7 @@ class CellSync:
         for held in message.cells:
             cell = Cell(held.cell)
             if self._parts.may_own(cell):
-                self._want_of(cell, message.holder)
+                self._want_of(held, message.holder)
                 accepted.append(cell)
             elif not self._holder_side.leaving:
                 # The holder takes us for the owner, so the peer we take for the owner may be dead or leaving.
@@ -209,8 +217,10 @@ class CellSync:
         me = self._overlay.me
         # The newcomer may be back without its records, so soon that no peer has missed it.
         at_newcomer, of_newcomer = self._holdings.shared(newcomer.id)
+        self._recheck.begin([cell for cell in at_newcomer if self._recheck.knows(cell, newcomer)])
         for cell in at_newcomer:
-            self.want(cell)
+            if not self._recheck.knows(cell, newcomer):
+                self.want(cell)
         for cell in of_newcomer:
             if cell in self._store.cells:
                 self._holder_side.notify_owner(cell)
@@ -250,7 +260,6 @@ class CellSync:
         try:
             async with self._catch_up.slots:
                 while self._parts.may_own(cell):
-                    progress.take_request()
                     completed = await self._attempt(progress)
                     if completed:
                         self.times.observe(self._now() - began)
@@ -274,6 +283,7 @@ class CellSync:
         """Run one attempt once the join handshake is done. Return whether it completed. Raises StorageError."""
         try:
             await self._join_handshake.done.wait()
+            progress.take_request()  # The handshake itself requests the cells that the siblings crawl.
             return await self._catch_up.once(progress)
         except RemoteError as error:
             log.info("sync.again cell=%d why=%s", progress.cell, error)
@@ -296,14 +306,18 @@ class CellSync:
         if cell in self._syncing:
             self.want(cell, new_owner)  # This peer is about to open the cell itself.
 
-    def _want_of(self, cell: Cell, holder: Contact) -> None:
+    def _want_of(self, held: CellSummary, holder: Contact) -> None:
         """Sync a cell that a peer claims to hold, unless the peer's quota is used up."""
-        quota, now = self._catch_up.work_quota, self._now()
+        cell, quota, now = Cell(held.cell), self._catch_up.work_quota, self._now()
         if not quota.has_quota(holder.id, now):
             return  # It is asked anyway if it is a holder by its ID, and it repeats its claim.
-        if cell not in self._syncing or not self._syncing[cell].requested_again:
+        progress = self._syncing.get(cell)
+        if progress is None or progress.claim(holder.id, held):
             quota.charge(holder.id, 1, now)
-        if cell not in self._syncing and self._recheck.knows(cell, holder):
+        if progress is not None:
+            if holder.id != self._overlay.me.id:
+                self._catch_up.providers.add(cell, holder)
+        elif self._recheck.knows(cell, holder):
             self._recheck.begin([cell])
         else:
             self.want(cell, holder)

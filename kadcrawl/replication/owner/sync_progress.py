@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from kadcrawl.keys import Cell
-from kadcrawl.link.wire.messages import CellState, Contact
+from kadcrawl.link.wire.messages import CellState, CellSummary, Contact
 from kadcrawl.replication.placement.placement import FIRST_BACKUP
+
+CLAIMS_MAX = 64
+"""Claims of other peers to hold a cell that are noted during an attempt. With more the cell is synced once more."""
 
 
 class SyncState(Enum):
@@ -149,6 +152,8 @@ class SyncProgress:
         self.state = SyncState.QUEUED
         self.requested_again = False
         """True if another sync of the cell was requested since the last attempt began."""
+        self._claims: dict[bytes, CellSummary] = {}
+        """Peer, by ID -> the records that it claims to hold, of claims since the last attempt began."""
 
     def __repr__(self) -> str:
         return f"<sync of cell {self.cell} {self.state.name.lower()}>"
@@ -163,6 +168,22 @@ class SyncProgress:
         """Sync the cell once more after the attempt in progress."""
         self.requested_again = True
 
+    def claim(self, holder: bytes, held: CellSummary) -> bool:
+        """Note the claim of a peer, by ID, to hold these records. Return whether it is the first since the attempt."""
+        is_first = not self.requested_again and holder not in self._claims
+        if is_first and len(self._claims) == CLAIMS_MAX:
+            self.request_again()
+        elif not self.requested_again:
+            self._claims[holder] = held
+        return is_first
+
+    def hear(self, answers: Mapping[bytes, CellState]) -> None:
+        """Sync the cell once more after an attempt with these answers if a claim says anything else."""
+        heard = {peer: answer.held for peer, answer in answers.items()}
+        if any(heard.get(peer) != held for peer, held in self._claims.items()):
+            self.request_again()
+
     def take_request(self) -> None:
         """Note that the attempt that begins now answers all requests so far."""
         self.requested_again = False
+        self._claims.clear()

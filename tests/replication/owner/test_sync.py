@@ -593,6 +593,62 @@ def test_a_peer_restarted_catches_up_before_it_crawls(play: Play, disk: str, not
     play(scenario)
 
 
+def test_a_peer_that_restarts_at_once_costs_a_question_for_each_of_its_cells_and_no_sync_of_others(play: Play) -> None:
+    """All cells at once are compared then, so each comparison more holds up the first page."""
+
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 2, urls=30)
+        peer = swarm.holders(CELLS[3])[OWNER]
+        own = [cell for cell in CELLS if swarm.holders(cell)[OWNER] is peer]
+        await asyncio.sleep(CALM_S)
+        await swarm.kill(peer)
+        (other,) = swarm.peers.values()
+        syncs, examined, sent = other.cells.sync.syncs, other.cells.anti_entropy.examined, len(swarm.sent)
+        back = await swarm.join(peer.contact.number, directory=peer.directory)
+        await swarm.settle()
+        asked = Counter(
+            cell for _, _, message in swarm.sent[sent:] if isinstance(message, TakeOver) for cell in message.cells
+        )
+        assert dict.fromkeys(own, 1) == asked
+        assert len(own) == back.cells.sync.syncs
+        assert (syncs, examined) == (other.cells.sync.syncs, other.cells.anti_entropy.examined)
+
+    play(scenario)
+
+
+def test_a_backup_that_restarts_at_once_without_its_records_gets_them_again(play: Play) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 2, urls=30)
+        owner, backup = swarm.holders(CELLS[3])
+        before = dict(backup.store.cells)
+        await swarm.kill(backup)
+        back = await swarm.join(backup.contact.number)
+        await asyncio.sleep(5.0)  # Long before the next repair.
+        assert before == dict(back.store.cells)
+        await swarm.settle()
+        assert owner.cells.holdings.owned[CELLS[3]].whole
+
+    play(scenario)
+
+
+def test_what_owner_and_backup_lack_of_each_other_travels_by_one_comparison(play: Play) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 2)
+        cell = CELLS[3]
+        owner, backup = swarm.holders(cell)
+        for number, peer in ((70, owner), (71, backup)):
+            peer.cells.records.merging = True  # As by another way than from the owner to its backup.
+            peer.take(cell, number)
+            peer.cells.records.merging = False
+        sent = len(swarm.sent)
+        owner.cells.sync.want(cell)
+        await asyncio.sleep(1.0)
+        assert 1 == sum(isinstance(message, Reconcile) for _, _, message in swarm.sent[sent:])
+        assert owner.store.cells[cell] == backup.store.cells[cell]
+
+    play(scenario)
+
+
 def test_a_peer_that_was_away_crawls_nothing_before_it_has_synced_again(play: Play) -> None:
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
@@ -1139,12 +1195,13 @@ def test_a_sync_is_cut_off_without_a_word_when_its_world_ends(play: Play) -> Non
     begun[0].close()
 
 
-@pytest.mark.parametrize(("keys", "least", "most"), [(1, 4, 4), (100, 5, 16)])
-def test_large_cells_are_merged_few_at_a_time(
-    play: Play, monkeypatch: pytest.MonkeyPatch, keys: int, least: int, most: int
+@pytest.mark.parametrize(("keys", "merges", "least", "most"), [(1, 16, 4, 4), (100, 16, 5, 16), (100, 6, 5, 6)])
+def test_cells_are_merged_some_at_a_time_and_large_cells_few(
+    play: Play, monkeypatch: pytest.MonkeyPatch, keys: int, merges: int, least: int, most: int
 ) -> None:
     """So the first of them opens long before the last."""
     monkeypatch.setattr(catch_up, "LARGE_KEYS", keys)
+    monkeypatch.setattr(catch_up, "MERGES_MAX", merges)
     merge, largest = CatchUp._merge_answers, 0
     merging: Counter[CatchUp] = Counter()
 

@@ -4,7 +4,14 @@ import pytest
 
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import CellState, CellSummary, Contact
-from kadcrawl.replication.owner.sync_progress import MOVES, IllegalMoveError, SyncAttempt, SyncProgress, SyncState
+from kadcrawl.replication.owner.sync_progress import (
+    CLAIMS_MAX,
+    MOVES,
+    IllegalMoveError,
+    SyncAttempt,
+    SyncProgress,
+    SyncState,
+)
 from tests.support.links.contacts import contact
 
 CELL = Cell(3)
@@ -88,3 +95,31 @@ def test_a_cell_is_released_only_with_all_its_clocks() -> None:
 )
 def test_holders_that_are_no_backup_drop_their_copy(peer: Contact, keys: int, drops: bool) -> None:
     assert drops == attempt_of().must_drop(peer, answer(keys))
+
+
+def test_only_a_claim_with_other_records_than_the_answer_syncs_a_cell_again() -> None:
+    progress = SyncProgress(CELL)
+    heard, news = answer(3), answer(4)
+    assert progress.claim(FIRST.id, heard.held)
+    assert not progress.claim(FIRST.id, heard.held)
+    progress.hear({FIRST.id: heard})
+    assert not progress.requested_again
+    progress.claim(FIRST.id, news.held)
+    progress.hear({FIRST.id: heard})
+    assert progress.requested_again
+    progress.take_request()
+    progress.hear({FIRST.id: heard})
+    assert not progress.requested_again
+    progress.claim(STRAY.id, heard.held)  # It was not asked.
+    progress.hear({FIRST.id: heard})
+    assert progress.requested_again
+
+
+def test_the_claims_noted_during_an_attempt_are_bounded() -> None:
+    progress = SyncProgress(CELL)
+    claims = [progress.claim(bytes([number]), answer(1).held) for number in range(CLAIMS_MAX)]
+    assert [True] * CLAIMS_MAX == claims
+    assert not progress.requested_again
+    assert progress.claim(STRAY.id, answer(1).held)
+    assert progress.requested_again
+    assert not progress.claim(FORMER.id, answer(1).held)
