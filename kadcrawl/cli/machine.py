@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from kadcrawl.settings.config import Config
+from kadcrawl.settings.config import TRACE_SHARE_DEFAULT, Config
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.secrets import Secrets
@@ -44,6 +44,10 @@ class MachineSettings(msgspec.Struct, frozen=True):
     """Address of the dashboard (see `Config`)."""
     web_control: bool = False
     """Its viewers may give orders."""
+    traces: str | None = None
+    """Collector of traces (see `Config`)."""
+    trace_share: float = TRACE_SHARE_DEFAULT
+    """Part of the URLs that is traced."""
     log: LogSettings = LogSettings()
     """The form and level of peer.log."""
     limits: dict[str, float] = {}
@@ -61,6 +65,8 @@ class MachineSettings(msgspec.Struct, frozen=True):
             metrics=self.metrics,
             web=self.web,
             web_control=self.web_control,
+            traces=self.traces,
+            trace_share=self.trace_share,
         )
 
     def of_peer(self, number: int) -> "MachineSettings":

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import wraps
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -21,7 +22,13 @@ from kadcrawl.cli.options import Address, Command, is_given, sink_option
 from kadcrawl.cli.types import Limit, Size
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_secret
-from kadcrawl.settings.config import METRICS_PORT_DEFAULT, WEB_PORT_DEFAULT
+from kadcrawl.settings.config import (
+    COLLECTOR_FORM,
+    METRICS_PORT_DEFAULT,
+    TRACE_SHARE_DEFAULT,
+    WEB_PORT_DEFAULT,
+    is_collector,
+)
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import read
 from kadcrawl.settings.limit_file import SaidLimits, names, of_job, of_machine
@@ -72,6 +79,14 @@ WEB_ADDRESS = ListenerAddress("--web", WEB_PORT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """The options of traces, as given."""
+
+    endpoint: str | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class MachineOptions:
     """The options of `machine_options`, as given."""
 
@@ -84,6 +99,7 @@ class MachineOptions:
     metrics: tuple[str, int] | None
     web: tuple[str, int] | None
     web_control: bool
+    traces: TraceOptions
     log: LogSettings
     limits: SaidLimits
     """All limits given, those of the job among them."""
@@ -170,6 +186,20 @@ MACHINE = option_group(
         help="Let the viewers of --web pause the crawl and steer single sites. Without this option they only look.",
     ),
     option(
+        "--traces",
+        metavar="URL",
+        help="Send the way of URLs over peers as OpenTelemetry traces to the collector at this URL, such as "
+        "http://localhost:4318, by OTLP over HTTP. This needs kadcrawl[traces].",
+    ),
+    option(
+        "--trace-share",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=TRACE_SHARE_DEFAULT,
+        show_default=True,
+        metavar="SHARE",
+        help="The part of the URLs to trace. All peers with the same share trace the same URLs.",
+    ),
+    option(
         "--log-format",
         type=click.Choice(get_args(LogFormat)),
         default=LogSettings().format,
@@ -202,14 +232,16 @@ def machine_options(command: Command) -> Command:
         metrics: tuple[str, int] | None,
         web: tuple[str, int] | None,
         web_control: bool,
+        traces: str | None,
+        trace_share: float,
         log_format: LogFormat,
         log_level: LogLevel,
         limits: Sequence[tuple[str, float | None]],
         **options: Any,
     ) -> Any:
-        log = LogSettings(log_format, log_level)
+        log, tracing = LogSettings(log_format, log_level), TraceOptions(traces, trace_share)
         machine = MachineOptions(
-            fetches, memory, network, powers, sinks, secrets, metrics, web, web_control, log, dict(limits)
+            fetches, memory, network, powers, sinks, secrets, metrics, web, web_control, tracing, log, dict(limits)
         )
         return command(*args, machine=machine, **options)
 
@@ -240,6 +272,8 @@ def make_machine(
         metrics=_checked_metrics(given.metrics),
         web=_checked_web(given),
         web_control=given.web_control,
+        traces=_checked_traces(given.traces.endpoint),
+        trace_share=given.traces.share,
         log=given.log,
     )
     if job is not None:
@@ -294,6 +328,15 @@ def _host_of(address: tuple[str, int], option_name: str) -> tuple[str, bool]:
         return host, ip_address(host).is_loopback
     except ValueError:
         raise ConfigError(f"{option_name} listens on an IP address, such as 127.0.0.1, not on {host!r}") from None
+
+
+def _checked_traces(url: str | None) -> str | None:
+    """Return the URL of the collector. Raises ConfigError for another text, and without the package of traces."""
+    if url is not None and not is_collector(url):
+        raise ConfigError(f"--traces takes {COLLECTOR_FORM}, not {url!r}")
+    if url is not None and find_spec("opentelemetry") is None:
+        raise ConfigError("--traces needs a package: pip install 'kadcrawl[traces]'")
+    return url
 
 
 def _secrets(path: Path | None) -> dict[str, str]:

@@ -198,9 +198,7 @@ class Attempt:
             await self._context.search.advance(entry, self._request)
             self._rest_by_rules()
             return AttemptOutcome.PUT_BACK
-        if isinstance(known, Rules):
-            return await self._fetch(known)
-        return self._finish_unfetched(known)
+        return await self._fetch(known) if isinstance(known, Rules) else self._finish_unfetched(known)
 
     async def _fetch(self, rules: Rules) -> AttemptOutcome:
         """Fetch the page, if these rules of its robots.txt allow that, and finish the page if the answer is final."""
@@ -362,11 +360,9 @@ class Attempt:
     def _rest_by_rules(self) -> None:
         """Let the shared clock of a robots.txt rest for the delay that the file asks for."""
         parts, (clock, received_at), url = self._parts, self._last_use, self._entry.url
-        if parts.clocks is None or not clock:
-            return
         now = parts.clock.now()
-        rules = self._source.robots.look_up(origin_of(url), now)
-        if isinstance(rules, Rules):
+        rules = self._source.robots.look_up(origin_of(url), now) if clock else None
+        if parts.clocks is not None and isinstance(rules, Rules):
             parts.clocks.rest(clock, received_at + self._context.search.delay_s(url, rules) - now)
 
     def _heed(self, fetched: FetchResult, now: float) -> None:
@@ -445,6 +441,8 @@ class Attempt:
             if is_first:
                 parts.counters.fail(failed)
             log.info("crawl.failed url=%s why=%s", entry.url, failed)
+        if parts.traces is not None:
+            parts.traces.finished(entry.key, entry.url, failed)
         source.frontier.finish(entry, parts.clock.now())
         source.activity.move()
         return AttemptOutcome.FINISHED

@@ -44,6 +44,7 @@ from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.output.warc import warc_name
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.reach.build import Reach, Swarm, build_reach
+from kadcrawl.crawl.reach.relayed_fetcher import PageFetching
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
@@ -51,6 +52,7 @@ from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.crawl.time_count import journaled_s
+from kadcrawl.crawl.url_traces import TracedFetcher, TracedFormFetcher, UrlTraces
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Config
@@ -91,6 +93,8 @@ class PeerResources:
     extraction: Extraction | None
     """The extraction of records, if the job has rules for records."""
     poison_pages: PoisonPages
+    traces: UrlTraces | None = None
+    """The traces of URLs, if the peer records them."""
     call_login_hook: CallHook = call_login_hook
     """Calls the login hooks of the job. By default it starts a process for each login."""
 
@@ -171,6 +175,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     store.begin(job.cell_bits, period_of(job), clock.now)
     scope = Scope(job, limits, callbacks.scope_is_final)
     site_settings = scope.site_settings
+    traces = resources.traces
     partitioner = Partitioner(job.partition, job.cell_bits)
     quota = UnprovenQuota(limits)
     began_at = clock.now() if store.saved_time.has_run else 0.0
@@ -184,7 +189,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         resources.counters,
         resources.activity,
         IntakeLimits(job.max_depth is not None, site_settings.pages_max, job.path_queries_max),
-        _intake_events(lambda: crawler.wake(), recrawling, rounds),
+        _intake_events(lambda: crawler.wake(), recrawling, rounds, traces),
     )
     forwarder = Forwarder(
         resources.owners,
@@ -236,7 +241,16 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         extraction=resources.extraction,
         near_duplicates=NearDuplicates() if job.twins == "skip" else None,  # Of all pages fetched here, for any owner.
         clocks=clocks,
+        traces=traces,
     )
+    own_fetcher: PageFetching = reach.own
+    if traces is not None:
+        traces.begin(resources.owners.me.id.hex(), job.name)
+        forwarder.acknowledged.append(traces.forwarded)
+        tracing = traces, lambda url: partitioner.locate(url).key, clock.now
+        own_fetcher = TracedFetcher(own_fetcher, *tracing)
+        direct = TracedFormFetcher(parts.direct, *tracing)
+        parts = replace(parts, fetcher=TracedFetcher(parts.fetcher, *tracing), direct=direct)
 
     of_loans = replace(parts, crawl_limits=LoanLimits(crawl_limits))
 
@@ -247,7 +261,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     sessions = Sessions(cookies, site_settings, resources.config.secrets)
     logging_in = LoggingIn(sessions, frontier, clock, resources.call_login_hook, limits)
     own = CrawlSource(store, frontier, RobotsCache(store, limits), resources.activity, cookies, sessions, logging_in)
-    crawler = Crawler(replace(parts, fetcher=reach.own), own, callbacks.own_pages)
+    crawler = Crawler(replace(parts, fetcher=own_fetcher), own, callbacks.own_pages)
     return CrawlComponents(
         job=job,
         scope=scope,
@@ -299,10 +313,13 @@ def _rounds(
     return recrawling, Rounds(Recrawl(job), store, clock.now, recrawling.visited)
 
 
-def _intake_events(wake: Callable[[], None], recrawling: Recrawling | None, rounds: Rounds | None) -> IntakeEvents:
-    if recrawling is None or rounds is None:
-        return IntakeEvents(changed=wake)
-    return IntakeEvents(changed=wake, visited=recrawling.visited, modified=rounds.modified)
+def _intake_events(
+    wake: Callable[[], None], recrawling: Recrawling | None, rounds: Rounds | None, traces: UrlTraces | None
+) -> IntakeEvents:
+    events = IntakeEvents(changed=wake)
+    if recrawling is not None and rounds is not None:
+        events = replace(events, visited=recrawling.visited, modified=rounds.modified)
+    return events if traces is None else replace(events, accepted=traces.accepted)
 
 
 def _fetchers(

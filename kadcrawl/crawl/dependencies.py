@@ -29,6 +29,7 @@ from kadcrawl.crawl.reach.relayed_fetcher import PageFetching
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.crawl.url_traces import UrlTraces
 from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.limits import Limits
@@ -86,6 +87,8 @@ class CrawlDependencies:
     """The pages seen by this peer, if the job skips the links of near duplicates."""
     clocks: ClockHolder | None = None
     """The leases of shared clocks, if several sites of the job may have one clock."""
+    traces: UrlTraces | None = None
+    """The traces of URLs, if the peer records them."""
 
 
 @dataclass(frozen=True, slots=True)

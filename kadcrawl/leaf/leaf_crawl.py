@@ -85,6 +85,7 @@ class LeafCrawl:
                     random=resources.random,
                     resolver=resources.environment.resolver,
                     extraction=extraction,
+                    traces=resources.traces,
                     poison_pages=resources.poison_pages,
                 ),
                 PeerCallbacks(

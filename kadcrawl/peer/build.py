@@ -74,6 +74,7 @@ def build_parts(
                 resolver=resources.environment.resolver,
                 extraction=extraction,
                 call_login_hook=resources.environment.call_login_hook,
+                traces=resources.traces,
                 poison_pages=resources.poison_pages,
             ),
             PeerCallbacks(
@@ -234,6 +235,8 @@ def _build_balancer(
         limits=limits_with(resources.config.limits, job.shared_limits),
         may_lend=may_lend,
     )
+    if resources.traces is not None:
+        loans.lender.page_reported.append(resources.traces.reported)
     blocks = Blocks(
         job=job,
         overlay=overlay,

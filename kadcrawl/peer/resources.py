@@ -12,6 +12,7 @@ from random import Random
 
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.url_traces import UrlTraces
 from kadcrawl.errors import StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import PeerScore
@@ -51,6 +52,8 @@ class Resources:
     deliveries: Deliveries
     """The sinks."""
     poison_pages: PoisonPages
+    traces: UrlTraces | None
+    """The traces of URLs, if the configuration asks for them."""
     key_rotation: KeyRotation | None
     """None in a swarm without a key."""
     peer_score: PeerScore
@@ -94,6 +97,7 @@ async def open_resources(config: Config, environment: Environment, random: Rando
     rotation = key_rotation(config, store, clock)
     if rotation is not None:
         await store.journal.commit()  # The number of this run must be on disk before any certificate uses it.
+    traces = _open_traces(config, clock, random, stack)
     peer_score = PeerScore()
     credentials = rotation.credentials if rotation is not None else None
     client = LinkClient(config.limits.message_bytes_max, credentials, peer_score, environment.process_links)
@@ -111,8 +115,20 @@ async def open_resources(config: Config, environment: Environment, random: Rando
         counters=counters,
         deliveries=deliveries,
         poison_pages=poison_pages,
+        traces=traces,
         key_rotation=rotation,
         peer_score=peer_score,
         client=client,
         seed_slots=asyncio.Semaphore(SEED_SLOTS),
     )
+
+
+def _open_traces(config: Config, clock: Clock, random: Random, stack: AsyncExitStack) -> UrlTraces | None:
+    """Return the traces that a configuration asks for. Raises ConfigError if their package is missing."""
+    if config.traces is None:
+        return None
+    from kadcrawl.peer.tracing.otel_traces import OtelTraces  # Not at the top: the library is an extra.
+
+    traces = OtelTraces(config.traces, config.trace_share, clock, random)
+    stack.push_async_callback(traces.close)
+    return traces

@@ -8,6 +8,7 @@ Tests: tests/settings/test_limits.py, tests/cli/test_command.py
 import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.swarm_key import SwarmKey
@@ -20,6 +21,9 @@ PORT_DEFAULT = 4160
 
 METRICS_PORT_DEFAULT = 14_160
 """Default TCP port of the metrics."""
+COLLECTOR_FORM = "the base URL of a collector, such as http://localhost:4318"
+TRACE_SHARE_DEFAULT = 0.01
+"""Default part of the URLs whose way is traced."""
 
 WEB_PORT_DEFAULT = 14_190
 """Default TCP port of the dashboard. If it is taken, the dashboard takes a free port."""
@@ -73,6 +77,12 @@ class Config:
     Port 0 lets the system choose a port. `kadcrawl web` opens the dashboard of a running peer."""
     web_control: bool = False
     """True to let the viewers of the dashboard pause and steer the crawl."""
+    traces: str | None = field(default=None, repr=False)
+    """Base URL of the collector that receives traces by OTLP over HTTP, such as http://localhost:4318. None for none.
+
+    Spans have whole URLs. The extra `traces` installs what sends them."""
+    trace_share: float = TRACE_SHARE_DEFAULT
+    """Part of the URLs whose way is traced, above 0 and at most 1. Give all peers the same."""
     announce: bool = False
     """True to tell the machines of the local network the peer's address, by multicast DNS."""
     secrets: Secrets = field(default_factory=Secrets, repr=False)
@@ -92,11 +102,19 @@ class Config:
         if self.web is not None:
             require(0 <= self.web[1] <= 65_535, "the port of the dashboard must be from 0 to 65535")
             object.__setattr__(self, "web", (_to_listen_on(self.web[0], "the host of the dashboard"), self.web[1]))
+        if self.traces is not None:
+            require(is_collector(self.traces), f"traces takes {COLLECTOR_FORM}, not {self.traces!r}")
+        require(0 < self.trace_share <= 1, "trace_share must be above 0 and at most 1")
         for network in self.allow_networks:
             try:
                 ipaddress.ip_network(network)
             except ValueError as error:
                 raise ConfigError(f"--allow-network takes a CIDR such as 192.168.0.0/16: {error}") from None
+
+
+def is_collector(url: str) -> bool:
+    """Return whether a text may be the base URL of a collector of traces."""
+    return url.startswith(("http://", "https://")) and bool(urlsplit(url).hostname)
 
 
 def _to_listen_on(host: str, what: str = "host") -> str:

@@ -44,6 +44,8 @@ CONFIG_OPTIONS = {
     "metrics": "--metrics",
     "web": "--web",
     "web_control": "--web-control",
+    "traces": "--traces",
+    "trace_share": "--trace-share",
 }
 """The option of each field of `Config`. Other fields have none."""
 

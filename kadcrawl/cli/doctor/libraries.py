@@ -18,6 +18,7 @@ EXTRAS: Final = {
     "predict": "kadcrawl train and --balance predictive",
     "s3": "sinks at s3:// URLs",
     "sim": "the simulator for your own tests",
+    "traces": "traces of URLs over peers, for OpenTelemetry",
 }
 """The extras for users, with their purposes. Other extras are for people who work on kadcrawl."""
 

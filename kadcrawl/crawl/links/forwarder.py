@@ -18,7 +18,7 @@ from kadcrawl.crawl.links.intake import Intake
 from kadcrawl.crawl.links.recent_links import RecentlySent
 from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.errors import RemoteError
-from kadcrawl.keys import Cell
+from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer
 from kadcrawl.settings.limits import Limits
@@ -77,6 +77,8 @@ class PendingLink:
     """The link at its least depth so far, with the latest date so far."""
     countdowns: list[AckCountdown]
     """The countdowns of the pages on which the link was found."""
+    found_at: float
+    """The wall-clock second at which the link was found first."""
 
 
 def _no_seeds() -> int:
@@ -125,6 +127,8 @@ class Forwarder:
         self._queued = asyncio.Event()
         self.acknowledgement_times = DurationHistogram()
         """The times until all links of a page were acknowledged, for pages with links that had to be sent."""
+        self.acknowledged: list[Callable[[Key, str, float], None]] = []
+        """Functions that receive key and URL of each acknowledged link, and the wall-clock second it was found at."""
 
     @property
     def unacknowledged(self) -> int:
@@ -177,7 +181,7 @@ class Forwarder:
                 self._remember(link)
             else:
                 countdown.expect()
-                self._pending_links[link.url] = PendingLink(link, [countdown])
+                self._pending_links[link.url] = PendingLink(link, [countdown], self._now())
                 self._send(link, location)
         countdown.close()
         return countdown
@@ -277,6 +281,8 @@ class Forwarder:
         for countdown in pending.countdowns:
             countdown.settle()
         self._remember(link)
+        for listener in self.acknowledged:
+            listener(location.key, link.url, pending.found_at)
 
     def _remember(self, link: Link) -> None:
         self.note_safe(link.url, link.depth)

@@ -58,6 +58,8 @@ class IntakeEvents:
     """Runs when there are more URLs to crawl than before, or fewer."""
     visited: Callable[[Key], None] = _ignore
     """Runs when another holder of the cell reported a visit to a page."""
+    accepted: Callable[[Link, UrlLocation], None] = _ignore
+    """Receives each URL that this peer accepted as its owner."""
     modified: Callable[[Key, float], None] = _ignore
     """Receives the wall-clock second at which a known page was modified, according to a sitemap."""
 
@@ -94,6 +96,7 @@ class Intake:
             self._counters.leave_out({limit: 1})
         elif self._journal_new(link, location, now):
             self._counters.accept()
+            self._events.accepted(link, location)
             if self._path_queries is not None:
                 self._path_queries.count(link.url)
         else:

@@ -73,6 +73,7 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             metrics: tuple[str, int] | None = None,
             web: tuple[str, int] | None = None,
             web_control: bool = False,
+            traces: str | None = None,
             sinks: Sequence[str] = (),
             **job: Any,
         ) -> Peer:
@@ -89,6 +90,8 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
                 metrics=metrics,
                 web=web,
                 web_control=web_control,
+                traces=traces,
+                trace_share=1.0,
                 sinks=tuple(sinks),
             )
             loop = asyncio.get_running_loop()
