@@ -29,7 +29,7 @@ CONVERSATIONS = {
     ),
     "cli.seeds": "feeding seed_feeder",
     "cli.view": "hook_check progress saved_page",
-    "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch time_count",
+    "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch time_count url_traces",
     "crawl.clocks": "addresses clock_holder clock_host",
     "crawl.content": "record_extractor",
     "crawl.cookies": "log_in login_hook",
@@ -60,6 +60,7 @@ CONVERSATIONS = {
         "newcomers node_id"
     ),
     "peer.monitoring": "listener",
+    "peer.tracing": "otel_traces",
     "peer.swarm": "budget_sharing census commands fetch_again queue_counter queue_survey reach_sync retry retrying "
     "seed_streams seeds state_gossip steer wave_answers",
     "replication": "absence_check anti_entropy cells epoch_filter_transfer holder_side peer_tasks record_codec "
