@@ -174,6 +174,7 @@ class LinkClient:
             connection = ClientConnection(partial(self._dial, place), partial(self._forget, place))
             self._connections[place] = connection
             self.dialed += 1
+            assert connection.task is not None, "it has just begun"
             self._tasks.add(connection.task)
             connection.task.add_done_callback(self._tasks.discard)
         return connection

@@ -18,7 +18,7 @@ from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_ws import WebSocketResponse
 
 from kadcrawl.link.admission_control import SMALL_BYTES, PeerQuota
-from kadcrawl.link.client_connection import CLOSE_S, IN_FLIGHT_MAX, KEPT_IDLE_S, NUMBER_BYTES
+from kadcrawl.link.client_connection import CLOSE_S, IN_FLIGHT_MAX, KEPT_IDLE_S, NUMBER_BYTES, forget_frames
 from kadcrawl.link.wire.codec import MalformedError
 
 SEND_S = 30.0
@@ -121,6 +121,7 @@ class ServerConnection:
         finally:
             # Closing alone would keep what is not sent, for as long as the other end does not read it.
             self._transport.abort()
+            forget_frames(self._socket.exception())
 
     def disconnect(self) -> None:
         """End the connection at once. Its requests are handled to their end, although nobody receives the answers."""

@@ -14,6 +14,7 @@ from kadcrawl.link.server import CONNECTIONS_PER_PEER_MAX, LinkServer, RemotePee
 from kadcrawl.link.wire.messages import Contact, GetStatus, Hello, Ok
 from kadcrawl.members.credentials import Credentials
 from tests.support.links.member_links import credentials, is_answered, served
+from tests.support.waiting import until
 
 MANY = 3 * int(MISBEHAVIORS_MAX)
 
@@ -112,7 +113,7 @@ async def test_who_is_banned_keeps_no_connection_wherever_its_faults_came(tmp_pa
             (connections[client],) = client._connections.values()
         assert fool._credentials is not None
         shun(server._peer_score, peer_id(fool._credentials))
-        await connections[fool].task
+        await until(lambda: connections[fool].task is None)
         assert Ok() == await honest.ask(address, Hello(1), Ok, 5)
         assert [connections[honest]] == list(honest._connections.values())
 

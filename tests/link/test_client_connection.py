@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import weakref
+from typing import Any
 
 import pytest
 
@@ -208,3 +210,18 @@ async def test_nothing_is_left_behind(recwarn: pytest.WarningsRecorder, caplog: 
     gc.collect()
     assert not recwarn.list
     assert not caplog.records
+
+
+async def test_a_closed_connection_is_freed_without_the_garbage_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        async with link() as (server, client, address):
+            assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+            (connection,), (incoming,) = client._connections.values(), server._incoming
+            ends: list[weakref.ref[Any]] = [weakref.ref(connection), weakref.ref(incoming)]
+            del connection, incoming
+            client.disconnect()
+            await until(lambda: [end() for end in ends] == [None, None])
+    finally:
+        gc.enable()

@@ -160,6 +160,6 @@ async def test_what_the_other_end_does_not_read_does_not_fill_the_memory(monkeyp
         connected.drop("enough")
         for end in await asyncio.gather(*asks, return_exceptions=True):
             assert isinstance(end, BrokenError)
-        await until(connected.task.done)
+        await until(lambda: connected.task is None)
         assert transport.get_write_buffer_size() == 0
         read_on.set()
