@@ -33,9 +33,11 @@ def owners_at(entry: FrontierEntry, peers: Iterable[tuple[int, Peer]], now: floa
 
 
 def borrowers(peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]]) -> Iterator[tuple[int, Borrower]]:
-    """Yield the borrower of each machine."""
-    yield from ((number, peer.balancing.loans.borrower) for number, peer in peers)
-    yield from ((number, leaf.borrower) for number, leaf in leaves)
+    """Yield the borrower of each machine that has borrowed something."""
+    for number, peer in peers:
+        if (borrower := peer.balancing.loans.borrower).loans:
+            yield number, borrower
+    yield from ((number, leaf.borrower) for number, leaf in leaves if leaf.borrower.loans)
 
 
 @dataclass(slots=True)
@@ -74,9 +76,10 @@ class SeenLoans:
         lost: Counter[str] = Counter()
         for _, peer in peers:
             lending = peer.balancing.loans.lender
-            known = self._lost.get(peer.runtime.incarnation, Counter())
-            lost += lending.lost - known
-            self._lost[peer.runtime.incarnation] = Counter(lending.lost)
+            if lending.lost:  # Most peers never lose a loan, and sums of counters are slow.
+                known = self._lost.get(peer.runtime.incarnation, Counter())
+                lost += lending.lost - known
+                self._lost[peer.runtime.incarnation] = Counter(lending.lost)
         for number, borrowing in borrowers(peers, leaves):
             for loan in borrowing.crawlable_loans():
                 if loan.lender.id in self._numbers:

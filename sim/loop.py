@@ -21,11 +21,13 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, TypeVarTuple, Unpack
 from weakref import WeakKeyDictionary
 
+from .handles import SimHandle, SimTimer
 from .network import HOST, Address, Host, Network
 from .tcp import Listener, SimTransport, connect
 
@@ -47,58 +49,26 @@ class WorldEnd(BaseException):
 class SimFuture(asyncio.Future[Any]):
     """A future that hashes by its number, given when first asked for."""
 
-    _number: int | None = None
+    __slots__ = ("_number",)
+    _number: int
 
     def __hash__(self) -> int:
-        number = self._number
-        if number is None:
-            number = self._number = self.get_loop().next_number()  # type: ignore[attr-defined]
-        return number
+        try:
+            return self._number
+        except AttributeError:
+            self._number = self.get_loop().next_number()  # type: ignore[attr-defined]
+            return self._number
 
 
 class SimTask(asyncio.Task[Any]):
     """A task that hashes by its number, given when it is made, and knows its host."""
 
-    _number: int | None = None
+    __slots__ = ("host", "number")
+    number: int
     host: Host | None
 
-    __hash__ = SimFuture.__hash__
-
-
-class SimHandle(asyncio.Handle):
-    """A scheduled callback. Making it is most of a callback's cost, so the debug mode, which is off, is not checked."""
-
-    __slots__ = ()
-
-    def __init__(self: Any, callback: Any, args: Any, loop: Any, context: contextvars.Context | None) -> None:
-        self._context = contextvars.copy_context() if context is None else context
-        self._callback = callback
-        self._args = args
-        self._loop = loop
-        self._cancelled = False
-        self._repr = self._source_traceback = None
-
-
-class SimTimer(asyncio.TimerHandle):
-    """A callback at an instant. As in `SimHandle`, the debug mode is not checked. A canceled timer stays in the
-    heap."""
-
-    __slots__ = ()
-
-    def __init__(
-        self: Any, when: float, callback: Any, args: Any, loop: Any, context: contextvars.Context | None
-    ) -> None:
-        self._context = contextvars.copy_context() if context is None else context
-        self._callback = callback
-        self._args = args
-        self._loop = loop
-        self._cancelled = self._scheduled = False
-        self._repr = self._source_traceback = None
-        self._when = when
-
-    def cancel(self: Any) -> None:
-        self._cancelled = True
-        self._callback = self._args = None
+    def __hash__(self) -> int:
+        return self.number
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -107,9 +77,9 @@ class SimLoop(asyncio.BaseEventLoop):
     def __init__(self, seed: int = 0) -> None:
         self.now = 0.0
         """The instant, in seconds since the world began."""
-        self._ready: deque[asyncio.Handle]
+        self._ready: deque[SimHandle]
         super().__init__()
-        self._coming: list[tuple[float, int, asyncio.TimerHandle | None, Callable[..., object] | None, Any]] = []
+        self._coming: list[tuple[float, int, SimTimer | None, Callable[..., object] | None, Any]] = []
         """A heap of timers and posted events, ordered by instant and then by the order of their making."""
         self.next_number = count().__next__
         self._buried: list[asyncio.Task[Any]] = []
@@ -136,9 +106,10 @@ class SimLoop(asyncio.BaseEventLoop):
         if self._over:
             coro.close()
             raise RuntimeError("the world has ended")
-        task = SimTask(coro, loop=self, name=name, context=context, **options)
+        task = SimTask.__new__(SimTask)
         task.host = HOST.get(None) if context is None else context.get(HOST)
-        hash(task)  # Numbered now, because Python versions hash tasks at different moments.
+        task.number = self.next_number()  # Now, because Python versions hash tasks at different moments.
+        task.__init__(coro, loop=self, name=name, context=context, **options)  # type: ignore[misc]
         return task
 
     def post(self, at: float, event: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
@@ -160,7 +131,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """Let `host` run again: first the callbacks that were due meanwhile, in their order, then the received data."""
         host.thaw()
 
-    def make_up(self, at: float, handle: asyncio.Handle) -> None:
+    def make_up(self, at: float, handle: SimHandle) -> None:
         """Run at the instant `at` a callback that a frozen host has missed."""
         self.post(at, self._ready.append, handle)
 
@@ -182,38 +153,49 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # --- methods that BaseEventLoop leaves to its subclasses
 
-    def call_soon(
+    def call_soon(  # type: ignore[override]  # a handle of our own
         self,
         callback: Callable[[Unpack[Ts]], object],
         *args: *Ts,
         context: contextvars.Context | None = None,
-    ) -> asyncio.Handle:
+    ) -> SimHandle:
         if self._over:
             self._check_closed()  # type: ignore[attr-defined]
-        handle = SimHandle(callback, args, self, context)
+        handle = SimHandle(copy_context() if context is None else context, callback, args)
         self._ready.append(handle)
         return handle
 
-    def call_at(
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]  # there is no other thread
+
+    def call_at(  # type: ignore[override]
         self,
         when: float,
         callback: Callable[[Unpack[Ts]], object],
         *args: *Ts,
         context: contextvars.Context | None = None,
-    ) -> asyncio.TimerHandle:
+    ) -> SimTimer:
         if self._over:
             self._check_closed()  # type: ignore[attr-defined]
-        timer = SimTimer(when, callback, args, self, context)
+        timer = SimTimer(copy_context() if context is None else context, callback, args, False, when)
         soonest = self.now + TIMER_STEP_S
         heappush(self._coming, (when if when > soonest else soonest, self.next_number(), timer, None, None))
         return timer
+
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
+    ) -> SimTimer:
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
     def _run_once(self) -> None:
         """Run callbacks, from instant to instant, until the loop is stopped."""
         ready, coming = self._ready, self._coming
         while True:
             if not ready and not self._stopping:  # type: ignore[attr-defined]
-                while coming and (first := coming[0][2]) is not None and first._cancelled:
+                while coming and (first := coming[0][2]) is not None and first.canceled:
                     heappop(coming)
                 if not coming:
                     raise RuntimeError("nothing will ever happen again: every task waits and no timer is set")
@@ -223,7 +205,8 @@ class SimLoop(asyncio.BaseEventLoop):
             while coming and coming[0][0] <= now:
                 _, _, timer, event, args = heappop(coming)
                 if timer is not None:
-                    ready.append(timer)
+                    if not timer.canceled:
+                        ready.append(timer)
                 else:
                     try:
                         event(*args)  # type: ignore[misc]  # an entry without a timer has an event
@@ -231,15 +214,25 @@ class SimLoop(asyncio.BaseEventLoop):
                         self.call_exception_handler({"message": f"{event} failed", "exception": error})
             for _ in range(len(ready)):
                 handle = ready.popleft()
-                if handle._cancelled:
-                    continue
-                host = handle._context.get(HOST)  # type: ignore[attr-defined]
+                context = handle.context
+                if context is None:
+                    continue  # The handle is canceled.
+                host = context.get(HOST)
                 if host is None or host.runs:
-                    handle._run()
+                    try:
+                        context.run(handle.callback, *handle.args)
+                    except (KeyboardInterrupt, SystemExit):
+                        raise
+                    except BaseException as error:
+                        self._report(handle, error)
                 elif host.alive:
                     host.held.append(handle)
             if self._stopping:  # type: ignore[attr-defined]
                 return
+
+    def _report(self, handle: SimHandle, error: BaseException) -> None:
+        """Pass the exception of a callback on, as `asyncio.Handle` does."""
+        self.call_exception_handler({"message": f"Exception in callback {handle.callback}", "exception": error})
 
     def _process_events(self, events: list[Any]) -> None:
         """There are no file descriptors, so no events."""

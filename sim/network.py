@@ -20,6 +20,7 @@ from hashlib import blake2b
 from itertools import count
 from typing import Any, cast
 
+from .handles import SimHandle
 from .plan import WebFault
 from .ports import ListeningPort, Stream, Timeline
 
@@ -75,7 +76,7 @@ class Host:
         self.sockets: dict[int, SimDatagramTransport] = {}
         self.listeners: dict[int, ListeningPort] = {}
         self.connections: dict[Stream, None] = {}
-        self.held: deque[asyncio.Handle] = deque()
+        self.held: deque[SimHandle] = deque()
         """Callbacks that were due while frozen."""
         self.context = contextvars.Context()
         self.context.run(HOST.set, self)

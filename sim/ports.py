@@ -11,6 +11,8 @@ import contextvars
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVarTuple, Unpack
 
+from .handles import SimHandle
+
 Ts = TypeVarTuple("Ts")
 
 
@@ -23,7 +25,7 @@ class Timeline(Protocol):
     def post(self, at: float, event: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
         """Schedule an event that belongs to no host and cannot be canceled."""
 
-    def make_up(self, at: float, handle: asyncio.Handle) -> None:
+    def make_up(self, at: float, handle: SimHandle) -> None:
         """Run at the instant `at` a callback that a frozen host has missed."""
 
     def call_soon(
@@ -31,7 +33,7 @@ class Timeline(Protocol):
         callback: Callable[[Unpack[Ts]], object],
         *args: *Ts,
         context: contextvars.Context | None = None,
-    ) -> asyncio.Handle:
+    ) -> SimHandle:
         """Schedule a callback, as `asyncio.AbstractEventLoop.call_soon` does."""
 
     def create_task(

@@ -109,7 +109,8 @@ async def connect(host: Host, target: Address) -> "SimTransport":
 class SimTransport(asyncio.Transport):
     """One end of a stream."""
 
-    far: "SimTransport"
+    far: "SimTransport | None"
+    """The other end. None once both ends are lost, as two ends that hold each other wait for the garbage collector."""
 
     def __init__(self, host: Host, local: Address, remote: Address) -> None:
         super().__init__({"sockname": local, "peername": remote})
@@ -131,9 +132,11 @@ class SimTransport(asyncio.Transport):
         self._writer_paused = False
         self._high_bytes = HIGH_BYTES
         self._low_bytes = HIGH_BYTES // 4
-        self._stalled: deque[tuple[Kind, bytes]] = deque()
+        self._stalled: deque[tuple[Kind, bytes]] | None = None
+        """Segments that a cut holds back. Few streams ever have any, and an empty deque takes more than a stream."""
         # What we read:
-        self._received: deque[tuple[Kind, bytes]] = deque()
+        self._received: deque[tuple[Kind, bytes]] | None = None
+        """Segments that the protocol or its host has not read."""
         self._reader_paused = False
         self._reads_at = 0.0
         host.connections[self] = None
@@ -152,6 +155,7 @@ class SimTransport(asyncio.Transport):
         if not self._lost:
             self._closing = self._lost = True
             self._send("reset")
+            self._part()
 
     # --- asyncio.Transport
 
@@ -236,18 +240,20 @@ class SimTransport(asyncio.Transport):
         if self._stalled:
             self._stalled.append((kind, data))
         elif self._network.is_cut(self._host.ip, self._remote[0]):
-            self._stalled.append((kind, data))
+            self._stalled = deque([(kind, data)])
             now = self._loop.now
             self._loop.post(now + RESEND_S, self._resend, RESEND_S, now + GIVE_UP_S)
-        else:
+        elif self.far is not None:
             self.far._take(kind, data)
 
     def _resend(self, wait_s: float, give_up_at: float) -> None:
         """Send the segments again that a cut has held back."""
         now = self._loop.now
         if not self._network.is_cut(self._host.ip, self._remote[0]):
-            while self._stalled:
-                self.far._take(*self._stalled.popleft())
+            stalled, self._stalled = self._stalled, None
+            for kind, data in stalled or ():
+                if self.far is not None:
+                    self.far._take(kind, data)
         elif now < give_up_at:
             wait_s = min(2 * wait_s, RESEND_MAX_S)
             self._loop.post(now + wait_s, self._resend, wait_s, give_up_at)
@@ -263,8 +269,15 @@ class SimTransport(asyncio.Transport):
                 self._send("reset")
             return
         self._network.arrived(kind, self._remote, self._local, data)
-        self._received.append((kind, data))
-        self.pump()
+        host = self._host
+        is_slow = host.read_bytes_s != math.inf or self._loop.now < self._reads_at
+        if self._received or self._reader_paused or is_slow or not host.runs:
+            if self._received is None:
+                self._received = deque()
+            self._received.append((kind, data))
+            self.pump()
+        else:
+            self._hand(kind, data)
 
     def pump(self) -> None:
         """Hand received segments to the protocol, as fast as the protocol and its host read."""
@@ -274,25 +287,31 @@ class SimTransport(asyncio.Transport):
             if now < self._reads_at:
                 return
             kind, data = received.popleft()
-            if kind == "bytes":
-                if host.read_bytes_s != math.inf:
-                    data = self._slice(data, now)
-                self.far._read(len(data))
-                host.context.run(self._protocol.data_received, data)
-            elif kind == "open":
-                self._open()
-            elif kind == "end":
-                if not host.context.run(self._protocol.eof_received):
-                    self.close()
-            else:
-                self._lose(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
+            if kind == "bytes" and host.read_bytes_s != math.inf:
+                data = self._slice(received, data, now)
+            self._hand(kind, data)
 
-    def _slice(self, data: bytes, now: float) -> bytes:
+    def _hand(self, kind: Kind, data: bytes) -> None:
+        """Hand one segment to the protocol."""
+        context = self._host.context
+        if kind == "bytes":
+            if self.far is not None:
+                self.far._read(len(data))
+            context.run(self._protocol.data_received, data)
+        elif kind == "open":
+            self._open()
+        elif kind == "end":
+            if not context.run(self._protocol.eof_received):
+                self.close()
+        else:
+            self._lose(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
+
+    def _slice(self, received: deque[tuple[Kind, bytes]], data: bytes, now: float) -> bytes:
         """Return as much of `data` as the host reads in `SLICE_S`, and let the rest wait."""
         rate = self._host.read_bytes_s
         count = max(1, int(rate * SLICE_S))
         if len(data) > count:
-            self._received.appendleft(("bytes", data[count:]))
+            received.appendleft(("bytes", data[count:]))
         self._reads_at = now + min(len(data), count) / rate
         self._loop.post(self._reads_at, self.pump)
         return data[:count]
@@ -320,7 +339,19 @@ class SimTransport(asyncio.Transport):
     def _lose(self, error: Exception | None) -> None:
         if not self._lost:
             self._closing = self._lost = True
-            self._received.clear()
+            self._received = None
             self._host.connections.pop(self, None)
             if self._protocol is not None:
-                self._loop.call_soon(self._protocol.connection_lost, error, context=self._host.context)
+                self._loop.call_soon(self._let_go, error, context=self._host.context)
+            self._part()
+
+    def _let_go(self, error: Exception | None) -> None:
+        """Tell the protocol of the end, and forget the protocol, as asyncio's transports do."""
+        protocol, self._protocol = self._protocol, None
+        protocol.connection_lost(error)
+
+    def _part(self) -> None:
+        """Forget the other end if that is lost as well."""
+        far = self.far
+        if far is not None and far._lost:
+            far.far = self.far = None

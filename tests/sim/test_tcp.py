@@ -1,6 +1,8 @@
 """Simulated streams: ordered and whole, late under faults, and ended as real ones are."""
 
 import asyncio
+import math
+import weakref
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -360,5 +362,33 @@ def test_aiohttp_runs_on_it_unmodified() -> None:
     async def story(line: Line) -> None:
         await line.server.spawn(serve())
         assert len(await line.client.spawn(ask())) == 1_000_000
+
+    run_on_line(story)
+
+
+def test_a_stream_that_both_ends_have_lost_is_freed_without_the_garbage_collector() -> None:
+    async def story(line: Line) -> None:
+        near, far = await line.connected()
+        ends = [weakref.ref(end.transport) for end in (near, far)]
+        near.transport.close()
+        far.transport.abort()
+        await asyncio.sleep(1)
+        del near.transport, far.transport
+        line.far_ends.clear()
+        assert [end() for end in ends] == [None, None]
+
+    run_on_line(story)
+
+
+def test_a_host_that_reads_fast_again_first_reads_what_it_has() -> None:
+    async def story(line: Line) -> None:
+        near, far = await line.connected()
+        line.server.read_bytes_s = 10.0
+        near.transport.write(b"slow and ")
+        await asyncio.sleep(0.1)
+        line.server.read_bytes_s = math.inf
+        near.transport.write(b"steady")
+        await asyncio.sleep(5)
+        assert far.text == b"slow and steady"
 
     run_on_line(story)
