@@ -402,7 +402,7 @@ async def test_a_member_is_banned_for_its_datagrams_too(make_peer: MakePeer, tmp
     shunned, sent = protocol.counters.banned, protocol.counters.sent
     send(ping)
     assert (protocol.counters.banned, protocol.counters.sent) == (shunned + 1, sent)
-    await connection.task  # It is ended, too.
+    await until(lambda: connection.task is None)  # It is ended, too.
     await client.close()
 
 
