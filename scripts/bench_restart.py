@@ -177,7 +177,7 @@ class Process:
 async def make(directory: Path, urls: int) -> None:
     """Let a directory know so many URLs."""
     store = Store(directory, commit_spacing_s=1.0)
-    store.begin(JOB.cell_bits)
+    store.begin(JOB.bits)
     await fill(store, urls, "site")
     store.close()
 

@@ -82,14 +82,14 @@ class StoreEnd:
     """One of two peers: everything that moves records, with the network cut short."""
 
     def __init__(self, store: Store, number: int) -> None:
-        store.begin(JOB.cell_bits)
+        store.begin(JOB.bits)
         self.store = store
         self.contact = Contact(id_bytes(number), "127.0.0.1", 1)
         self.other: StoreEnd = self
         """The other end, which answers this end's questions."""
         frontier = Frontier(store, LIMITS, SiteSettings(JOB))
         intake = Intake(store, frontier, Scope(JOB, LIMITS), Counters(), Activity(), IntakeLimits(), IntakeEvents())
-        partitioner = Partitioner(JOB.partition, JOB.cell_bits)
+        partitioner = Partitioner(JOB.partition, JOB.bits)
         self._records = record_codec.Records(
             store, frontier, intake, partitioner, lambda entry: False, lambda: 0.0, Everybody()
         )
@@ -120,7 +120,7 @@ async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) 
 
     They come in the order in which a crawl might meet them: its sites take turns.
     """
-    partitioner = Partitioner(JOB.partition, JOB.cell_bits)
+    partitioner = Partitioner(JOB.partition, JOB.bits)
     names = (f"{name}-{number}.example" for number in itertools.count())
     allowed = (site for site in names if partitioner.cell(site) not in but)
     sites = list(itertools.islice(allowed, max(1, count // URLS_PER_SITE)))

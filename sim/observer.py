@@ -85,7 +85,7 @@ class Observer:
         self._out_of_reach: dict[int, float] = {}
         """Place of a request in the log -> the instant since when the owner of its site may not know it."""
         self._job = job
-        self._place = Partitioner(job.partition, job.cell_bits).locate
+        self._place = Partitioner(job.partition, job.bits).locate
         self._delays = web.delays(job.delay_s)
         self._disallowed = web.disallowed()
         self._truth = {url: ExpectedPage(one.status, one.fetches_max) for url, one in web.truth(job.retries).items()}
@@ -117,7 +117,7 @@ class Observer:
         self._cells = tuple(
             dict.fromkeys([*self._sites.values(), *(self._place(url).cell for url in self._urls.values())])
         )
-        bits = job.cell_bits
+        bits = job.bits
         self._placements = {
             cell: (anchor(cell, bits), *(backup_key(cell, number, bits) for number in range(1, job.copies)))
             for cell in self._cells
@@ -140,7 +140,7 @@ class Observer:
         self._forgets = job.history == "bloom" and job.recrawl_after_s is not None
         """Finished URLs are forgotten after a time."""
         self._trails = SeenTrails(
-            () if self._forgets else web.trails, self._keys, job.copies, lambda key: cell_of(key, job.cell_bits)
+            () if self._forgets else web.trails, self._keys, job.copies, lambda key: cell_of(key, job.bits)
         )
         self._unsafe: dict[str, str] = {}
         """URL that a finished page linked to -> sentence that says when too few peers knew it."""
@@ -575,7 +575,7 @@ class Observer:
             self._fetches.append(fetch._replace(owner=None if owner == asker else owner))
 
     def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:
-        return copies(records, self._holders(standing), self._job.cell_bits)
+        return copies(records, self._holders(standing), self._job.bits)
 
     def _name(self, key: bytes) -> str:
         return self._urls.get(key) or key.hex()

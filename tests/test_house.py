@@ -69,7 +69,7 @@ CONVERSATIONS = {
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",
     "store": "journal log_roller migration wal",
     "web": "event_stream hub listener",
-    "system": "clock cooperative daemon_threads datagram_drain packet_filter task_set",
+    "system": "clock cooperative daemon_threads datagram_drain packet_filter spaced_batches task_set",
 }
 """The modules that wait, listen or read a clock, by package. Every other module is a decision, a new module too."""
 TALKING = {f"{package}.{name}" for package, names in CONVERSATIONS.items() for name in names.split()}

@@ -172,11 +172,15 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     """Build the crawl of a peer. Raises OSError if the outputs cannot be opened."""
     store, clock = resources.store, resources.clock
     limits = limits_with(resources.config.limits, job.shared_limits)
-    store.begin(job.cell_bits, period_of(job), clock.now)
+    store.begin(job.bits, period_of(job), clock.now)
     scope = Scope(job, limits, callbacks.scope_is_final)
     site_settings = scope.site_settings
+<<<<<<< HEAD
     traces = resources.traces
     partitioner = Partitioner(job.partition, job.cell_bits)
+=======
+    partitioner = Partitioner(job.partition, job.bits)
+>>>>>>> 6d77978b (crawl: Let links and copies of a busy peer wait for company)
     quota = UnprovenQuota(limits)
     began_at = clock.now() if store.saved_time.has_run else 0.0
     frontier = Frontier(store, limits, site_settings, began_at, unproven_quota=quota)
@@ -191,6 +195,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         IntakeLimits(job.max_depth is not None, site_settings.pages_max, job.path_queries_max),
         _intake_events(lambda: crawler.wake(), recrawling, rounds, traces),
     )
+    capacity = Capacity(limits)
     forwarder = Forwarder(
         resources.owners,
         resources.client,
@@ -202,6 +207,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         is_open=frontier.is_open,
         accept_here=callbacks.accept_here,
         seeds_fingerprint=callbacks.seeds_fingerprint,
+        hurries=lambda: store.pending <= capacity.taken,
     )
     refused = RefusedAddresses()
     fetcher, fetching, testing, proxy_checks = _fetchers(job, resources, limits, site_settings, refused)
@@ -232,7 +238,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         forwarder=forwarder,
         outputs=_outputs(job, resources),
         counters=resources.counters,
-        capacity=Capacity(limits),
+        capacity=capacity,
         page_feed=PageFeed(),
         page_rules=PageRules(job.roles, job.records),
         poison_pages=resources.poison_pages,

@@ -88,6 +88,11 @@ class Capacity:
             and held_bytes < limits.unfinished_bytes_max
         )
 
+    @property
+    def taken(self) -> int:
+        """Entries neither finished nor put back."""
+        return sum(len(work.taken) for work in self._crawlers)
+
     def wake_all(self, own: WorkInProgress) -> None:
         """Wake the loops of all crawlers: the caller's own last, so that crawlers with room for one take turns."""
         for work in self._crawlers:

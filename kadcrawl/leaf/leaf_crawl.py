@@ -77,7 +77,7 @@ class LeafCrawl:
                 PeerResources(
                     config=config,
                     store=store,
-                    owners=LeafOwners(me, job.cell_bits, home),
+                    owners=LeafOwners(me, job.bits, home),
                     client=client,
                     activity=Activity(),
                     counters=resources.counters,

@@ -45,6 +45,11 @@ class Membership:
         self._cell_bits = cell_bits
         self._settings = settings
 
+    def use_cell_bits(self, cell_bits: int) -> None:
+        """Count the cells anew, and forget their owners."""
+        self._cell_bits = cell_bits
+        self.owners = OwnerCache(cell_bits, self._settings.owners_max, self._settings.owner_ttl_s)
+
     def heard(self, contact: Contact, now: float, load: HeardLoad | None = None) -> None:
         """Note an answer from `contact`: it enters the table if there is room, or becomes live again."""
         if contact.number == self.me:

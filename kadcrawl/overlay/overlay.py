@@ -131,6 +131,12 @@ class Overlay:
         self.me = Contact(id_bytes(node_id), self.me.host, self.me.port)
         self._lookups = self._make_lookups()
 
+    def use_cell_bits(self, cell_bits: int) -> None:
+        """Count the cells as the swarm does. Call it before the first question about a cell."""
+        self._cell_bits = cell_bits
+        self._membership.use_cell_bits(cell_bits)
+        self._lookups = self._make_lookups()
+
     async def join(self, bootstrap: Sequence[Address]) -> None:
         """Enter the swarm that the `bootstrap` addresses (name or IP literal, port) belong to.
 

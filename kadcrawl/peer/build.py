@@ -159,7 +159,7 @@ def _owns_page(runtime: Runtime, components: CrawlComponents, cells: Cells, peer
 def _owns_site(runtime: Runtime, components: CrawlComponents, cells: Cells, peer: Contact, site: str) -> bool:
     """Return whether a peer owns a site, as far as this peer knows."""
     overlay, cell = runtime.overlay, components.partitioner.cell(site)
-    nearest = overlay.nearest_known(anchor(cell, components.job.cell_bits), 1)[0]
+    nearest = overlay.nearest_known(anchor(cell, components.job.bits), 1)[0]
     if not overlay.is_live(peer.id):
         overlay.suspect(peer)  # We may not know each other yet.
     return nearest == peer and not overlay.owns(cell) and cell not in cells.holdings.owned
@@ -173,7 +173,7 @@ def _build_clock_host(runtime: Runtime, job: Job, components: CrawlComponents, c
         components.partitioner,
         resources.client,
         me=lambda: overlay.me,
-        owner=lambda cell: _nearest_other(overlay, cell, job.cell_bits),
+        owner=lambda cell: _nearest_other(overlay, cell, job.bits),
         opened=cells.sync.opened,
         may_lease=lambda: not cells.is_stalled(),
         spawn=cells.tasks.spawn,

@@ -37,11 +37,12 @@ class JobRecord:
         return self._store.meta.read("job", msgspec.json.Decoder(Job).decode)
 
     def joined(self, job: Job) -> Job:
-        """Return `job` with the seeds of earlier runs as well.
+        """Return `job` with the seeds of earlier runs as well, and with the number of bits that name a cell.
 
         Raises StartError if this directory holds a crawl whose keys or files would not fit.
         """
         journaled = self.journaled()
+        job = replace(job, cell_bits=job.cell_bits or (journaled or job).bits)  # Earlier releases had 16 also by URL.
         if journaled is None:
             return job
         for name in FIXED_BLOOM if job.history == "bloom" else FIXED:

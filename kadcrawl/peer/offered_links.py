@@ -45,7 +45,7 @@ class OfferedLinks:
                     mine.append((link, location))
                     indices.append(index)
             else:
-                redirects.append(Redirect(index, self._nearest_other(anchor(location.cell, runtime.job.cell_bits))))
+                redirects.append(Redirect(index, self._nearest_other(anchor(location.cell, runtime.job.bits))))
         redirects += [
             Redirect(indices[again], me) for again in await cells.accept(mine, components.intake.accept_offered)
         ]

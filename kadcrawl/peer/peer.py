@@ -112,12 +112,8 @@ class Peer(SteeredPeer):
             self.resources, self.known, bootstrap, listens_at=self.listens_at, rekeyed=rekeyed
         )
         welcomed_at = self.clock.now()
-        if welcome.job.cell_bits != self._cell_bits:
-            raise StartError(
-                f"the swarm has cells of {welcome.job.cell_bits} bits, this peer of {self._cell_bits}: "
-                f"give it Job(cell_bits={welcome.job.cell_bits})"
-            )
         job = self.resources.jobs.joined(welcome.job)
+        self.overlay.use_cell_bits(job.bits)  # Until now this peer could only guess them.
         await self._prepare(job, self._given_job)
         await self._identity.choose(self.overlay, self.client, bootstrap)
         if self.credentials is not None:
@@ -309,9 +305,9 @@ class Peer(SteeredPeer):
             require_library()
         incarnation = resources.random.getrandbits(64).to_bytes(8, "big")
         self._identity = Identity(self.store, resources.random, self.key_rotation)
-        self._cell_bits = (self.journaled_job or self._given_job or Job()).cell_bits
+        bits = (self.journaled_job or self._given_job or Job()).bits
         register, heard = self._handlers.register, self._heard
-        server, overlay = await open_ends(resources, self._identity, self._cell_bits, register, heard, stack)
+        server, overlay = await open_ends(resources, self._identity, bits, register, heard, stack)
         self._bound_host = overlay.me.host
         waves = Waves(
             overlay,

@@ -97,7 +97,7 @@ class Cells:
         min_interval_s: float,
     ) -> None:
         """Listen to the store and the overlay. Send nothing before `run`."""
-        bits, copies = components.job.cell_bits, components.job.copies
+        bits, copies = components.job.bits, components.job.copies
         self._components = components
         self._store = store
         self._activity = activity
@@ -290,7 +290,7 @@ class Cells:
 
     def _is_owner(self, claimed_sender: Contact, cell: Cell) -> bool:
         """Return whether no known peer is nearer to the cell than this claimed owner."""
-        return self.holder_side.rival(claimed_sender, anchor(cell, self._components.job.cell_bits)) is None
+        return self.holder_side.rival(claimed_sender, anchor(cell, self._components.job.bits)) is None
 
     def away_s(self, now: float) -> float:
         """Return the seconds since the last beat, at this second of the loop."""

@@ -1,7 +1,8 @@
 """`ReplicationStream` queues the changes and notices that travel to one peer, in their order.
 
 `Replicator` (replicator.py) delivers them. A change that nobody waits for travels with the next calm batch. A batch is
-urgent if a page waits for its changes, if it holds clocks of sites or notices, or if it is full.
+urgent if a page waits for its changes, or if it holds clocks of sites or notices. It hurries if it is full, or if
+nothing else is left to do.
 
 Tests: tests/replication/test_replicator.py
 """
@@ -36,6 +37,8 @@ SILENT_MAX_S = 20.0
 class CopySpacing:
     """The least times between two deliveries to one peer, in seconds. A delivery after a pause leaves at once."""
 
+    hurried_s: float
+    """While this peer has no URL to fetch, so that only the copies hold up the crawl."""
     urgent_s: float
     calm_s: float
 
@@ -84,9 +87,13 @@ class ReplicationStream:
 
     @property
     def is_urgent(self) -> bool:
-        """True if the next batch is not to wait for company."""
+        """True if the next batch is not to wait long for company."""
         is_awaited = any(not future.done() for _, future in self.waiting)
-        return is_awaited or bool(self.sites or self.notices) or len(self.keys) >= BATCH_MAX
+        return is_awaited or bool(self.sites or self.notices)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self.keys) >= BATCH_MAX
 
     def lacks(self, keys: Iterable[Key]) -> bool:
         """Return whether the peer may lack changes of these keys, or epoch filters."""
@@ -126,9 +133,13 @@ class ReplicationStream:
         self.notices[cell] = (role, held)
         self.hurried.set()
 
-    def wait_s(self, now: float, *, is_urgent: bool) -> float:
+    def wait_s(self, now: float, *, is_hurried: bool) -> float:
         """Return the seconds until the next delivery may begin."""
-        spacing_s = self._spacing.urgent_s if is_urgent or self.is_urgent else self._spacing.calm_s
+        spacing = self._spacing
+        if is_hurried or self._is_full:
+            spacing_s = spacing.hurried_s
+        else:
+            spacing_s = spacing.urgent_s if self.is_urgent else spacing.calm_s
         return 0.0 if self.lost else self._began_at + spacing_s - now
 
     def begin(self, now: float) -> None:

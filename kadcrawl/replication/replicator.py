@@ -41,6 +41,7 @@ from kadcrawl.replication.replication_stream import CopySpacing, ReplicationStre
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
+from kadcrawl.system.spaced_batches import BUSY_S
 
 CALM_S = 1.25
 """Least time between two batches to one peer that nobody waits for. If the owner of a cell dies, the pages that it
@@ -91,7 +92,7 @@ class Replicator:
         self._store = store
         self._holdings = holdings
         self._make_batch = make_batch
-        self._spacing = CopySpacing(min_interval_s, max(CALM_S, min_interval_s))
+        self._spacing = CopySpacing(min_interval_s, max(BUSY_S, min_interval_s), max(CALM_S, min_interval_s))
         self._streams: dict[bytes, ReplicationStream] = {}
         self._spawn = spawn
         self._events = events
@@ -200,7 +201,7 @@ class Replicator:
     async def _is_due(self, stream: ReplicationStream) -> bool:
         """Wait until the next delivery of a stream is due. Return False if its peer is lost."""
         time = asyncio.get_running_loop().time
-        while (wait_s := stream.wait_s(time(), is_urgent=self._is_idle)) > 0:
+        while (wait_s := stream.wait_s(time(), is_hurried=self._is_idle)) > 0:
             stream.hurried.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):

@@ -59,6 +59,10 @@ URL_PARTS_MAX = 10_000
 """Largest limit on segments and parameters, equal to no limit: no canonical URL (urls.py) has so many."""
 
 
+CELL_BITS, CELL_BITS_BY_URL = 16, 10
+"""Number of bits of a key that name its cell, if the job does not say it: sites by host, and URLs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """The pages that a swarm crawls, and the manners of the crawl: the same on every peer.
@@ -148,10 +152,11 @@ class Job:
     """True to write into each line of pages.jsonl the SimHash of the page's text, which finds near duplicates."""
     partition: Partition = "host"
     """Definition of a site: `host` with its port, the registered `domain`, or each `url` by itself (as in P1)."""
-    cell_bits: int = 16
-    """Number of bits of a key that name its cell, 1 to 24.
+    cell_bits: int = 0
+    """Number of bits of a key that name its cell, 1 to 24. 0 for 16, or for 10 by `url`.
 
-    16 bits make 65,536 cells, enough to balance thousands of peers."""
+    16 bits make 65,536 cells, enough to balance thousands of peers. By host the sites fill some of them, by URL the
+    pages fill all, and each costs its holders some messages: more than a hundred peers by URL need more bits than 10."""
     copies: int = 3
     """Number of peers that hold each record, 2 to 5: the owner and its backups.
 
@@ -270,7 +275,7 @@ class Job:
         require(len(self.seeds) <= SEEDS_MAX, f"a job has at most {SEEDS_MAX} seeds; give more by --seeds FILE")
         chars = sum(map(len, self.seeds))
         require(chars <= SEEDS_CHARS_MAX, f"the seeds of a job have at most {SEEDS_CHARS_MAX} characters, not {chars}")
-        require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
+        require(0 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24, or 0")
         require(COPIES_MIN <= self.copies <= COPIES_MAX, f"copies must be from {COPIES_MIN} to {COPIES_MAX}")
         require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
         require(0 <= self.delay_factor <= 100, "delay_factor must be from 0 to 100")
@@ -339,6 +344,11 @@ class Job:
         require(chars <= RULES_CHARS_MAX, f"include and exclude have at most {RULES_CHARS_MAX} characters, not {chars}")
         for pattern in (*self.include, *self.exclude):
             check_pattern(pattern)
+
+    @property
+    def bits(self) -> int:
+        """The number of bits of a key that name its cell, with 0 resolved."""
+        return self.cell_bits or (CELL_BITS_BY_URL if self.partition == "url" else CELL_BITS)
 
     @property
     def lends_by(self) -> LendsBy:

@@ -116,9 +116,9 @@ class Limits:
     batch_links_max: int = 500
     """Limit on the links in one message to another peer, about 50 KB."""
     batch_spacing_s: float = 0.05
-    """Least seconds between two batches of links, or of copies to one peer. A batch after a pause leaves at once.
+    """Least seconds between two batches of links, or of copies, to one peer. A batch after a pause leaves at once.
 
-    Copies that no page waits for leave at most once a second."""
+    Batches of a peer that has other URLs to fetch leave half a second apart, and copies that no page waits for later."""
     message_bytes_max: int = 5 * 1024 * 1024
     """Limit on one message between peers, in bytes as encoded."""
     commit_spacing_s: float = 0.05

@@ -123,7 +123,7 @@ class MemoryPlan:
         if job.history == "exact":
             return
         epochs = 1 if job.recrawl_after_s is None else 1 + (job.grains or GRAINS_DEFAULT)
-        needed = self.least_bytes + LABEL_BYTES * epochs * 2**job.cell_bits
+        needed = self.least_bytes + LABEL_BYTES * epochs * 2**job.bits
         if self.memory_bytes < needed:
             raise ConfigError(
                 f"--memory {shown_size(self.memory_bytes)} has no room for --history bloom, whose labels of cells may "

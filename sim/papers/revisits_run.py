@@ -160,7 +160,7 @@ def _expiring(peer: Peer) -> ExpiringFilters:
 
 
 def _cell(peer: Peer, host: str) -> Cell:
-    return cell_of(_key(host, bytes(URL_BYTES)), peer.job.cell_bits)
+    return cell_of(_key(host, bytes(URL_BYTES)), peer.job.bits)
 
 
 def _key(host: str, rest: bytes) -> Key:

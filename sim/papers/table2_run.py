@@ -121,7 +121,7 @@ class Table2Swarm:
         """Return `SITES` hosts that each peer owns."""
         ids = [_peer(machine).contact.id for machine in self._machines]
         found: list[list[str]] = [[] for _ in ids]
-        bits = _peer(self._machines[0]).job.cell_bits
+        bits = _peer(self._machines[0]).job.bits
         number = 0
         while min(map(len, found)) < SITES:
             host = f"site{number}-{self._seed}.test"

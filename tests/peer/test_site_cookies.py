@@ -67,7 +67,7 @@ async def test_a_session_is_kept_and_no_file_shows_it(
 
 
 def owner_of(url: str, peers: list[Peer]) -> Peer:
-    place = anchor(peers[0].components.partitioner.locate(url).cell, peers[0].job.cell_bits)
+    place = anchor(peers[0].components.partitioner.locate(url).cell, peers[0].job.bits)
     return min(peers, key=lambda peer: peer.contact.number ^ place)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kadcrawl import Config, Peer, RemoteError, StartError
+from kadcrawl import Config, Job, Peer, RemoteError, StartError
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
@@ -36,6 +36,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.replication.cells import Cells
 from kadcrawl.replication.holder_side import HolderSide
 from kadcrawl.replication.placement.placement import placement_keys
+from kadcrawl.settings.job import CELL_BITS_BY_URL
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage
@@ -486,11 +487,24 @@ async def test_another_version_is_told_so(make_peer: MakePeer) -> None:
         await ask(peer, Hello(999), Welcome)
 
 
-async def test_cells_of_another_size_do_not_mix(make_peer: MakePeer, tmp_path: Path) -> None:
-    first = await make_peer("a", cell_bits=12)
+async def test_a_peer_that_joins_counts_the_cells_as_the_swarm_does(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer("a", partition="url", cell_bits=0)
     async with Peer(Config(data=tmp_path / "b", port=0)) as second:
-        with pytest.raises(StartError, match="cell_bits=12"):
-            await second.join([first.contact.address])
+        await second.join([first.contact.address])
+        assert CELL_BITS_BY_URL == first.job.cell_bits == second.job.cell_bits
+        last = Cell((1 << CELL_BITS_BY_URL) - 1)
+        assert await first.overlay.owner(last) == await second.overlay.owner(last)
+
+
+async def test_a_directory_keeps_its_number_of_cells(tmp_path: Path) -> None:
+    async with Peer(Config(data=tmp_path, port=0), Job(partition="url", cell_bits=16)) as peer:
+        await peer.begin()
+    async with Peer(Config(data=tmp_path, port=0), Job(partition="url")) as peer:
+        await peer.begin()
+        assert peer.job.cell_bits == 16, "earlier releases had 16 bits also by URL"
+    async with Peer(Config(data=tmp_path, port=0), Job(partition="url", cell_bits=12)) as peer:
+        with pytest.raises(StartError, match="cell_bits"):
+            await peer.begin()
 
 
 async def test_joining_nobody_is_a_clear_mistake(tmp_path: Path) -> None:

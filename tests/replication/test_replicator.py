@@ -29,6 +29,7 @@ from kadcrawl.replication.replication_stream import BATCHES_PER_DELIVERY, CopySp
 from kadcrawl.replication.replicator import Replicator, digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
+from kadcrawl.system.spaced_batches import BUSY_S
 from sim.loop import world
 from tests.support.swarm.live_overlay import ME, A, B, LiveOverlay
 
@@ -298,9 +299,18 @@ def _at_the_end_of_the_crawl(bench: StreamsBench) -> None:
     bench.change(3)
 
 
-@pytest.mark.parametrize("hurry", [_awaited, _with_a_clock, _with_a_notice, _full, _at_the_end_of_the_crawl])
+@pytest.mark.parametrize(
+    ("hurry", "wait_s"),
+    [
+        (_awaited, BUSY_S),
+        (_with_a_clock, BUSY_S),
+        (_with_a_notice, BUSY_S),
+        (_full, SPACING_S),
+        (_at_the_end_of_the_crawl, SPACING_S),
+    ],
+)
 def test_an_urgent_batch_takes_the_waiting_changes_along(
-    streams_bench: StreamsBench, hurry: Callable[[StreamsBench], object]
+    streams_bench: StreamsBench, hurry: Callable[[StreamsBench], object], wait_s: float
 ) -> None:
     streams_bench.go_on()
 
@@ -311,7 +321,7 @@ def test_an_urgent_batch_takes_the_waiting_changes_along(
         await asyncio.sleep(0.1)
         assert [cell_key(1, OTHER)] == streams_bench.client.keys()
         hurry(streams_bench)
-        await asyncio.sleep(2 * SPACING_S)
+        await asyncio.sleep(wait_s + SPACING_S)
         assert any(cell_key(2, OTHER) in message.batch.done for message in streams_bench.client.batches())
 
     run_replicator(streams_bench, scenario)
@@ -781,7 +791,7 @@ def test_a_notice_is_repeated_until_a_peer_unknown_to_the_overlay_counts_as_dead
 
 
 def test_a_notice_that_returns_does_not_replace_a_later_notice() -> None:
-    stream = ReplicationStream(A, CopySpacing(0.0, 0.0))
+    stream = ReplicationStream(A, CopySpacing(0.0, 0.0, 0.0))
     stream.notices[CELL] = (FIRST_BACKUP, None)
     role, taken = stream.take_notices()
     stream.notices[CELL] = (SECOND_BACKUP, None)

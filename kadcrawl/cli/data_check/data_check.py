@@ -47,7 +47,7 @@ class DataReport:
     @property
     def cell_bits(self) -> int:
         """Number of bits of a cell, 0 if the job is unknown."""
-        return next((facts.job.cell_bits for facts in self.journals if facts.job is not None), 0)
+        return next((facts.job.bits for facts in self.journals if facts.job is not None), 0)
 
     @property
     def is_whole(self) -> bool:

@@ -53,7 +53,7 @@ class JournalFacts:
     @property
     def partitioner(self) -> Partitioner | None:
         """The partitioner of the job, or None if the job is unknown."""
-        return None if self.job is None else Partitioner(self.job.partition, self.job.cell_bits)
+        return None if self.job is None else Partitioner(self.job.partition, self.job.bits)
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -117,7 +117,7 @@ def _check_rows(
     """Enter the keys into the catalog, and yield the findings about the tables."""
     cells: dict[Cell, CellDigest] = {}
     impossible = 0
-    bits = facts.job.cell_bits if facts.job is not None else None
+    bits = facts.job.bits if facts.job is not None else None
     (total,) = journal.execute("SELECT count(*) FROM history").fetchone()
     rows: list[tuple[bytes, bool]] = []
     count = 0

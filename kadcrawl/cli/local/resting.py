@@ -81,7 +81,7 @@ def job_of(peers: Iterable[RestingPeer]) -> Job | None:
 
 def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
     """Return the status of a swarm of these peers, none of which runs. `now` is a wall-clock second."""
-    pending, refusing = _owned(peers, job.cell_bits), _refusing_sites(peers, now)
+    pending, refusing = _owned(peers, job.bits), _refusing_sites(peers, now)
     rows = [
         PeerRow(
             contact=peer.contact,
@@ -160,7 +160,7 @@ def _read(directory: Path) -> RestingPeer | None:
             job=job,
             contact=_contact(directory, meta),
             counters=Counters.from_bytes(meta.get("totals")).to_wire(),
-            pending={Cell(cell): count for cell, count in cells.items() if 0 <= cell < 1 << job.cell_bits},
+            pending={Cell(cell): count for cell, count in cells.items() if 0 <= cell < 1 << job.bits},
             due=due if isinstance(due, float) else None,
             departed=journaled_departed(meta.get("departed")),
             refusing=refusing,

@@ -67,10 +67,10 @@ def again_at_rest(directories: Sequence[Path], urls: Sequence[str]) -> tuple[int
     now = wall()
     done = pending = unknown = 0
     with _opened(directories) as (stores, job):
-        partitioner = Partitioner(job.partition, job.cell_bits)
+        partitioner = Partitioner(job.partition, job.bits)
         stamp = _known(stores, now).order(RetryOrder(0), now).stamp
         for store in stores:
-            store.begin(job.cell_bits)
+            store.begin(job.bits)
         for url in urls:
             place = partitioner.locate(url)
             state = max(store.state(place.key) or 0 for store in stores)

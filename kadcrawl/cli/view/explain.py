@@ -81,7 +81,7 @@ def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> UrlVerdict
         stripped=stripped,
         site=site,
         key=key.hex(),
-        cell=cell_of(key, job.cell_bits),
+        cell=cell_of(key, job.bits),
         delay_s=scope.site_settings.delay_s(url),
         in_scope=reason is None,
         reason=reason,

@@ -24,6 +24,7 @@ from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.duration_histogram import DurationHistogram
 from kadcrawl.system.min_interval import MinInterval
+from kadcrawl.system.spaced_batches import SpacedBatches
 
 OFFER_DEADLINE_S = 10.0
 RETRY_FIRST_S = 0.2
@@ -32,7 +33,9 @@ RETRY_MOST_S = 5.0
 LINKS_PER_TURN_MAX = 1_000
 """Links of a page sent before other tasks have their turn. To accept so many links of an own cell takes 25 ms."""
 
-AcceptHere = Callable[[list[tuple[Link, UrlLocation]]], Awaitable[list[int]]]
+QueuedLink = tuple[Link, UrlLocation]
+
+AcceptHere = Callable[[list[QueuedLink]], Awaitable[list[int]]]
 """Accepts links of this peer's cells until they are safe. Returns the indices of the links to try again."""
 
 
@@ -85,6 +88,10 @@ def _no_seeds() -> int:
     return 0
 
 
+def _always() -> bool:
+    return True
+
+
 class Forwarder:
     """Sends links to their owners."""
 
@@ -101,12 +108,14 @@ class Forwarder:
         is_open: Callable[[Cell], bool],
         accept_here: AcceptHere,
         seeds_fingerprint: Callable[[], int] = _no_seeds,
+        hurries: Callable[[], bool] = _always,
     ) -> None:
         """Make a forwarder over an overlay. With `by_depth` the job limits depth, so a link met nearer to a seed is new
         to its owner.
 
         `is_open` returns whether a cell may be crawled here now. `seeds_fingerprint` returns the fingerprint of the
-        seeds that the scope knows here (peer/swarm/swarm_state.py).
+        seeds that the scope knows here (peer/swarm/swarm_state.py). `hurries` returns whether this peer has no other
+        URL to fetch, so that links are not to wait for company.
         """
         self._owners = owners
         self._client = client
@@ -118,12 +127,13 @@ class Forwarder:
         self._is_open = is_open
         self._accept_here = accept_here
         self._seeds_fingerprint = seeds_fingerprint
+        self._hurries = hurries
         self._recently_sent: RecentlySent[int] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
         """The least depth at which links were met."""
         self._dates: RecentlySent[float] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
         """The latest change of pages that their owners were recently told."""
         self._pending_links: dict[str, PendingLink] = {}
-        self._queue: list[tuple[Link, UrlLocation]] = []
+        self._queue: list[QueuedLink] = []
         self._queued = asyncio.Event()
         self.acknowledgement_times = DurationHistogram()
         """The times until all links of a page were acknowledged, for pages with links that had to be sent."""
@@ -205,21 +215,38 @@ class Forwarder:
 
     async def run(self) -> None:
         """Deliver queued links, until cancelled."""
-        time, spacing = asyncio.get_running_loop().time, MinInterval(self._limits.batch_spacing_s)
+        time, spacing_s = asyncio.get_running_loop().time, self._limits.batch_spacing_s
+        spacing = MinInterval(spacing_s)
         async with asyncio.TaskGroup() as deliveries:
-            while True:
-                await self._queued.wait()
-                await asyncio.sleep(spacing.wait_s(time()))
-                self._queued.clear()
-                queue, self._queue = self._queue, []
-                deliveries.create_task(self._deliver(queue), name="deliver")
 
-    async def _deliver(self, links: list[tuple[Link, UrlLocation]]) -> None:
+            def begin(owner: Contact, links: list[QueuedLink]) -> None:
+                deliveries.create_task(self._deliver({owner: links}), name="deliver")
+
+            batches = SpacedBatches(spacing_s, begin)
+            try:
+                while True:
+                    await self._queued.wait()
+                    await asyncio.sleep(spacing.wait_s(time()))
+                    self._queued.clear()
+                    queue, self._queue = self._queue, []
+                    deliveries.create_task(self._hand_on(queue, batches), name="find owners")
+            finally:
+                batches.close()
+
+    async def _hand_on(self, links: list[QueuedLink], batches: SpacedBatches[Contact, QueuedLink]) -> None:
+        """Put links into the batches of their owners."""
+        for owner, group in (await self._by_owner(links)).items():
+            batches.put(owner, group, hurries=owner.id == self._owners.me.id or self._hurries())
+
+    async def _by_owner(self, links: list[QueuedLink]) -> dict[Contact, list[QueuedLink]]:
+        by_owner: dict[Contact, list[QueuedLink]] = defaultdict(list)
+        for link, location in links:
+            by_owner[await self._owners.owner(location.cell)].append((link, location))
+        return by_owner
+
+    async def _deliver(self, by_owner: Mapping[Contact, list[QueuedLink]]) -> None:
         wait_s = RETRY_FIRST_S
         while True:
-            by_owner: dict[Contact, list[tuple[Link, UrlLocation]]] = defaultdict(list)
-            for link, location in links:
-                by_owner[await self._owners.owner(location.cell)].append((link, location))
             batches = [
                 (owner, group[start : start + self._limits.batch_links_max])
                 for owner, group in by_owner.items()
@@ -231,8 +258,9 @@ class Forwarder:
                 return
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, RETRY_MOST_S)
+            by_owner = await self._by_owner(links)
 
-    async def _offer(self, owner: Contact, batch: list[tuple[Link, UrlLocation]]) -> list[tuple[Link, UrlLocation]]:
+    async def _offer(self, owner: Contact, batch: list[QueuedLink]) -> list[QueuedLink]:
         """Offer one batch, and return the links without an acknowledgement."""
         if owner.id == self._owners.me.id:
             left = set(await self._accept_here(batch))

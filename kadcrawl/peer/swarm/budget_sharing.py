@@ -35,7 +35,7 @@ A peer that joined since would wait for ever otherwise.
 
 async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
     """Give back unusable fetches or bytes, and share the budget out while owning its cell, until cancelled."""
-    cell = budget_cell(runtime.job.cell_bits)
+    cell = budget_cell(runtime.job.bits)
     resting = Resting(budget.granted_to)
     announced, again_at, is_heir = False, inf, True
     while True:
@@ -66,7 +66,7 @@ async def _hear_grants(runtime: Runtime, budget: SharedBudget, cell: Cell) -> bo
 
     The grants of absent peers are in no row of a census, and a newcomer has heard of none.
     """
-    place = anchor(cell, runtime.job.cell_bits)
+    place = anchor(cell, runtime.job.bits)
     near = sorted(runtime.overlay.contacts(), key=lambda contact: contact.number ^ place)[:HEARD_PEERS]
 
     async def hear(contact: Contact) -> bool:

@@ -4,7 +4,7 @@ A page is finished only when all of its links have arrived.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,7 +99,9 @@ class ForwarderWorld:
 
 
 @asynccontextmanager
-async def forwarder(world: Any, *, by_depth: bool = False, **limits: Any) -> AsyncIterator[Forwarder]:
+async def forwarder(
+    world: Any, *, by_depth: bool = False, hurries: Callable[[], bool] = lambda: True, **limits: Any
+) -> AsyncIterator[Forwarder]:
     made = Forwarder(
         world,
         world,
@@ -110,6 +112,7 @@ async def forwarder(world: Any, *, by_depth: bool = False, **limits: Any) -> Asy
         lambda: 0.0,
         is_open=world.is_open,
         accept_here=world.accept_here,
+        hurries=hurries,
     )
     task = asyncio.create_task(made.run())
     yield made
@@ -415,3 +418,17 @@ async def test_links_sent_in_portions_have_arrived_when_all_of_them_have(
             assert not sending.done()
             receipt.settle()
         await sending
+
+
+async def test_links_of_a_busy_peer_wait_for_company_and_those_of_an_idle_peer_do_not(world: ForwarderWorld) -> None:
+    world.own("b.test", OTHER)
+    busy = True
+    async with forwarder(world, hurries=lambda: not busy) as made:
+        for number in range(3):
+            await asyncio.sleep(0.01)
+            made.forward(links_of_host("b.test", number), None)
+        await asyncio.sleep(0.01)
+        assert [(OTHER, ["http://b.test/0"])] == world.offers
+        busy = False
+        await made.forward(links_of_host("b.test", 3), None).acknowledged
+    assert [1, 3] == [len(urls) for _, urls in world.offers]

@@ -22,7 +22,7 @@ def sites_of(owner: Peer, other: Peer, site: Web, count: int) -> list[int]:
     """Return the numbers of `count` sites that the first of two peers owns."""
 
     def owns(number: int) -> bool:
-        place = anchor(owner.components.partitioner.locate(site.url(site=number)).cell, owner.job.cell_bits)
+        place = anchor(owner.components.partitioner.locate(site.url(site=number)).cell, owner.job.bits)
         return owner.contact.number ^ place < other.contact.number ^ place
 
     found = [number for number in range(SITES) if owns(number)][:count]
