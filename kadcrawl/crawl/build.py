@@ -175,12 +175,8 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     store.begin(job.bits, period_of(job), clock.now)
     scope = Scope(job, limits, callbacks.scope_is_final)
     site_settings = scope.site_settings
-<<<<<<< HEAD
     traces = resources.traces
-    partitioner = Partitioner(job.partition, job.cell_bits)
-=======
     partitioner = Partitioner(job.partition, job.bits)
->>>>>>> 6d77978b (crawl: Let links and copies of a busy peer wait for company)
     quota = UnprovenQuota(limits)
     began_at = clock.now() if store.saved_time.has_run else 0.0
     frontier = Frontier(store, limits, site_settings, began_at, unproven_quota=quota)

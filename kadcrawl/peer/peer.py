@@ -20,7 +20,6 @@ from contextlib import AsyncExitStack
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.page import Page
-from kadcrawl.errors import StartError
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Contact, Order, PeerRow, SwarmStatus

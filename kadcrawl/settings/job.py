@@ -156,7 +156,7 @@ class Job:
     """Number of bits of a key that name its cell, 1 to 24. 0 for 16, or for 10 by `url`.
 
     16 bits make 65,536 cells, enough to balance thousands of peers. By host the sites fill some of them, by URL the
-    pages fill all, and each costs its holders some messages: more than a hundred peers by URL need more bits than 10."""
+    pages fill all, and each costs its holders messages: more than a hundred peers by URL need more bits than 10."""
     copies: int = 3
     """Number of peers that hold each record, 2 to 5: the owner and its backups.
 
