@@ -42,7 +42,7 @@ CONVERSATIONS = {
     "crawl.proxies": "fetcher health_checks",
     "crawl.reach": "lone_fetcher network_proof relay_client relay_host relayed_fetcher self_test",
     "crawl.recrawl": "expiry scheduler",
-    "leaf": "late_reports leaf leaf_crawl leaf_owners work_requests",
+    "leaf": "late_reports leaf leaf_access leaf_crawl leaf_owners work_requests",
     "lending": (
         "balancer block_divider blocks borrower drain_policy leaf_host lender level_policy loans throughput_learning"
     ),
@@ -54,7 +54,7 @@ CONVERSATIONS = {
         "base build environment handlers job_store offered_links page_reader peer rejoin resources shared_process "
         "shutdown steered_peer"
     ),
-    "peer.dashboard": "source",
+    "peer.dashboard": "source swarm_access",
     "peer.membership": (
         "bootstrap bootstrap_dialer bootstrap_names departed endpoints key_refusals key_rotation known_peers lan "
         "newcomers node_id"

@@ -183,7 +183,8 @@ MACHINE = option_group(
     option(
         "--web-control",
         is_flag=True,
-        help="Let the viewers of --web pause the crawl and steer single sites. Without this option they only look.",
+        help="Let the viewers of the dashboard pause the crawl and steer single sites. Without this option they only "
+        "look.",
     ),
     option(
         "--traces",
@@ -308,8 +309,6 @@ def _checked_metrics(address: tuple[str, int] | None) -> tuple[str, int] | None:
 def _checked_web(given: MachineOptions) -> tuple[str, int] | None:
     """Return the address of the dashboard, and warn if others than this machine reach it. Raises ConfigError."""
     if given.web is None:
-        if given.web_control:
-            raise ConfigError("--web-control is about the dashboard, and there is none: add --web")
         return None
     host, is_loopback = _host_of(given.web, "--web")
     if not is_loopback:

@@ -14,11 +14,11 @@ full peer dies, the leaf asks another. A leaf is used like a `Peer`:
 import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.pause_reasons import PauseReason
-from kadcrawl.errors import RemoteError, StartError
+from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, id_bytes
 from kadcrawl.leaf.leaf_crawl import LeafCrawl
 from kadcrawl.leaf.peer_selection import FullPeers
@@ -26,10 +26,9 @@ from kadcrawl.leaf.work_requests import WorkRequester
 from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.leaf_messages import SwarmActivity, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
-from kadcrawl.link.wire.messages import Contact, GetStatus, PeerRow, Status
+from kadcrawl.link.wire.messages import Contact, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.peer.base import PeerBase
-from kadcrawl.peer.dashboard.swarm_view import SwarmView
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.membership.bootstrap import welcomed
 from kadcrawl.peer.membership.bootstrap_names import is_srv
@@ -42,8 +41,8 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.leaf_jobs import why_no_leaf
 from kadcrawl.settings.memory_plan import LEAF_BASE_BYTES
 
-LOOK_S = 5.0
-"""Seconds that the full peer of a leaf has to tell the swarm, for the dashboard of the leaf."""
+if TYPE_CHECKING:
+    from kadcrawl.peer.dashboard.swarm_access import SwarmAccess
 
 log = logging.getLogger(__name__)
 
@@ -193,18 +192,13 @@ class Leaf(PeerBase):
             runtime=lambda: None,
         )
 
-    async def _look(self) -> SwarmView:
-        if not self.begun:
-            return SwarmView()
-        rows = [self.row()]
-        try:
-            if (home := self._work_requester.home) is not None:
-                told = await self.client.ask(home, GetStatus(), Status, LOOK_S)
-                view = SwarmView.of_status(told.answer, told.job, paused=told.paused, ended=told.ended)
-                return replace(view, rows=[*(row for row in view.rows if row.contact.id != self._me.id), *rows])
-        except RemoteError as error:
-            log.info("leaf.unheard why=%s", error)
-        return SwarmView(rows=rows, missing=1, job=self.job, ended=self.ended)
+    def _swarm_access(self) -> "SwarmAccess":
+        from kadcrawl.leaf.leaf_access import leaf_access  # Not at the top: for a leaf with a dashboard alone.
+
+        return leaf_access(self.client, lambda: self._work_requester.home if self.begun else None, self._own_row)
+
+    def _own_row(self) -> PeerRow | None:
+        return self.row() if self.begun else None
 
     def _identity(self) -> bytes:
         if self.key_rotation is not None:

@@ -14,6 +14,7 @@ from kadcrawl.link.wire.messages import (
     LeaveStats,
     Lend,
     Message,
+    OpenDashboard,
     Recall,
     Rekey,
     RenewLease,
@@ -43,6 +44,7 @@ SENDER_ID: dict[type[Message], Callable[[Any], bytes]] = {
     WorkRequest: lambda message: message.leaf,
     LeaveStats: lambda message: message.sender,
     Rekey: lambda message: message.peer,
+    OpenDashboard: lambda message: message.peer,
 }
 """All requests that name their sender, with the function that reads its ID. The others have the same effect from any
 peer.

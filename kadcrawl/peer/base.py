@@ -30,7 +30,7 @@ from kadcrawl.peer.membership.key_rotation import KeyRotation
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.monitoring.monitored_peer import MonitoredPeer
 from kadcrawl.peer.resources import Resources, open_resources
-from kadcrawl.settings.config import Config
+from kadcrawl.settings.config import WEB_PORT_DEFAULT, Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.memory_plan import PEER_BASE_BYTES, memory_plan
@@ -48,7 +48,7 @@ from kadcrawl.system.clock import Clock
 
 if TYPE_CHECKING:
     from kadcrawl.peer.crawl_status import PeerStatus
-    from kadcrawl.peer.dashboard.swarm_view import SwarmView
+    from kadcrawl.peer.dashboard.swarm_access import SwarmAccess
     from kadcrawl.peer.monitoring.listener import MetricsListener
     from kadcrawl.web.listener import DashboardListener
 
@@ -83,6 +83,7 @@ class PeerBase:
         self._extraction: Extraction | None = None
         self._metrics: MetricsListener | None = None
         self._dashboard: DashboardListener | None = None
+        self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         """Open the resources and the network ends. Raises StartError, and ConfigError for a sink."""
@@ -240,6 +241,14 @@ class PeerBase:
         """The address (host, port) of the metrics, or None without `Config.metrics`."""
         return self._metrics.address if self._metrics is not None else None
 
+    async def open_dashboard(self) -> tuple[str, int]:
+        """Open the dashboard on loopback, unless it is open, and return its address. Raises StartError."""
+        async with self._opening:
+            if self._dashboard is None:
+                await self._open_dashboard(("127.0.0.1", WEB_PORT_DEFAULT), self._stack)
+        assert self._dashboard is not None, "it was opened"
+        return self._dashboard.address
+
     @property
     def web_address(self) -> tuple[str, int] | None:
         """The address (host, port) of the dashboard, or None while there is none."""
@@ -279,20 +288,21 @@ class PeerBase:
         stack.push_async_callback(self._metrics.close)
         await self._metrics.open()
 
-    async def _look(self) -> "SwarmView":
-        """Return the whole swarm at this moment, as this peer is told. Raises RemoteError."""
+    def _swarm_access(self) -> "SwarmAccess":
+        """Return the ways by which this kind of peer asks its swarm and tells it orders."""
         raise NotImplementedError
 
     async def _open_dashboard(self, address: tuple[str, int], stack: AsyncExitStack) -> None:
-        """Open the dashboard at an address. Raises StartError."""
+        """Open the dashboard at an address, unless it is open. Raises StartError."""
         # Not at the top: a peer without a dashboard does without these rooms.
         from kadcrawl.peer.dashboard.source import dashboard_source
         from kadcrawl.web.listener import DashboardListener
 
-        source = dashboard_source(self._monitored(), self._look)
-        self._dashboard = DashboardListener(source, address, control=self.config.web_control)
-        stack.push_async_callback(self._dashboard.close)
-        await self._dashboard.open()
+        source = dashboard_source(self._monitored(), self._swarm_access())
+        dashboard = DashboardListener(source, address, control=self.config.web_control)
+        await dashboard.open()
+        stack.push_async_callback(dashboard.close)
+        self._dashboard = dashboard
 
     @property
     def _messages(self) -> int:

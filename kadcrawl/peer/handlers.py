@@ -44,6 +44,7 @@ from kadcrawl.link.wire.messages import (
     Lend,
     Message,
     Offer,
+    OpenDashboard,
     Recall,
     Reconcile,
     Rekey,
@@ -129,6 +130,7 @@ RULES: dict[type[Message], Rule] = {
     GiveOrders: Rule(Stage.JOINED),
     GetQueue: Rule(Stage.JOINED),
     Rekey: Rule(Stage.LISTENING),
+    OpenDashboard: Rule(Stage.LISTENING),
 }
 """The rule for every request that a full peer answers."""
 

@@ -17,6 +17,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.page import Page
@@ -28,7 +29,6 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.wave import Waves
 from kadcrawl.peer.build import build_parts
-from kadcrawl.peer.dashboard.swarm_view import SwarmView
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.handlers import Handlers
 from kadcrawl.peer.membership.bootstrap import welcomed
@@ -59,6 +59,9 @@ from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 from kadcrawl.urls import seed
+
+if TYPE_CHECKING:
+    from kadcrawl.peer.dashboard.swarm_access import SwarmAccess
 
 log = logging.getLogger(__name__)
 
@@ -325,7 +328,7 @@ class Peer(SteeredPeer):
             self._state_gossip,
             self._wave_answers,
             runtime.departed,
-            Commands(runtime, self._state_gossip, self.leave_soon),
+            Commands(runtime, self._state_gossip, self.leave_soon, self.open_dashboard),
             SeedStreams(runtime),
             Steerer(runtime),
             QueueReporter(runtime),
@@ -377,10 +380,10 @@ class Peer(SteeredPeer):
     def _monitored(self) -> MonitoredPeer:
         return of_full_peer(self.runtime, lambda: self._messages_before + self._messages)
 
-    async def _look(self) -> SwarmView:
-        if not self.begun:
-            return SwarmView()
-        return SwarmView.of_status(await self.census(), self.job, paused=self.paused, ended=self.ended)
+    def _swarm_access(self) -> "SwarmAccess":
+        from kadcrawl.peer.dashboard.swarm_access import access_of  # Not at the top: for a peer with a dashboard alone.
+
+        return access_of(self.runtime, self.state_gossip)
 
     def _built(self) -> CrawlComponents | None:
         return self.components if self.begun else None

@@ -19,7 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
-from kadcrawl.errors import StartError
+from kadcrawl.errors import ConfigError, KadcrawlError, StartError
 from kadcrawl.link.http_log import quiet_logger
 from kadcrawl.members.key_file import write_secret
 from kadcrawl.settings.config import WEB_PORT_DEFAULT
@@ -102,7 +102,11 @@ class DashboardListener:
         if not is_loopback(self._host):
             log.warning("web.exposed at=%s", _shown(self._host, self._port))
         secret = {"url": self.url, "secret": self._secret.hex()}
-        write_secret(self._file, json.dumps(secret).encode() + b"\n")
+        try:
+            write_secret(self._file, json.dumps(secret).encode() + b"\n")
+        except StartError:
+            self._listening.close()
+            raise
 
     async def close(self) -> None:
         """Listen no more, and end all streams."""
@@ -158,6 +162,8 @@ class DashboardListener:
                 return _told(self._rights(cookie))
             case "GET", "/events":
                 return await self._events(request, cookie)
+            case "POST", "/api/orders":
+                return await self._order(request, cookie)
             case _:
                 return _told({"error": "there is nothing here"}, HTTPStatus.NOT_FOUND)
 
@@ -209,6 +215,21 @@ class DashboardListener:
         finally:
             self._streaming.discard(request.protocol)
         return response
+
+    async def _order(self, request: web.BaseRequest, cookie: str) -> web.Response:
+        if not self._sessions.is_header(cookie, request.headers.get(HEADER)):
+            return _told({"error": f"an order carries the header {HEADER} of its session"}, HTTPStatus.FORBIDDEN)
+        if not self._control:
+            why = "this dashboard only shows: start the peer with --web-control to steer from it"
+            return _told({"error": why}, HTTPStatus.FORBIDDEN)
+        if (told := await _body(request)) is None:
+            return _told({"error": "an order is a JSON object"}, HTTPStatus.BAD_REQUEST)
+        try:
+            return _told({"said": await self._source.order(told)})
+        except ConfigError as error:
+            return _told({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+        except KadcrawlError as error:
+            return _told({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
 
     def _lasts(self, cookie: str) -> Callable[[], bool]:
         """Return a function that tells whether a session is still good."""

@@ -26,3 +26,5 @@ class DashboardSource:
     """Returns the key of the sessions at this moment (sessions.py)."""
     gather: Callable[[], Awaitable[Json]]
     """Returns the document at this moment, without rates and curves. Raises RemoteError."""
+    order: Callable[[Json], Awaitable[str]]
+    """Carries out the order in a JSON object, and returns a sentence. Raises ConfigError and RemoteError."""

@@ -66,6 +66,11 @@ class Viewer:
             self.order_header = said.body["header"]
         return said
 
+    async def order(self, order: Any, headers: Mapping[str, str] | None = None) -> Said:
+        """Give an order, as a page of the dashboard does."""
+        sent = {"X-Kadcrawl-Token": self.order_header} | dict(headers or {})
+        return await self.ask("/api/orders", order, headers=sent)
+
     @asynccontextmanager
     async def events(self, last_id: str | None = None) -> AsyncIterator[AsyncIterator[Event]]:
         """Read the events, from the one after `last_id`."""

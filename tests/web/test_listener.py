@@ -140,6 +140,60 @@ async def test_a_browser_that_comes_back_is_told_what_it_missed(make_peer: MakeP
                 assert "state" == (await anext(events)).name
 
 
+async def test_an_order_of_a_viewer_reaches_the_swarm(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer(web=ANY_PORT, web_control=True)
+    second = await make_peer("two", join=first)
+    async with viewer(tmp_path / "one") as browser:
+        said = await browser.order({"order": "pause", "site": "shop.example.org"})
+        assert (200, {"said": "shop.example.org is paused."}) == said[:2]
+        assert ["shop.example.org is paused"] == [str(order) for order in second.orders]
+        assert 200 == (await browser.order({"order": "pause"})).status
+        assert second.paused
+        async with browser.events() as events, asyncio.timeout(20):
+            shown = await document_when(events, lambda document: document["crawl"]["state"] == "paused")
+        assert shown["control"]
+        assert 200 == (await browser.order({"order": "resume"})).status
+        assert not second.paused
+
+
+async def test_an_order_needs_the_header_of_its_session_and_its_origin(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer(web=ANY_PORT, web_control=True)
+    order = {"order": "pause", "site": "example.org"}
+    async with viewer(tmp_path / "one") as browser, viewer(tmp_path / "one") as other:
+        assert 403 == (await browser.ask("/api/orders", order)).status
+        stolen = {listener.HEADER: other.order_header}
+        assert 403 == (await browser.ask("/api/orders", order, headers=stolen)).status
+        assert 403 == (await browser.order(order, headers={"Origin": "http://evil.example"})).status
+    async with viewer(tmp_path / "one", is_in=False) as stranger:
+        stranger.order_header = browser.order_header
+        assert 401 == (await stranger.order(order)).status
+    assert [] == peer.orders
+
+
+async def test_without_web_control_viewers_only_look(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer(web=ANY_PORT)
+    async with viewer(tmp_path / "one") as browser:
+        assert not (await browser.ask("/session")).body["control"]
+        for order in ({"order": "pause"}, {"order": "pause", "site": "example.org"}):
+            said = await browser.order(order)
+            assert 403 == said.status
+            assert "--web-control" in said.body["error"]
+    assert (False, []) == (peer.paused, peer.orders)
+
+
+WRONG = [b"", b"[]", b"x" * 5000, {"order": "pause", "site": "*"}, {"order": "burn", "site": "a"}]
+
+
+@pytest.mark.parametrize("told", WRONG)
+async def test_a_wrong_order_is_said(make_peer: MakePeer, tmp_path: Path, told: object) -> None:
+    peer = await make_peer(web=ANY_PORT, web_control=True)
+    async with viewer(tmp_path / "one") as browser:
+        said = await browser.order(told)
+        assert 400 == said.status
+        assert said.body["error"]
+    assert [] == peer.orders
+
+
 async def test_too_many_viewers_are_told_so(
     make_peer: MakePeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +228,20 @@ async def test_a_leaf_shows_the_swarm_of_its_full_peer(make_peer: MakePeer, tmp_
         ids = {peer.contact.id.hex(), leaf.contact.id.hex()}
         async with viewer(tmp_path / "leaf") as browser, browser.events() as events, asyncio.timeout(20):
             await document_when(events, lambda document: ids == set(document["peers"]))
+
+
+async def test_an_order_at_a_leaf_reaches_the_swarm(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer()
+    config = Config(data=tmp_path / "leaf", limits=QUICK, web=ANY_PORT, web_control=True)
+    async with Leaf(config) as leaf, viewer(tmp_path / "leaf") as browser:
+        assert 503 == (await browser.order({"order": "pause"})).status
+        await leaf.join([peer.contact.address])
+        async with asyncio.timeout(20):
+            while (await browser.order({"order": "pause"})).status != 200:
+                await asyncio.sleep(0.01)
+        assert peer.paused
+        assert 200 == (await browser.order({"order": "slow", "site": "example.org", "delay_s": 9})).status
+        assert ["example.org is left alone for 9 s after each request"] == [str(order) for order in peer.orders]
 
 
 async def test_the_secret_is_the_owners_alone_and_goes_with_the_peer(tmp_path: Path) -> None:

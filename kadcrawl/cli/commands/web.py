@@ -13,7 +13,7 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.targets import directories
+from kadcrawl.cli.targets import address_of, directories
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_secret
 from kadcrawl.system.clock import wall
@@ -21,7 +21,8 @@ from kadcrawl.system.directory_lock import is_running
 from kadcrawl.system.file_names import DASHBOARD
 from kadcrawl.system.printable import printable
 
-HOW = "start the peer with --web"
+ITSELF, ANSWER_S = 0, 10.0
+"""A wave that goes no further (`overlay.waves.wave`), and how long its answer may take."""
 
 
 class OpenDashboard(NamedTuple):
@@ -40,7 +41,8 @@ class OpenDashboard(NamedTuple):
 def web(data: Path, no_open: bool) -> int:
     """Open the dashboard of a peer that runs on this machine in a browser, and print its address.
 
-    DIRECTORY is the directory of the peer, or of a crawl with several peers, by default crawl-data.
+    DIRECTORY is the directory of the peer, or of a crawl with several peers, by default crawl-data. A peer that was
+    started without --web opens its dashboard now, on loopback. A leaf needs --web.
 
     The address holds a token that is good once, for five minutes. So keep it to yourself: the first browser that opens
     it has a session of twelve hours, or until the swarm gets another key. Only a person who can read the peer's
@@ -62,11 +64,33 @@ def _dashboard(data: Path) -> OpenDashboard:
     for directory in running:
         if (directory / DASHBOARD).exists():
             return read_dashboard(directory / DASHBOARD)
+    for directory in running:
+        if (address := address_of(directory)) is not None:
+            _let_open(directory, address)
+            return read_dashboard(directory / DASHBOARD)
     if running:
-        raise ConfigError(f"the peer of {running[0]} has no dashboard: {HOW}")
+        raise ConfigError(
+            f"{running[0]} is of a leaf, which cannot be asked to open its dashboard: start it with --web"
+        )
     if not data.exists():
         raise ConfigError(f"there is no {data}: name the directory of a running peer, or of a crawl, on this machine")
     raise ConfigError(f"no peer runs in {data}: start it with --web, and look at what it has done by kadcrawl status")
+
+
+def _let_open(directory: Path, address: tuple[str, int]) -> None:
+    """Have a running peer open its dashboard. Raises RemoteError and ConfigError."""
+    from kadcrawl.cli.ask import ask
+    from kadcrawl.link.wire.codec import unpack_part
+    from kadcrawl.link.wire.messages import Answer, Census, Contact, Ok, OpenDashboard, PeerRow, Wave
+    from kadcrawl.peer.membership.key_store import KeyStore
+
+    kept = KeyStore(directory)
+    key, peer_key = kept.swarm_key, kept.peer_key()
+    if key is None or peer_key is None:  # In a swarm without a key nobody proves an ID.
+        answer = ask(address, Wave(ITSELF, ANSWER_S, Census()), Answer, None)
+        ask(address, OpenDashboard(unpack_part(answer.rows[0], PeerRow).contact.id), Ok, None)
+        return
+    ask(Contact(peer_key.id, *address), OpenDashboard(peer_key.id), Ok, kept.kept(key, wall()).key, peer_key)
 
 
 def _runs(directory: Path) -> bool:

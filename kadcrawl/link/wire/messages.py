@@ -339,6 +339,16 @@ class Rekey(Message, frozen=True):
     key: Annotated[bytes, Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
 
 
+class OpenDashboard(Message, frozen=True):
+    """The operator of a peer wants its dashboard open, on loopback. A file in the peer's directory tells where.
+
+    Answered by Ok. A repeat changes nothing.
+    """
+
+    peer: IdBytes
+    """The peer's own ID. Only a sender with its key, and so its directory, may send this; no other member may."""
+
+
 class Ok(Message, frozen=True):
     """The answer to a command that was carried out."""
 
@@ -381,6 +391,7 @@ Request = (
     | GiveOrders
     | GetQueue
     | Rekey
+    | OpenDashboard
 )
 Reply = (
     Accepted

@@ -4,29 +4,53 @@ Tests: tests/peer/dashboard/test_source.py
 """
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, SurveyQueue
 from kadcrawl.peer.dashboard.facts import facts
-from kadcrawl.peer.dashboard.swarm_view import SwarmView
+from kadcrawl.peer.dashboard.given_by_viewer import viewer_order
+from kadcrawl.peer.dashboard.queue_facts import QueueLooks, queue_facts
+from kadcrawl.peer.dashboard.swarm_access import SwarmAccess
 from kadcrawl.peer.monitoring.monitored_peer import MonitoredPeer
 from kadcrawl.peer.monitoring.readings import verdict
 from kadcrawl.peer.resources import Resources
 from kadcrawl.web.source import DashboardSource
 
+WHOLE_QUEUE = SurveyQueue("", QUEUED_SITES_MAX, 0)
+"""The question for the sites with the most pending URLs. All who ask share one count, so it is always the same."""
 
-def dashboard_source(peer: MonitoredPeer, look: Callable[[], Awaitable[SwarmView]]) -> DashboardSource:
-    """Return what the dashboard asks of this peer. `look` asks the swarm, and raises RemoteError."""
+
+def dashboard_source(peer: MonitoredPeer, swarm: SwarmAccess) -> DashboardSource:
+    """Return what the dashboard asks of this peer."""
+    looks = QueueLooks()
 
     async def gather() -> dict[str, Any]:
-        view = await look()
-        return facts(view, verdict(peer), peer.peer_id(), peer.resources.clock.now())
+        now = peer.resources.clock.now()
+        document = facts(await swarm.look(), verdict(peer), peer.peer_id(), now)
+        if looks.is_due(now):
+            try:
+                if (queue := await swarm.queue(WHOLE_QUEUE)) is not None:
+                    looks.note(queue, now)
+            except RemoteError:
+                looks.put_off(now)
+        return document | ({} if looks.last is None else queue_facts(looks.last))
+
+    async def order(told: dict[str, Any]) -> str:
+        wanted = viewer_order(told)
+        if wanted.verb is not None:
+            await swarm.command(wanted.verb)
+        if wanted.about_site is not None and (missing := await swarm.steer(wanted.about_site)):
+            return f"{wanted.said} {missing} parts of the swarm do not answer: they hear of it when they are back."
+        return wanted.said
 
     return DashboardSource(
         data=peer.resources.config.data,
         now=peer.resources.clock.now,
         session_key=_session_key(peer.resources),
         gather=gather,
+        order=order,
     )
 
 

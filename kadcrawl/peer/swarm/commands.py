@@ -1,11 +1,11 @@
-"""The commands of a person that one peer answers: status, add, retry, pause, resume, stop, leave and rekey.
+"""The commands of a person that one peer answers: status, add, retry, pause, resume, stop, leave, rekey and web.
 
 Tests: tests/cli/test_command_live.py, tests/peer/test_peer.py, tests/peer/test_members.py
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
-from kadcrawl.errors import ConfigError
+from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.link.handler import Handler
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.wire.messages import (
@@ -17,6 +17,7 @@ from kadcrawl.link.wire.messages import (
     GetStatus,
     Message,
     Ok,
+    OpenDashboard,
     Refused,
     Rekey,
     RetryFailed,
@@ -35,11 +36,18 @@ from kadcrawl.urls import seed
 class Commands:
     """The answers of one peer to a person's commands."""
 
-    def __init__(self, runtime: Runtime, gossip: StateGossip, leave_soon: Callable[[], None]) -> None:
-        """`leave_soon` ends the peer after its range is handed over."""
+    def __init__(
+        self,
+        runtime: Runtime,
+        gossip: StateGossip,
+        leave_soon: Callable[[], None],
+        open_dashboard: Callable[[], Awaitable[tuple[str, int]]],
+    ) -> None:
+        """`leave_soon` ends the peer after its range is handed over, and `open_dashboard` opens its dashboard."""
         self._runtime = runtime
         self._gossip = gossip
         self._leave_soon = leave_soon
+        self._open_dashboard = open_dashboard
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handler of each message type."""
@@ -50,6 +58,7 @@ class Commands:
             AddAgain: self._add_again,
             Command: self._command,
             Rekey: self._rekey,
+            OpenDashboard: self._open,
         }
 
     async def _status(self, _: GetStatus) -> Status:
@@ -99,6 +108,17 @@ class Commands:
                 Misbehavior.CLAIM, "only whoever runs a peer changes its key: on its machine, by its directory"
             )
         change_key(self._runtime, SwarmKey(message.key))
+        return Ok()
+
+    async def _open(self, message: OpenDashboard) -> Message:
+        if message.peer != self._runtime.contact.id:
+            raise MisbehaviorError(
+                Misbehavior.CLAIM, "only whoever runs a peer opens its dashboard: on its machine, by its directory"
+            )
+        try:
+            await self._open_dashboard()
+        except StartError as error:
+            return Refused(str(error))
         return Ok()
 
 

@@ -9,11 +9,15 @@ from click.testing import CliRunner
 
 from kadcrawl import Config, Job, Peer
 from kadcrawl.cli.app import main
+from kadcrawl.cli.ask import asking
 from kadcrawl.cli.commands.web import read_dashboard
 from kadcrawl.cli.machine import MachineSettings
-from kadcrawl.errors import ConfigError
+from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.link.wire.messages import Ok, OpenDashboard
 from kadcrawl.members.key_file import write_secret
+from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.system.file_names import DASHBOARD
+from tests.support.swarm.command import kadcrawl
 from tests.support.viewers import ANY_PORT, viewer
 
 
@@ -43,6 +47,31 @@ async def test_a_machine_without_a_browser_is_told_the_address(tmp_path: Path, m
         said = CliRunner().invoke(main, ["web", str(tmp_path)])
         assert 0 == said.exit_code
         assert "open the address in one on this machine" in said.output
+
+
+@pytest.mark.parametrize("key", [None, SwarmKey.generate()])
+async def test_a_peer_without_a_dashboard_opens_it_for_its_owner(tmp_path: Path, key: SwarmKey | None) -> None:
+    async with Peer(Config(data=tmp_path, port=0, swarm_key=key), Job()) as peer:
+        await peer.begin()
+        note = peer.config.data / "address"
+        host, port = peer.listens_at
+        note.write_text(f"{host}:{port}\n")
+        for _ in range(2):
+            process = await kadcrawl("web", str(tmp_path), "--no-open")
+            assert 0 == process.code, process
+            assert peer.web_address is not None
+        async with viewer(tmp_path) as browser:
+            assert 200 == (await browser.ask("/session")).status
+
+
+async def test_another_member_opens_no_dashboard(tmp_path: Path) -> None:
+    key = SwarmKey.generate()
+    async with Peer(Config(data=tmp_path, port=0, swarm_key=key), Job()) as peer:
+        await peer.begin()
+        async with asking(key) as member:
+            with pytest.raises(RemoteError):
+                await member.ask(peer.contact, OpenDashboard(peer.contact.id), Ok, 10)
+        assert peer.web_address is None
 
 
 def test_without_a_running_peer_the_command_says_what_to_do(tmp_path: Path) -> None:
@@ -79,7 +108,6 @@ def test_mistakes_are_said(tmp_path: Path) -> None:
     for options, why in (
         (["--web", "example.org:80"], "--web listens on an IP address"),
         (["--web", "https://example.org/"], "write --web after the URLs"),
-        (["--web-control"], "add --web"),
     ):
         said = CliRunner().invoke(main, ["start", "--data", str(tmp_path), *options])
         assert 2 == said.exit_code

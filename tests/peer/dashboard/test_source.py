@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from tests.support.sites.web import Web, tree
+from tests.support.sites.web import Web, html, tree
 from tests.support.swarm.peers import MakePeer
 from tests.support.viewers import ANY_PORT, document_when, viewer
 
@@ -26,3 +26,19 @@ async def test_the_dashboard_shows_all_peers_and_the_end_of_the_crawl(make_peer:
         assert done["crawl"]["pages"] == sum(peer["pages"] for peer in done["peers"].values())
         assert {"http_404": 1} == {reason: one["count"] for reason, one in done["failures"].items()}
         assert not done["control"]
+
+
+async def test_the_dashboard_shows_the_sites_with_most_pending_urls(make_peer: MakePeer, tmp_path: Path) -> None:
+    async with Web(2) as site:
+        site.fallback = lambda request: html(*(site.url(f"/{number}", number % 2) for number in range(40)))
+        peer = await make_peer(web=ANY_PORT, delay_s=60.0)
+        await peer.slow_site(site.url("/", 1), 90)
+        await peer.crawl([site.url("/0", 0), site.url("/1", 1)])
+        async with viewer(tmp_path / "one") as browser, browser.events() as events, asyncio.timeout(30):
+            shown = await document_when(events, lambda document: document.get("sites_total") == 2)
+        sites = shown["sites"]
+        assert {site.url("", number).removeprefix("http://") for number in (0, 1)} == set(sites)
+        assert {peer.contact.id.hex()} == {one["owner"] for one in sites.values()}
+        assert [60, 90] == sorted(one["delay_s"] for one in sites.values())
+        assert ["slowed"] == [one["order"] for one in sites.values() if "order" in one]
+        assert sum(one["pending"] for one in sites.values()) == shown["queue_ages"][0]["urls"]

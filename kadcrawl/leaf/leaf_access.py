@@ -1,0 +1,76 @@
+"""The ways of a leaf to its swarm, for its dashboard: it asks its full peer, as a command of a person does.
+
+Tests: tests/web/test_listener.py
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.messages import (
+    Command,
+    Contact,
+    GetQueue,
+    GetStatus,
+    GiveOrders,
+    Message,
+    Ok,
+    OrdersGiven,
+    PeerRow,
+    Queue,
+    Status,
+    SurveyQueue,
+)
+from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.peer.dashboard.swarm_access import SwarmAccess, Verb
+from kadcrawl.peer.dashboard.swarm_view import SwarmView
+
+LOOK_S = 5.0
+"""Seconds that the full peer of a leaf has to tell the swarm."""
+ORDER_S = 30.0
+"""Seconds that the full peer of a leaf has to carry out an order."""
+
+log = logging.getLogger(__name__)
+
+Expected = TypeVar("Expected", bound=Message)
+
+
+def leaf_access(
+    client: LinkClient, home: Callable[[], Contact | None], row: Callable[[], PeerRow | None]
+) -> SwarmAccess:
+    """Return the ways of a leaf to its swarm.
+
+    `home` returns the full peer that last answered. `row` describes the leaf, once it has joined.
+    """
+
+    async def ask(message: Message, expected: type[Expected], deadline_s: float) -> Expected:
+        asked = home()
+        if asked is None:
+            raise RemoteError("swarm", "no full peer has answered this leaf yet; try again in a moment")
+        return await client.ask(asked, message, expected, deadline_s)
+
+    async def look() -> SwarmView:
+        own = row()
+        if own is None:
+            return SwarmView()
+        try:
+            told = await ask(GetStatus(), Status, LOOK_S)
+        except RemoteError as error:
+            log.info("leaf.unheard why=%s", error)
+            return SwarmView(rows=[own], missing=1)
+        view = SwarmView.of_status(told.answer, told.job, paused=told.paused, ended=told.ended)
+        return replace(view, rows=[*(other for other in view.rows if other.contact.id != own.contact.id), own])
+
+    async def queue(survey: SurveyQueue) -> Queue | None:
+        return await ask(GetQueue(survey), Queue, LOOK_S)
+
+    async def command(verb: Verb) -> None:
+        await ask(Command(verb), Ok, ORDER_S)
+
+    async def steer(order: StandingOrder) -> int:
+        return (await ask(GiveOrders([order]), OrdersGiven, ORDER_S)).parts_missing
+
+    return SwarmAccess(look=look, queue=queue, command=command, steer=steer)
