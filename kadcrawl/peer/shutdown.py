@@ -2,7 +2,7 @@
 
 `Peer` calls this. Nothing here has to succeed: unfinished work is on disk, for a later run or for other peers.
 
-Tests: tests/peer/test_coming_and_going.py, tests/peer/membership/test_departed.py
+Tests: tests/peer/test_shutdown.py, tests/peer/test_coming_and_going.py, tests/peer/membership/test_departed.py
 """
 
 import asyncio
@@ -15,8 +15,9 @@ from kadcrawl.peer.membership.departed import send_leave_stats
 if TYPE_CHECKING:  # A leaf does without the rooms of a full peer.
     from kadcrawl.peer.runtime import Runtime
 
-DRAIN_LINKS_S = 5.0
-"""Seconds a stopping peer waits for the acknowledgment of its last links. Their owners may have stopped already."""
+DRAIN_LINKS_S = 2.0
+"""Seconds a stopping peer waits for the acknowledgment of its last links. Their owners may have stopped already. Pages
+whose links take longer stay PENDING in the directory, and are fetched again."""
 LEAVE_LINKS_S = 10.0
 """Seconds a leaving peer waits for the same. Their owners may be leaving too, and others must take over first."""
 LOANS_S = 3.0
@@ -33,8 +34,7 @@ async def drain(runtime: "Runtime", links_s: float = DRAIN_LINKS_S) -> None:
         crawler, loans = runtime.components.crawler, runtime.balancing.loans
         crawler.pause_reasons.add(PauseReason.STOPPING)
         loans.recall_all()
-        await crawler.drained(links_s)
-        await loans.end(links_s, LOANS_S)
+        await asyncio.gather(crawler.drained(links_s), loans.end(links_s, LOANS_S))
         runtime.components.crawl_limits.give_back()
         if not runtime.ended:
             # Others are finishing too, and their last links may be for this peer.

@@ -1,0 +1,53 @@
+"""A stopping peer waits for what is quick, and no longer: the rest is in its directory."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LINGER_S, LOANS_S, drain
+from sim.loop import world
+
+
+class StoppingPeer:
+    """The parts of a peer that a stop uses, with links that are never acknowledged."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        crawler = SimpleNamespace(pause_reasons=set(), drained=self.drained)
+        limits = SimpleNamespace(give_back=lambda: self.steps.append("limits"))
+        self.runtime: Any = SimpleNamespace(
+            begun=True,
+            ended=False,
+            components=SimpleNamespace(crawler=crawler, crawl_limits=limits),
+            balancing=SimpleNamespace(
+                loans=SimpleNamespace(recall_all=lambda: self.steps.append("recall"), end=self.end_loans)
+            ),
+            resources=SimpleNamespace(store=SimpleNamespace(journal=SimpleNamespace(commit=self.commit))),
+        )
+
+    async def drained(self, links_s: float) -> None:
+        await asyncio.sleep(links_s)
+        self.steps.append("own pages")
+
+    async def end_loans(self, links_s: float, seconds: float) -> None:
+        assert LOANS_S == seconds
+        await asyncio.sleep(links_s)
+        self.steps.append("borrowed pages")
+
+    async def commit(self) -> None:
+        self.steps.append("commit")
+
+
+@pytest.mark.parametrize("has_ended", [False, True], ids=["stopped", "ended"])
+def test_own_and_borrowed_pages_wait_for_their_links_at_the_same_time_and_not_for_long(has_ended: bool) -> None:
+    peer = StoppingPeer()
+    peer.runtime.ended = has_ended
+    with world(0) as loop:
+        loop.run_until_complete(drain(peer.runtime))
+        assert DRAIN_LINKS_S + (0.0 if has_ended else LINGER_S) == pytest.approx(loop.time())
+    assert ["recall", "own pages", "borrowed pages", "limits", "commit"] == peer.steps
+    assert {PauseReason.STOPPING} == peer.runtime.components.crawler.pause_reasons
+    assert DRAIN_LINKS_S + LINGER_S < 3.0, "a stop takes three seconds at most, if the requests in flight are over"
