@@ -14,8 +14,11 @@ import { Sites } from "./parts/sites.js";
 import { Way } from "./parts/way.js";
 
 const DOCUMENT_VERSION = 1;
+/** Bits of a cell, where the peer does not tell them. */
+const CELL_BITS = 16;
 const NONE = {};
-const NO_SESSION = "There is no session. Run kadcrawl web on a machine of the swarm and open the address that it prints.";
+const NO_SESSION =
+  "There is no session. Run kadcrawl web on a machine of the swarm and open the address that it prints.";
 const ENDED = "The session has ended. Run kadcrawl web on a machine of the swarm and open the address that it prints.";
 
 class Page extends Component {
@@ -68,7 +71,9 @@ class Page extends Component {
     if (notice) return html`<main><p class="notice" role="alert">${notice}</p></main>`;
     if (!shown) return html`<main><p class="notice" role="status">Waiting for the first data.</p></main>`;
     if (shown.version !== DOCUMENT_VERSION) {
-      return html`<main><p class="notice" role="alert">The peer has another version than this page. Reload the page.</p></main>`;
+      return html`<main>
+        <p class="notice" role="alert">The peer has another version than this page. Reload the page.</p>
+      </main>`;
     }
     // A peer that cannot tell of a part leaves it out of the document, and the page leaves it out too.
     const { crawl, peers, sites, failures, events, sinks, series, moves = NONE, queue_ages: ages, now } = shown;
@@ -81,9 +86,9 @@ class Page extends Component {
         <${Said} said=${said} onClose=${() => this.setState({ said: null })} />
         <${Sentence} crawl=${crawl} now=${now} />
         <${Charts} crawl=${crawl} series=${series} peers=${peers} now=${now} />
-        <${Space} peers=${peers} moves=${moves} now=${now} me=${shown.me} cellBits=${crawl.cell_bits ?? 16} selected=${selected} way=${way} />
+        <${Space} ...${{ peers, moves, now, me: shown.me, cellBits: crawl.cell_bits ?? CELL_BITS, selected, way }} />
         <${Peers} peers=${peers} me=${shown.me} selected=${selected} onSelect=${this.select} />
-        ${sites && html`<${Sites} sites=${sites} total=${shown.sites_total} peers=${peers} control=${control} onOrder=${this.order} />`}
+        ${sites && html`<${Sites} ...${{ sites, total: shown.sites_total, peers, control, onOrder: this.order }} />`}
         ${failures && html`<${Failures} failures=${failures} />`} ${ages && html`<${Ages} ages=${ages} />`}
         ${events && html`<${Events} events=${events} now=${now} />`} ${sinks && html`<${Sinks} sinks=${sinks} />`}
         <${Way} peers=${peers} now=${now} onFound=${this.found} />
@@ -103,22 +108,26 @@ function Top({ crawl, me, silence, control, onOrder }) {
       ${silence ? `no data for ${silence} s, trying again` : "live"}
     </p>
     <span class="hidden" role="status">${silence ? "The connection is lost." : ""}</span>
-    ${control &&
-    !crawl.verdict.done &&
-    html`<button type="button" onClick=${() => onOrder({ order: paused ? "resume" : "pause" })}>
+    ${
+      control &&
+      !crawl.verdict.done &&
+      html`<button type="button" onClick=${() => onOrder({ order: paused ? "resume" : "pause" })}>
       ${paused ? "Resume the crawl" : "Pause the crawl"}
-    </button>`}
+    </button>`
+    }
   </header>`;
 }
 
 /** The answer to the last order. */
 function Said({ said, onClose }) {
   return html`<div class="said" role="status">
-    ${said &&
-    html`<p class=${said.error ? "bad" : "good"}>
+    ${
+      said &&
+      html`<p class=${said.error ? "bad" : "good"}>
       ${said.error ?? said.said}
       <button type="button" class="plain" onClick=${onClose} aria-label="Close this message">×</button>
-    </p>`}
+    </p>`
+    }
   </div>`;
 }
 

@@ -11,7 +11,11 @@ export const count = (value) => (missing(value) ? NOTHING : WHOLE.format(value))
 
 /** Returns a number as the label of an axis: 0.5, 40, 2,500, 1.5 M. */
 export const label = (value) => {
-  for (const [size, unit] of [[1e9, "G"], [1e6, "M"]]) if (value >= size) return `${Number((value / size).toPrecision(4))} ${unit}`;
+  for (const [size, unit] of [
+    [1e9, "G"],
+    [1e6, "M"],
+  ])
+    if (value >= size) return `${Number((value / size).toPrecision(4))} ${unit}`;
   return value.toLocaleString("en-US", { maximumSignificantDigits: 6 });
 };
 
@@ -60,7 +64,10 @@ export function clock(unix, now = Date.now() / 1000) {
   const at = new Date(unix * 1000);
   const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
   if (at.toDateString() === new Date(now * 1000).toDateString()) return time;
-  return `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, "0")}-${String(at.getDate()).padStart(2, "0")} ${time}`;
+  const day = [at.getFullYear(), at.getMonth() + 1, at.getDate()]
+    .map((part) => String(part).padStart(2, "0"))
+    .join("-");
+  return `${day} ${time}`;
 }
 
 /** Returns the noun for a number: 1 page, 2 pages. */

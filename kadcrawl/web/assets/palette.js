@@ -1,4 +1,4 @@
-/** Colors of peers: eight that differ in lightness too, so that color-blind people tell them apart. style.css has them. */
+/** Colors of peers: eight that differ in lightness too, for the color-blind. style.css has them. */
 import { useEffect, useState } from "./vendor/htm-preact.js";
 
 export const COLORS = 8;

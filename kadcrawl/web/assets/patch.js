@@ -27,7 +27,7 @@ export function applyChange(document, patch) {
   return merged;
 }
 
-/** Returns the series with a point appended, and without the oldest above the limit. A point that is not newer is left out. */
+/** Returns the series with a newer point appended, and without the oldest point above the limit. */
 export function withPoint(series, tail) {
   const before = series ?? { t: [], found: [], done: [], rates: {} };
   const length = before.t.length;

@@ -34,7 +34,14 @@ export function Table({ label, items, columns, sorted, descending, text, extra, 
   const [top, setTop] = useState(0);
   const box = useRef(null);
   const ids = useMemo(
-    () => sortedIds(items, columns.find(({ key }) => key === order.key), order.descending, wanted, text),
+    () =>
+      sortedIds(
+        items,
+        columns.find(({ key }) => key === order.key),
+        order.descending,
+        wanted,
+        text,
+      ),
     [items, columns, order, wanted],
   );
   const last = Math.max(0, ids.length - height);
@@ -47,11 +54,13 @@ export function Table({ label, items, columns, sorted, descending, text, extra, 
     setOrder({ key: column.key, descending: order.key === column.key ? !order.descending : Boolean(column.number) });
   const total = Object.keys(items).length;
   return html`
-    ${text &&
-    html`<div class="filter">
+    ${
+      text &&
+      html`<div class="filter">
       <label>Filter <input type="search" value=${wanted} onInput=${(event) => setWanted(event.target.value)} /></label>
       <span class="quiet">${wanted ? `${count(ids.length)} of ${plural(total, "row")}` : plural(total, "row")}</span>
-    </div>`}
+    </div>`
+    }
     <div
       class="scroll"
       ref=${box}
@@ -68,17 +77,28 @@ export function Table({ label, items, columns, sorted, descending, text, extra, 
           </tr>
         </thead>
         <tbody>
-          ${first > 0 && html`<tr key="above" class="space" aria-hidden="true"><td style=${{ height: `${first * ROW}px` }}></td></tr>`}
+          ${first > 0 && Space("above", first)}
           ${ids
             .slice(first, end)
-            .map((id, at) => html`<${Row} key=${id} id=${id} data=${items[id]} columns=${columns} extra=${extra} index=${first + at} />`)}
-          ${end < ids.length &&
-          html`<tr key="below" class="space" aria-hidden="true"><td style=${{ height: `${(ids.length - end) * ROW}px` }}></td></tr>`}
-          ${!ids.length && html`<tr><td class="empty" colspan=${columns.length}>${wanted ? "No row has this text." : empty}</td></tr>`}
+            .map(
+              (id, at) => html`<${Row} key=${id} ...${{ id, data: items[id], columns, extra, index: first + at }} />`,
+            )}
+          ${end < ids.length && Space("below", ids.length - end)}
+          ${
+            !ids.length &&
+            html`<tr>
+              <td class="empty" colspan=${columns.length}>${wanted ? "No row has this text." : empty}</td>
+            </tr>`
+          }
         </tbody>
       </table>
     </div>
   `;
+}
+
+/** The room of rows that are not in the page. */
+function Space(key, rows) {
+  return html`<tr key=${key} class="space" aria-hidden="true"><td style=${{ height: `${rows * ROW}px` }}></td></tr>`;
 }
 
 function Head({ column, order, sortBy }) {
@@ -106,7 +126,10 @@ function sortedIds(items, column, descending, wanted, text) {
   return ids.sort((a, b) => sign * compare(value.get(a), value.get(b)) || (a < b ? -1 : 1));
 }
 
+/** Orders names with numbers in them as people do: peer-2 before peer-10. */
+const NAMES = new Intl.Collator("en", { numeric: true });
+
 function compare(a, b) {
-  if (typeof a === "string" && typeof b === "string") return a.localeCompare(b);
+  if (typeof a === "string" && typeof b === "string") return NAMES.compare(a, b);
   return (a ?? -Infinity) - (b ?? -Infinity) || 0;
 }

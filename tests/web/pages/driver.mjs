@@ -5,7 +5,10 @@ import { createInterface } from "node:readline";
 
 const [, , library, executablePath] = process.argv;
 const { chromium } = createRequire(library)(library);
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
+const browser = await chromium.launch({
+  executablePath,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+});
 const pages = [];
 
 async function open(options) {

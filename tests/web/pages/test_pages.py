@@ -324,5 +324,5 @@ async def test_a_change_touches_little_of_the_page_however_many_peers_there_are(
         assert await page.js("() => window.touched") < 100
         # The last row can be reached, and there are no more rows in the page then.
         await page.js("() => document.querySelector('.peers .scroll').scrollTo(0, 1e6)")
-        await page.shows("peer-99", ".peers tbody")
+        await page.shows(f"peer-{peers}", ".peers tbody")
         assert await page.js("() => document.querySelectorAll('.peers tbody tr').length") < 30

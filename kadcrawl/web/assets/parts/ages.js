@@ -7,18 +7,22 @@ export function Ages({ ages }) {
   return html`<section class="panel ages" aria-labelledby="ages">
     <h2 id="ages">Ages of the queue</h2>
     ${!ages.length && html`<p class="quiet">No URL is pending.</p>`}
-    ${ages.length > 0 &&
-    html`<table class="bars">
+    ${
+      ages.length > 0 &&
+      html`<table class="bars">
       <thead><tr><th scope="col">Waiting for</th><th scope="col" class="number">URLs</th><td></td></tr></thead>
       <tbody>
         ${ages.map(
           ({ up_to_s: limit, urls }, at) => html`<tr key=${limit}>
-            <th scope="row">${(limit ?? null) === null ? `over ${at ? duration(ages[at - 1].up_to_s) : "0 s"}` : `up to ${duration(limit)}`}</th>
+            <th scope="row">${limit ? `up to ${duration(limit)}` : `over ${duration(ages[at - 1]?.up_to_s ?? 0)}`}</th>
             <td class="number">${count(urls)}</td>
-            <td class="room" aria-hidden="true"><span class="bar" style=${{ width: `${(100 * urls) / most}%` }}></span></td>
+            <td class="room" aria-hidden="true">
+              <span class="bar" style=${{ width: `${(100 * urls) / most}%` }}></span>
+            </td>
           </tr>`,
         )}
       </tbody>
-    </table>`}
+    </table>`
+    }
   </section>`;
 }

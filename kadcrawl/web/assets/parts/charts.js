@@ -23,7 +23,13 @@ class Pair extends Component {
 
   shouldComponentUpdate(next, state) {
     const { series, dark, crawl, peers } = this.props;
-    return series !== next.series || dark !== next.dark || crawl !== next.crawl || peers !== next.peers || state.at !== this.state.at;
+    return (
+      series !== next.series ||
+      dark !== next.dark ||
+      crawl !== next.crawl ||
+      peers !== next.peers ||
+      state.at !== this.state.at
+    );
   }
 
   componentDidMount() {
@@ -76,13 +82,25 @@ class Pair extends Component {
     const width = this.box.clientWidth;
     const cursor = { y: false, sync: { key: "kadcrawl" }, points: { show: false }, drag: { x: false, y: false } };
     const ground = valueOf("--panel");
-    const common = { width, cursor, legend: { show: false }, padding: [8, 14, 6, 0], scales: { x: { time: true, range: () => this.view().axis } } };
+    const common = {
+      width,
+      cursor,
+      legend: { show: false },
+      padding: [8, 14, 6, 0],
+      scales: { x: { time: true, range: () => this.view().axis } },
+    };
     const bands = [...view.bands].reverse().map((id) => {
-      const color = valueOf(id === OTHERS ? "--color-others" : `--color-${colorOf(id)}`);
+      const color = valueOf(`--color-${colored(id)}`);
       return { stroke: ground, width: 1, fill: color, points: { show: false } };
     });
     const rates = new uPlot(
-      { ...common, height: HEIGHT.rates, axes: axes(false), series: [{}, ...bands], hooks: { setCursor: [(plot) => this.look(plot)] } },
+      {
+        ...common,
+        height: HEIGHT.rates,
+        axes: axes(false),
+        series: [{}, ...bands],
+        hooks: { setCursor: [(plot) => this.look(plot)] },
+      },
       [[]],
       this.above,
     );
@@ -150,28 +168,49 @@ class Pair extends Component {
         <li><b class="number">${rate(total)}</b> in all</li>
         ${[...bands.keys()].reverse().map(
           (band) => html`<li key=${bands[band]}>
-            <span class=${`patch color-${bands[band] === OTHERS ? OTHERS : colorOf(bands[band])}`} aria-hidden="true"></span>${name(bands[band])} ${" "}
-            <b class="number">${rate(values[band][index])}</b>
+            <span class=${`patch color-${colored(bands[band])}`} aria-hidden="true"></span>
+            ${name(bands[band])} <b class="number">${rate(values[band][index])}</b>
           </li>`,
         )}
       </ul>
       <div ref=${(box) => (this.box = box)} class="plots">
-        <div role="img" aria-label=${`Pages a second, stacked by peer; ${when}: ${said}`} ref=${(box) => (this.above = box)}></div>
+        <div
+          role="img"
+          aria-label=${`Pages a second, stacked by peer; ${when}: ${said}`}
+          ref=${(box) => (this.above = box)}
+        ></div>
         <h2>Found and done</h2>
         <ul class="legend">
-          <li><span class="patch line color-5" aria-hidden="true"></span>found <b class="number">${count(known.found[index])}</b></li>
-          <li><span class="patch line color-2" aria-hidden="true"></span>done <b class="number">${count(known.done[index])}</b></li>
+          <li>
+            <span class="patch line color-5" aria-hidden="true"></span>
+            found <b class="number">${count(known.found[index])}</b>
+          </li>
+          <li>
+            <span class="patch line color-2" aria-hidden="true"></span>
+            done <b class="number">${count(known.done[index])}</b>
+          </li>
           <li>${endOf(crawl, end, now)}</li>
         </ul>
         <div role="img" aria-label=${`URLs found and done; ${when}: ${said}`} ref=${(box) => (this.below = box)}></div>
       </div>
-      ${last > 0 &&
-      html`<label class="scrub"><span class="hidden">Time in both charts</span>
-        <input type="range" min="0" max=${last} value=${index} aria-valuetext=${`${clock(known.t[index], now)}: ${said}`} onInput=${(event) => this.seek(Number(event.target.value))} />
-      </label>`}
+      ${
+        last > 0 &&
+        html`<label class="scrub"><span class="hidden">Time in both charts</span>
+        <input
+          type="range"
+          min="0"
+          max=${last}
+          value=${index}
+          aria-valuetext=${`${clock(known.t[index], now)}: ${said}`}
+          onInput=${(event) => this.seek(Number(event.target.value))}
+        />
+      </label>`
+      }
     </section>`;
   }
 }
+
+const colored = (id) => (id === OTHERS ? OTHERS : colorOf(id));
 
 function endOf(crawl, end, now) {
   if (crawl.verdict.done) return "the crawl is done";
@@ -184,7 +223,13 @@ function axes(times) {
   const grid = { stroke: valueOf("--line"), width: 1 };
   const common = { stroke: quiet, grid, ticks: { show: false }, font: FONT };
   return [
-    { ...common, show: times, space: LABEL, size: 28, values: (_, splits) => splits.map((at) => clock(at, at).replace(/:00$/, "")) },
+    {
+      ...common,
+      show: times,
+      space: LABEL,
+      size: 28,
+      values: (_, splits) => splits.map((at) => clock(at, at).replace(/:00$/, "")),
+    },
     { ...common, size: AXIS, space: 32, values: (_, splits) => splits.map(label) },
   ];
 }

@@ -33,7 +33,14 @@ export function Events({ events, now }) {
     </div>
     <div class="scroll low" tabindex="0" role="region" aria-label="Events">
       <table class="log">
-        <thead><tr><th scope="col" class="number">No.</th><th scope="col">Time</th><th scope="col">Kind</th><th scope="col">What</th></tr></thead>
+        <thead>
+          <tr>
+            <th scope="col" class="number">No.</th>
+            <th scope="col">Time</th>
+            <th scope="col">Kind</th>
+            <th scope="col">What</th>
+          </tr>
+        </thead>
         <tbody>
           ${shown.map((number) => html`<${Event} key=${number} number=${number} event=${events[number]} now=${now} />`)}
           ${!shown.length && html`<tr><td class="empty" colspan="4">Nothing has happened yet.</td></tr>`}

@@ -10,7 +10,7 @@ export function Failures({ failures }) {
     <h2 id="failures">Failures</h2>
     ${!reasons.length && html`<p class="quiet">No URL has failed.</p>`}
     <ul class="reasons">
-      ${reasons.map(([reason, failure]) => html`<${Reason} key=${reason} reason=${reason} failure=${failure} most=${most} />`)}
+      ${reasons.map(([reason, failure]) => html`<${Reason} key=${reason} ...${{ reason, failure, most }} />`)}
     </ul>
   </section>`;
 }
@@ -21,7 +21,9 @@ function Reason({ reason, failure, most }) {
       <summary>
         <span class="number">${count(failure.count)}</span>
         <span class="what"><strong>${reason}</strong> <span class="quiet">${failure.meaning}</span></span>
-        <span class="room" aria-hidden="true"><span class="bar" style=${{ width: `${(100 * failure.count) / most}%` }}></span></span>
+        <span class="room" aria-hidden="true">
+          <span class="bar" style=${{ width: `${(100 * failure.count) / most}%` }}></span>
+        </span>
       </summary>
       <ul class="samples">${(failure.samples ?? []).map((url) => html`<${Sample} key=${url} url=${url} />`)}</ul>
     </details>
@@ -32,7 +34,8 @@ function Sample({ url }) {
   const [said, setSaid] = useState(null);
   const ask = async () => setSaid(await whyOf(url));
   return html`<li>
-    <code class="break">${url}</code> <button type="button" class="small" aria-label=${`Why ${url}`} onClick=${ask}>Why?</button>
+    <code class="break">${url}</code> ${" "}
+    <button type="button" class="small" aria-label=${`Why ${url}`} onClick=${ask}>Why?</button>
     ${said && html`<${Why} said=${said} />`}
   </li>`;
 }

@@ -11,7 +11,9 @@ export function Peers({ peers, me, selected, onSelect }) {
   const gone = all.filter(({ alive }) => !alive).length;
   return html`<section class="panel peers" aria-labelledby="peers">
     <h2 id="peers">Peers</h2>
-    <p class="quiet">${count(full)} full, ${plural(all.length - full, "leaf", "leaves")}${gone ? `, ${count(gone)} not heard` : ""}</p>
+    <p class="quiet">
+      ${count(full)} full, ${plural(all.length - full, "leaf", "leaves")}${gone ? `, ${count(gone)} not heard` : ""}
+    </p>
     <${Table}
       label="Peers"
       items=${peers}
@@ -30,19 +32,40 @@ const columnsOf = (me, onSelect) => [
     label: "Peer",
     wide: true,
     sort: (peer) => peer.name,
-    cell: (peer, id, selected) => html`<button type="button" class="plain name" aria-pressed=${selected === id ? "true" : "false"}
-      title="Show in the ring" onClick=${() => onSelect(id)}><span class=${`patch color-${colorOf(id)}`} aria-hidden="true"></span>${peer.name}</button>${id === me ? html` <span class="tag">this peer</span>` : ""}`,
+    cell: (peer, id, selected) => named(peer, id, me, selected === id, onSelect),
   },
   { key: "id", label: "ID", low: "wide", sort: (_, id) => id, cell: (_, id) => html`<code>${shortId(id)}</code>` },
-  { key: "address", label: "Address", low: "mid", sort: (peer) => peer.address, cell: (peer) => html`<code>${peer.address}</code>` },
+  {
+    key: "address",
+    label: "Address",
+    low: "mid",
+    sort: (peer) => peer.address,
+    cell: (peer) => html`<code>${peer.address}</code>`,
+  },
   {
     key: "state",
     label: "State",
     sort: (peer) => (peer.alive ? peer.state : "\uffff"),
-    cell: (peer) => (peer.alive ? html`${peer.state}${peer.kind === "leaf" ? html` <span class="tag">leaf</span>` : ""}` : html`<span class="bad">✕ not heard</span>`),
+    cell: (peer) =>
+      peer.alive
+        ? html`${peer.state}${peer.kind === "leaf" ? html` <span class="tag">leaf</span>` : ""}`
+        : html`<span class="bad">✕ not heard</span>`,
   },
-  { key: "rate", label: "Pages/s", number: true, sort: (peer) => peer.pages_per_s, cell: (peer) => rate(peer.pages_per_s) },
-  { key: "pages", label: "Pages", number: true, low: "narrow", sort: (peer) => peer.pages, cell: (peer) => count(peer.pages) },
+  {
+    key: "rate",
+    label: "Pages/s",
+    number: true,
+    sort: (peer) => peer.pages_per_s,
+    cell: (peer) => rate(peer.pages_per_s),
+  },
+  {
+    key: "pages",
+    label: "Pages",
+    number: true,
+    low: "narrow",
+    sort: (peer) => peer.pages,
+    cell: (peer) => count(peer.pages),
+  },
   { key: "pending", label: "Pending", number: true, sort: (peer) => peer.pending, cell: (peer) => count(peer.pending) },
   {
     key: "level",
@@ -53,11 +76,52 @@ const columnsOf = (me, onSelect) => [
     sort: (peer) => peer.level,
     cell: (peer) => level(peer.level),
   },
-  { key: "cells", label: "Cells", number: true, low: "mid", sort: (peer) => peer.cells_owned, cell: (peer) => count(peer.cells_owned) },
-  { key: "memory", label: "Memory", number: true, low: "mid", sort: (peer) => peer.memory_bytes, cell: (peer) => bytes(peer.memory_bytes) },
-  { key: "heard", label: "Heard", hint: "Time since this peer heard of it", number: true, low: "narrow", sort: (peer) => peer.heard_s, cell: (peer) => duration(peer.heard_s) },
-  { key: "version", label: "Version", low: "mid", sort: (peer) => peer.version ?? "", cell: (peer) => peer.version ?? NOTHING },
+  {
+    key: "cells",
+    label: "Cells",
+    number: true,
+    low: "mid",
+    sort: (peer) => peer.cells_owned,
+    cell: (peer) => count(peer.cells_owned),
+  },
+  {
+    key: "memory",
+    label: "Memory",
+    number: true,
+    low: "mid",
+    sort: (peer) => peer.memory_bytes,
+    cell: (peer) => bytes(peer.memory_bytes),
+  },
+  {
+    key: "heard",
+    label: "Heard",
+    hint: "Time since this peer heard of it",
+    number: true,
+    low: "narrow",
+    sort: (peer) => peer.heard_s,
+    cell: (peer) => duration(peer.heard_s),
+  },
+  {
+    key: "version",
+    label: "Version",
+    low: "mid",
+    sort: (peer) => peer.version ?? "",
+    cell: (peer) => peer.version ?? NOTHING,
+  },
 ];
+
+function named(peer, id, me, isSelected, onSelect) {
+  const button = html`<button
+    type="button"
+    class="plain name"
+    aria-pressed=${String(isSelected)}
+    title="Show in the ring"
+    onClick=${() => onSelect(id)}
+  >
+    <span class=${`patch color-${colorOf(id)}`} aria-hidden="true"></span>${peer.name}
+  </button>`;
+  return id === me ? html`${button} <span class="tag">this peer</span>` : button;
+}
 
 function level(value) {
   if (value === null || value === undefined) return NOTHING;

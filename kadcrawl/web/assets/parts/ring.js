@@ -12,10 +12,20 @@ const DOTS = 168;
 const LABELS = 178;
 /** Peers that have their names in the picture. */
 const NAMES_MAX = 16;
+/** Peers that have dots. Of more, the dots would be a second ring. */
+const DOTS_MAX = 300;
 /** The gap between two arcs, in radians, where arcs are wide enough for one. */
 const GAP = 0.006;
 
-export const same = (a, b) => Object.keys(b).every((name) => a[name] === b[name] || name === "names" || name === "label");
+/** Peers above which colors no longer tell them apart. */
+const COLORED_MAX = 64;
+
+/** Returns the classes of a picture. */
+export const classOf = (kind, { points }, selected) =>
+  `picture ${kind}${selected ? " chosen" : ""}${points.length > COLORED_MAX ? " many" : ""}`;
+
+export const same = (a, b) =>
+  Object.keys(b).every((name) => a[name] === b[name] || name === "names" || name === "label");
 
 export class Ring extends Component {
   shouldComponentUpdate(next) {
@@ -25,23 +35,56 @@ export class Ring extends Component {
   }
 
   render({ space, gone, names, me, selected, way, shown, still, label }) {
-    return html`<svg class=${selected ? "picture ring chosen" : "picture ring"} viewBox="0 0 ${SIZE} ${SIZE}" role="img" aria-label=${label}>
+    const { points, shares } = space;
+    const dots = points.length <= DOTS_MAX ? points : points.filter(({ id }) => id === me);
+    const radius = radiusOf(points.length);
+    return html`<svg
+      class=${classOf("ring", space, selected)}
+      viewBox="0 0 ${SIZE} ${SIZE}"
+      role="img"
+      aria-label=${label}
+    >
       ${pathsOf(space).map(
-        ([id, path]) => html`<path key=${id} class=${`arc fill-${colorOf(id)}${id === selected ? " on" : ""}`} d=${path}><title>${names[id]}: ${percent(space.shares.get(id))}</title></path>`,
+        ([id, path], at) => html`<path key=${id} class=${arcClass(id, at, selected)} d=${path}>
+          <title>${names[id]}: ${percent(shares.get(id))}</title>
+        </path>`,
       )}
       ${[0, 0.25, 0.5, 0.75].map((place) => Tick(place))}
       <g class="dots">
-        ${space.points.map(({ id }) => Dot({ id, name: names[id], me, radius: radiusOf(space.points.length) }))}
-        ${gone.split(",").filter(Boolean).map((id) => Cross(id, names[id]))}
+        ${dots.map(({ id }) => Dot({ id, name: names[id], place: spot(placeOf(id), DOTS), radius, me, selected }))}
+        ${gone
+          .split(",")
+          .filter(Boolean)
+          .map((id) => Cross(id, names[id]))}
       </g>
-      ${space.points.length <= NAMES_MAX && html`<g class="names">${namesOf(space.points, names)}</g>`}
-      <g class=${still ? "chords still" : "chords"}>
-        ${shown.map(([number, move]) => html`<path key=${number} class=${`chord ${move.kind}`} d=${chord(placeOf(move.from), placeOf(move.to))}><title>${names[move.from]} to ${names[move.to]}: ${move.count}</title></path>`)}
-      </g>
+      ${points.length <= NAMES_MAX && html`<g class="names">${namesOf(points, names)}</g>`}
+      ${Chords({ shown, names, still, path: ({ from, to }) => chord(placeOf(from), placeOf(to)) })}
       ${way && Needle(way)}
     </svg>`;
   }
 }
+
+/** Returns the moves as lines. */
+export function Chords({ shown, names, still, path }) {
+  return html`<g class=${still ? "chords still" : "chords"}>
+    ${shown.map(
+      ([number, move]) => html`<path key=${number} class=${`chord ${move.kind}`} d=${path(move)}>
+        <title>${names[move.from]} to ${names[move.to]}: ${move.count}</title>
+      </path>`,
+    )}
+  </g>`;
+}
+
+/** Returns the mark of a peer. */
+export function Dot({ id, name, place: [x, y], radius, me, selected }) {
+  const own = id === me ? "me" : `dot fill-${colorOf(id)}`;
+  const size = id === me ? Math.max(radius, 3) : id === selected ? radius + 2 : radius;
+  return html`<circle key=${id} class=${id === selected ? `${own} on` : own} cx=${x} cy=${y} r=${size}>
+    <title>${name}</title>
+  </circle>`;
+}
+
+const arcClass = (id, at, selected) => `arc fill-${colorOf(id)}${at % 2 ? "" : " even"}${id === selected ? " on" : ""}`;
 
 export const keysOf = (shown) => shown.map(([number]) => number).join();
 
@@ -76,23 +119,23 @@ function arc(from, to) {
 function chord(from, to) {
   const middle = from + (to - from) / 2 + (Math.abs(to - from) > 0.5 ? 0.5 : 0);
   const distance = Math.min(Math.abs(to - from), 1 - Math.abs(to - from));
-  return `M${text(spot(from, INNER - 4))}Q${text(spot(middle, INNER * (1 - 2 * distance)))} ${text(spot(to, INNER - 4))}`;
+  const ends = [from, to].map((place) => text(spot(place, INNER - 4)));
+  return `M${ends[0]}Q${text(spot(middle, INNER * (1 - 2 * distance)))} ${ends[1]}`;
 }
 
 function Tick(place) {
   const [x, y] = spot(place, INNER - 14);
   const digits = (place * 16).toString(16);
-  return html`<text key=${place} class="tick" x=${x} y=${y} text-anchor="middle" dominant-baseline="central">${digits}…</text>`;
-}
-
-function Dot({ id, name, me, radius }) {
-  const [x, y] = spot(placeOf(id), DOTS);
-  return html`<circle key=${id} class=${id === me ? "me" : `dot fill-${colorOf(id)}`} cx=${x} cy=${y} r=${id === me ? Math.max(radius, 3) : radius}><title>${name}</title></circle>`;
+  return html`<text key=${place} class="tick" x=${x} y=${y} text-anchor="middle" dominant-baseline="central">
+    ${digits}…
+  </text>`;
 }
 
 function Cross(id, name) {
   const [x, y] = spot(placeOf(id), DOTS);
-  return html`<path key=${id} class="gone" d="M${x - 4} ${y - 4}l8 8m0 -8l-8 8"><title>${name} is not heard</title></path>`;
+  return html`<path key=${id} class="gone" d="M${x - 4} ${y - 4}l8 8m0 -8l-8 8">
+    <title>${name} is not heard</title>
+  </path>`;
 }
 
 /** Returns the names beside their dots, pushed apart where dots are close. */
@@ -105,7 +148,9 @@ function namesOf(points, names) {
     const [x, y] = spot(place, LABELS);
     const side = Math.sin(2 * Math.PI * place);
     const anchor = Math.abs(side) < 0.2 ? "middle" : side > 0 ? "start" : "end";
-    return html`<text key=${id} x=${x} y=${y} text-anchor=${anchor} dominant-baseline="central">${(names[id] ?? "").slice(0, 12)}</text>`;
+    return html`<text key=${id} x=${x} y=${y} text-anchor=${anchor} dominant-baseline="central">
+      ${(names[id] ?? "").slice(0, 12)}
+    </text>`;
   });
 }
 
@@ -113,7 +158,8 @@ function Needle(way) {
   const place = placeOf(way.key);
   const mark = (id, kind) => {
     const end = spot(placeOf(id), INNER - 3);
-    return html`<path class=${`needle ${kind}`} d="M${text(spot(place, INNER - 3))}L${text([MIDDLE, MIDDLE])}L${text(end)}" />`;
+    const bend = [spot(place, INNER - 3), [MIDDLE, MIDDLE], end].map(text).join("L");
+    return html`<path class=${`needle ${kind}`} d=${`M${bend}`} />`;
   };
   const [x, y] = spot(place, (INNER + OUTER) / 2);
   return html`<g class="way-mark">

@@ -5,10 +5,13 @@ import { bytes, clock, count, duration, rate } from "../format.js";
 export function Sentence({ crawl, now }) {
   const { verdict } = crawl;
   const end = crawl.end_in_s;
+  const isKnown = Number.isFinite(end) && !verdict.done;
   return html`<section class="sentence" aria-label="State of the crawl">
     <p class="figures">
-      <strong class="state">${capital(crawl.state)}</strong>: <b>${count(crawl.pages)}</b> ${crawl.pages === 1 ? "page" : "pages"} at ${" "}
-      <b>${rate(crawl.pages_per_s)}</b> a second, <b>${count(crawl.pending)}</b> pending, <b class=${crawl.failed ? "failed" : ""}>${count(crawl.failed)}</b> failed.
+      <strong class="state">${capital(crawl.state)}</strong>: <b>${count(crawl.pages)}</b> ${" "}
+      ${crawl.pages === 1 ? "page" : "pages"} at <b>${rate(crawl.pages_per_s)}</b> a second, ${" "}
+      <b>${count(crawl.pending)}</b> pending, ${" "}
+      <b class=${crawl.failed ? "failed" : ""}>${count(crawl.failed)}</b> failed.
     </p>
     <p class=${verdict.done ? "verdict done" : "verdict"}>
       <${Sign} done=${verdict.done} />
@@ -17,7 +20,7 @@ export function Sentence({ crawl, now }) {
     <p class="quiet">
       ${crawl.found !== undefined && `${count(crawl.found)} found, ${count(crawl.done)} done. `}
       ${bytes(crawl.received_bytes)} received since ${clock(crawl.started, now)}
-      ${end !== null && end !== undefined && !verdict.done ? `. At this rate the end is in ${duration(end)}, at ${clock(now + end, now)}` : ""}.
+      ${isKnown && `. At this rate the end is in ${duration(end)}, at ${clock(now + end, now)}`}.
       ${crawl.partition && ` By ${crawl.partition}, ${crawl.history} history.`}
     </p>
   </section>`;

@@ -7,8 +7,9 @@ export function Sinks({ sinks }) {
   return html`<section class="panel sinks" aria-labelledby="sinks">
     <h2 id="sinks">Sinks</h2>
     ${!names.length && html`<p class="quiet">The crawl writes to its own files only.</p>`}
-    ${names.length > 0 &&
-    html`<div class="scroll" tabindex="0" role="region" aria-label="Sinks"><table>
+    ${
+      names.length > 0 &&
+      html`<div class="scroll" tabindex="0" role="region" aria-label="Sinks"><table>
       <thead>
         <tr>
           <th scope="col">Sink</th>
@@ -28,6 +29,7 @@ export function Sinks({ sinks }) {
             </tr>`;
         })}
       </tbody>
-    </table></div>`}
+    </table></div>`
+    }
   </section>`;
 }

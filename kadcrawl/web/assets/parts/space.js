@@ -37,7 +37,11 @@ export function Space({ peers, moves, now, me, cellBits, selected, way }) {
     <fieldset class="views">
       <legend class="hidden">Show the key space as</legend>
       ${VIEWS.map(
-        ([value, text]) => html`<label key=${value}><input type="radio" name="view" value=${value} checked=${view === value} onChange=${() => setView(value)} /><span>${text}</span></label>`,
+        ([value, text]) =>
+          html`<label key=${value}>
+            <input type="radio" name="view" value=${value} checked=${view === value} onChange=${() => setView(value)} />
+            <span>${text}</span>
+          </label>`,
       )}
     </fieldset>
     ${view === "ring" && html`<${Ring} ...${picture} />`} ${view === "tree" && html`<${Tree} ...${picture} />`}
@@ -50,12 +54,22 @@ export function Space({ peers, moves, now, me, cellBits, selected, way }) {
 /** What the marks mean, and the share of the selected peer. */
 function Key({ names, selected, shares }) {
   return html`<ul class="legend marks">
-    <li><svg viewBox="0 0 24 10" width="24" height="10" aria-hidden="true"><path class="chord cells" d="M1 5h22" /></svg>cells move</li>
-    <li><svg viewBox="0 0 24 10" width="24" height="10" aria-hidden="true"><path class="chord loan" d="M1 5h22" /></svg>loan</li>
-    <li><svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true"><circle class="me" cx="5" cy="5" r="3.500" /></svg>this peer</li>
-    ${selected && names[selected] && html`<li><span class=${`patch color-${colorOf(selected)}`} aria-hidden="true"></span>${names[selected]} owns <b class="number">${percent(shares.get(selected))}</b></li>`}
+    <li>${Mark(24, html`<path class="chord cells" d="M1 5h22" />`)}cells move</li>
+    <li>${Mark(24, html`<path class="chord loan" d="M1 5h22" />`)}loan</li>
+    <li>${Mark(10, html`<circle class="me" cx="5" cy="5" r="3.5" />`)}this peer</li>
+    ${
+      selected &&
+      names[selected] &&
+      html`<li>
+      <span class=${`patch color-${colorOf(selected)}`} aria-hidden="true"></span>
+      ${names[selected]} owns <b class="number">${percent(shares.get(selected) ?? 0)}</b>
+    </li>`
+    }
   </ul>`;
 }
+
+const Mark = (width, shape) =>
+  html`<svg viewBox="0 0 ${width} 10" width=${width} height="10" aria-hidden="true">${shape}</svg>`;
 
 function Shares({ space, names, me, cellBits }) {
   const items = useMemo(() => {
@@ -65,20 +79,49 @@ function Shares({ space, names, me, cellBits }) {
     return rows;
   }, [space]);
   const columns = useMemo(() => shareColumns(me, cellBits), [me, cellBits]);
-  return html`<${Table} label="Ranges of the peers" items=${items} columns=${columns} sorted="share" descending=${true} height=${9} empty="No peer owns keys." />`;
+  const empty = "No peer owns keys.";
+  const table = { label: "Ranges of the peers", items, columns, sorted: "share", descending: true, height: 9, empty };
+  return html`<${Table} ...${table} />`;
 }
 
 const shareColumns = (me, cellBits) => [
-  { key: "name", label: "Peer", wide: true, sort: (row) => row.name, cell: (row, id) => html`${row.name}${id === me ? html` <span class="tag">this peer</span>` : ""}` },
+  {
+    key: "name",
+    label: "Peer",
+    wide: true,
+    sort: (row) => row.name,
+    cell: (row, id) => html`${row.name}${id === me ? html` <span class="tag">this peer</span>` : ""}`,
+  },
   { key: "id", label: "ID", low: "narrow", sort: (_, id) => id, cell: (_, id) => html`<code>${shortId(id)}</code>` },
   { key: "share", label: "Share", number: true, sort: (row) => row.share, cell: (row) => percent(row.share) },
-  { key: "cells", label: "Cells", number: true, sort: (row) => row.share, cell: (row) => count(row.share * 2 ** cellBits) },
-  { key: "ranges", label: "Ranges", number: true, sort: (row) => row.ranges.length, cell: (row) => count(row.ranges.length) },
-  { key: "first", label: "First range", low: "mid", cell: (row) => (row.ranges.length ? html`<code>${bound(row.ranges[0].from)}…${bound(row.ranges[0].to)}</code>` : NOTHING) },
+  {
+    key: "cells",
+    label: "Cells",
+    number: true,
+    sort: (row) => row.share,
+    cell: (row) => count(row.share * 2 ** cellBits),
+  },
+  {
+    key: "ranges",
+    label: "Ranges",
+    number: true,
+    sort: (row) => row.ranges.length,
+    cell: (row) => count(row.ranges.length),
+  },
+  {
+    key: "first",
+    label: "First range",
+    low: "mid",
+    cell: (row) =>
+      row.ranges.length ? html`<code>${bound(row.ranges[0].from)}…${bound(row.ranges[0].to)}</code>` : NOTHING,
+  },
 ];
 
 /** Returns a place as the first digits of a key. */
-const bound = (place) => Math.min(0xffff, Math.round(place * 0x10000)).toString(16).padStart(4, "0");
+const bound = (place) =>
+  Math.min(0xffff, Math.round(place * 0x10000))
+    .toString(16)
+    .padStart(4, "0");
 
 /** The last moves as a list, newest first. */
 class Moves extends Component {
@@ -93,13 +136,20 @@ class Moves extends Component {
       <summary>${numbers.length ? `The last ${plural(numbers.length, "move")}` : "Nothing has moved yet"}</summary>
       <div class="scroll low" tabindex="0" role="region" aria-label="Moves">
         <table class="log">
-          <thead><tr><th scope="col">Time</th><th scope="col">What</th><th scope="col">From</th><th scope="col">To</th></tr></thead>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              <th scope="col">What</th>
+              <th scope="col">From</th>
+              <th scope="col">To</th>
+            </tr>
+          </thead>
           <tbody>
             ${numbers.map((number) => {
               const move = moves[number];
               return html`<tr key=${number}>
                 <td class="time">${clock(move.at, now)}</td>
-                <td>${move.kind === "loan" ? plural(move.count, "URL lent", "URLs lent") : plural(move.count, "cell")}</td>
+                <td>${plural(move.count, ...(move.kind === "loan" ? ["URL lent", "URLs lent"] : ["cell", "cells"]))}</td>
                 <td>${named(move.from)}</td>
                 <td>${named(move.to)}</td>
               </tr>`;

@@ -16,11 +16,23 @@ export function Way({ peers, now, onFound }) {
   return html`<section class="panel way" aria-labelledby="way">
     <h2 id="way">The way of a URL</h2>
     <form class="filter" onSubmit=${ask}>
-      <label class="grow">URL <input type="text" inputmode="url" required spellcheck="false" autocomplete="off" value=${url} onInput=${(event) => setUrl(event.target.value)} /></label>
+      <label class="grow">
+        URL ${" "}
+        <input
+          type="text"
+          inputmode="url"
+          required
+          spellcheck="false"
+          autocomplete="off"
+          value=${url}
+          onInput=${(event) => setUrl(event.target.value)}
+        />
+      </label>
       <button type="submit">Show</button>
     </form>
     <div role="status">
-      ${way?.error && html`<p class="bad">${way.error}</p>`} ${way && !way.error && html`<${Found} way=${way} peers=${peers} now=${now} />`}
+      ${way?.error && html`<p class="bad">${way.error}</p>`}
+      ${way && !way.error && html`<${Found} way=${way} peers=${peers} now=${now} />`}
     </div>
   </section>`;
 }
@@ -42,16 +54,23 @@ function Found({ way, peers, now }) {
       <dt>State</dt>
       <dd><strong>${way.state}</strong>${way.reason ? `: ${way.reason}` : ""}</dd>
     </dl>
-    ${way.history?.length > 0 &&
-    html`<h3>History</h3>
+    ${
+      way.history?.length > 0 &&
+      html`<h3>History</h3>
       <table class="log">
         <thead><tr><th scope="col">Time</th><th scope="col">Status</th><th scope="col">What</th></tr></thead>
         <tbody>
           ${way.history.map(
-            ({ at, status, what }) => html`<tr><td class="time">${clock(at, now)}</td><td>${status ?? NOTHING}</td><td class="text">${what}</td></tr>`,
+            ({ at, status, what }) =>
+              html`<tr>
+                <td class="time">${clock(at, now)}</td>
+                <td>${status ?? NOTHING}</td>
+                <td class="text">${what}</td>
+              </tr>`,
           )}
         </tbody>
-      </table>`}
+      </table>`
+    }
     ${way.why?.length > 0 && html`<h3>What the check says</h3><${Why} said=${way} />`}
   `;
 }
