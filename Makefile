@@ -159,6 +159,9 @@ $(VENV)/.installed-fuzz: $(STAMP)
 examples: $(STAMP) ## Run every example of the documentation and write the outputs into the pages (ARGS="-k politeness")
 	UPDATE_EXAMPLES=1 $(BIN)/python -m pytest -n 2 tests/docs/test_examples.py $(ARGS)
 
+screenshots: $(STAMP) .cache/web/.installed ## Take the screenshots of the documentation anew, in a headless Chromium
+	KADCRAWL_REQUIRE_BROWSER=1 UPDATE_SCREENSHOTS=1 $(BIN)/python -m pytest -n 0 tests/web/pages/test_screenshots.py
+
 docs: $(STAMP) ## Write the generated pages anew and build the documentation in site/, with every link checked
 	$(BIN)/python -m scripts.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -174,4 +177,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-web test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-moves bench-in-process bench-overload bench-long soak five-peers sim sim-big sim-mutants papers examples docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-web test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-moves bench-in-process bench-overload bench-long soak five-peers sim sim-big sim-mutants papers examples screenshots docs dist clean

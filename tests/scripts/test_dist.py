@@ -116,6 +116,13 @@ def test_the_wheel_says_that_its_packages_are_typed(archives: Archives, package:
     assert f"{package}/py.typed" in archives.wheel
 
 
+def test_the_wheel_has_the_pages_of_the_dashboard_with_the_licenses_of_their_libraries(archives: Archives) -> None:
+    assets = {path.relative_to(ROOT).as_posix() for path in (ROOT / "kadcrawl/web/assets").rglob("*") if path.is_file()}
+    assert {"kadcrawl/web/assets/index.html", "kadcrawl/web/assets/vendor/LICENSE.uplot"} <= assets
+    for names in (archives.wheel, archives.pure, archives.sdist):
+        assert assets <= set(names)
+
+
 @pytest.mark.parametrize("folder", ["docs", "fuzz", "scripts", "sim", "tests"])
 def test_the_sdist_has_all_it_takes_to_test(archives: Archives, folder: str) -> None:
     wanted = {

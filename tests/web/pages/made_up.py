@@ -6,6 +6,7 @@ from typing import Any
 NOW = 1_796_000_000.0
 """The time of the document, in seconds since 1970."""
 CELL_BITS = 16
+FAILED = 340
 STATES = ("crawling", "crawling", "crawling", "joining", "out of work")
 HOSTS = ("docs", "shop", "www", "blog", "forum", "news", "data", "wiki")
 REASONS = {
@@ -24,8 +25,9 @@ def document(peers: int, seed: int = 1, *, control: bool = True) -> dict[str, An
     if peers > 4:
         table[ids[3]] |= {"alive": False, "heard_s": 31.0, "pages_per_s": 0.0}
         table[ids[4]] |= {"kind": "leaf", "cells_owned": None}
-    pages = sum(peer["pages"] for peer in table.values())
-    pending = sum(peer["pending"] for peer in table.values())
+    series = _series(ids, random)
+    found, done = series["found"][-1], series["done"][-1]
+    pages, pending = done - FAILED, found - done
     return {
         "version": 1,
         "now": NOW,
@@ -38,11 +40,11 @@ def document(peers: int, seed: int = 1, *, control: bool = True) -> dict[str, An
             "history": "exact",
             "cell_bits": CELL_BITS,
             "pages": pages,
-            "pages_per_s": sum(peer["pages_per_s"] for peer in table.values()),
+            "pages_per_s": sum(rates[-1] for rates in series["rates"].values()),
             "pending": pending,
-            "failed": 87,
-            "found": pages + pending + 87,
-            "done": pages + 87,
+            "failed": FAILED,
+            "found": found,
+            "done": done,
             "received_bytes": pages * 41_300,
             "end_in_s": 900.0,
             "verdict": {
@@ -73,7 +75,7 @@ def document(peers: int, seed: int = 1, *, control: bool = True) -> dict[str, An
             "sqlite:pages.db": {"written": pages - 40, "lag": 40, "lag_s": 1.2, "error": None},
             "parquet:out/": {"written": pages - 900, "lag": 900, "lag_s": 61.0, "error": "The disk is full."},
         },
-        "series": _series(ids, random),
+        "series": series,
     }
 
 

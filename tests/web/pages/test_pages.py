@@ -49,7 +49,7 @@ async def test_a_look_tells_the_state_and_why_it_is_not_done(browser: Browser) -
         crawl = made["crawl"]
         await page.shows(
             f"Crawling: {crawl['pages']:,} pages at {crawl['pages_per_s']:.1f} a second, "
-            f"{crawl['pending']:,} pending, 87 failed.",
+            f"{crawl['pending']:,} pending, 340 failed.",
             ".figures",
         )
         await page.shows(f"Not done {crawl['verdict']['sentence']}", ".verdict")

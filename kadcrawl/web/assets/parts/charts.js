@@ -153,7 +153,7 @@ class Pair extends Component {
   }
 
   render({ peers, crawl, now }, { at }) {
-    const { known, bands, values } = this.view();
+    const { known, bands, values, axis } = this.view();
     const last = known.t.length - 1;
     const index = at === null || at > last ? last : at;
     const name = (id) => (id === OTHERS ? "all others" : (peers[id]?.name ?? id.slice(0, 8)));
@@ -198,6 +198,7 @@ class Pair extends Component {
         html`<label class="scrub"><span class="hidden">Time in both charts</span>
         <input
           type="range"
+          style=${{ width: `${(100 * (known.t[last] - axis[0])) / (axis[1] - axis[0])}%` }}
           min="0"
           max=${last}
           value=${index}

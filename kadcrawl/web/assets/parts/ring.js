@@ -138,20 +138,34 @@ function Cross(id, name) {
   </path>`;
 }
 
-/** Returns the names beside their dots, pushed apart where dots are close. */
+/** Returns the names beside their dots. */
 function namesOf(points, names) {
-  const least = 0.018;
-  let last = -1;
-  return points.map(({ id }) => {
-    const place = Math.max(placeOf(id), last + least);
-    last = place;
-    const [x, y] = spot(place, LABELS);
-    const side = Math.sin(2 * Math.PI * place);
+  const places = apart(points.map(({ id }) => placeOf(id)));
+  return points.map(({ id }, at) => {
+    const [x, y] = spot(places[at], LABELS);
+    const side = Math.sin(2 * Math.PI * places[at]);
     const anchor = Math.abs(side) < 0.2 ? "middle" : side > 0 ? "start" : "end";
     return html`<text key=${id} x=${x} y=${y} text-anchor=${anchor} dominant-baseline="central">
       ${(names[id] ?? "").slice(0, 12)}
     </text>`;
   });
+}
+
+/** Returns places around the ring, in order, pushed apart until no two names lie on each other. */
+function apart(places) {
+  for (let round = 0; places.length > 1 && round < 40; round += 1) {
+    for (let at = 0; at < places.length; at += 1) {
+      const next = (at + 1) % places.length;
+      const gap = places[next] - places[at] + (next ? 0 : 1);
+      // Names beside each other, at the top and the bottom, need more room than names below each other.
+      const lacks = 0.014 + 0.028 * Math.abs(Math.cos(2 * Math.PI * places[at])) - gap;
+      if (lacks > 0) {
+        places[at] -= lacks / 2;
+        places[next] += lacks / 2;
+      }
+    }
+  }
+  return places;
 }
 
 function Needle(way) {
