@@ -87,6 +87,7 @@ class Attempt:
     """One attempt at one entry, as a context manager that owns all it takes."""
 
     __slots__ = (
+        "_cell",
         "_context",
         "_due",
         "_entry",
@@ -109,6 +110,7 @@ class Attempt:
         self._source = context.source
         self._hooks = context.hooks
         self._entry = entry
+        self._cell = context.source.store.cell_of(entry.key)
         self._seq = entry.seq
         """The number under which the entry was taken. The latest version of the entry may have another number."""
         self._memory_slots = MemorySlots()
@@ -178,10 +180,9 @@ class Attempt:
         """Take the next step: a request for robots.txt, a request for the page, or a line without a request."""
         # From here to the request nothing is awaited.
         parts, source, entry = self._parts, self._source, self._entry
-        cell = source.store.cell_of(entry.key)
-        if not self._hooks.may_start() or not source.frontier.is_open(cell):
+        if not self._hooks.may_start() or not source.frontier.is_open(self._cell):
             return AttemptOutcome.PUT_BACK
-        if self._hooks.no_backup_reachable(cell):
+        if self._hooks.no_backup_reachable(self._cell):
             return self._put_off(ALONE_WAIT_S)
         if parts.by_depth:
             entry = self._entry = source.store.latest(entry)
@@ -216,7 +217,7 @@ class Attempt:
             if sessions.is_given_up(entry.site, now):
                 return self._finish_unfetched("login_failed")
             if logging_in is not None:
-                opening = frontier.opening(self._source.store.cell_of(entry.key))
+                opening = frontier.opening(self._cell)
                 await logging_in.log_in(entry.site, login, lambda request: self._send(request, opening))
             return AttemptOutcome.PUT_BACK
         if not parts.crawl_limits.begin():
@@ -260,12 +261,12 @@ class Attempt:
         """Finish a page that must not be fetched. The sitemaps of its site are links of the page all the same."""
         self._leave_slot()
         links = self._context.page_processor.outlinks_of_forbidden(self._entry, rules)
-        await self._parts.forwarder.forward_all(links, self._source.store.cell_of(self._entry.key))
+        await self._parts.forwarder.forward_all(links, self._cell)
         return self._finish_unfetched(why)
 
     async def _send(self, login: LoginRequest, opening: int | None) -> FetchResult | None:
         """Send a request of a login in the slot, if its cell has not been closed since this opening."""
-        if self._source.frontier.opening(self._source.store.cell_of(self._entry.key)) != opening:
+        if self._source.frontier.opening(self._cell) != opening:
             return None
         return await self._request(login.url, login.headers, login)
 
@@ -277,7 +278,7 @@ class Attempt:
         Returns None if no request went out, or if another peer is to make the request.
         """
         parts, frontier, entry = self._parts, self._source.frontier, self._entry
-        opening = frontier.opening(self._source.store.cell_of(entry.key))
+        opening = frontier.opening(self._cell)
         if parts.clocks is None:
             return await self._send_request(url, fields, login, opening, None)
         clock, address, error = await parts.clocks.find(url)
@@ -303,7 +304,6 @@ class Attempt:
     ) -> FetchResult | None:
         """Make the request, now that it has its turn on the shared clock, if there is one."""
         parts, frontier, entry = self._parts, self._source.frontier, self._entry
-        cell = self._source.store.cell_of(entry.key)
         may_start = self._hooks.may_start
         kept = self._source.cookies
         is_own = login is not None or host_of(url) == host_of(entry.url)
@@ -315,7 +315,7 @@ class Attempt:
         def may_send() -> bool:
             if use is not None and not use.may_send():
                 return False
-            return may_start() and frontier.may_ask(entry.site, cell, opening) and parts.crawl_limits.may_request
+            return may_start() and frontier.may_ask(entry.site, self._cell, opening) and parts.crawl_limits.may_request
 
         if cookies is None:
             fetched = await parts.fetcher.fetch(url, fields, may_send, memory_slots=self._memory_slots, page=entry.url)
@@ -406,7 +406,7 @@ class Attempt:
         work.add_bytes(processed.held_bytes)
         work.changed.set()
         try:
-            await parts.forwarder.forward_all(processed.outlinks, self._source.store.cell_of(self._entry.key))
+            await parts.forwarder.forward_all(processed.outlinks, self._cell)
             line, records = await self._context.page_processor.lines(self._entry, processed)
             if processed.page is not None and parts.page_feed.is_read:
                 await parts.page_feed.put(processed.page)

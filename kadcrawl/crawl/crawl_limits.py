@@ -65,21 +65,24 @@ class CrawlLimits:
     @property
     def reached(self) -> CrawlLimit:
         """The limit that is reached for the whole swarm, as far as this peer knows, or an empty text."""
-        if self.time.is_over(self._now()):
+        if self.is_time_over:
             return "time"
         return "pages" if self.pages.spent else "bytes" if self.bytes.spent else ""
 
     @property
     def may_begin(self) -> bool:
         """True if this peer may begin a URL."""
-        if not self.pages.may_begin or self.time.is_over(self._now()):
-            return False
-        return self.bytes.may_begin(self.held)
+        return self.pages.may_begin and not self.is_time_over and self.bytes.may_begin(self.held)
 
     @property
     def may_request(self) -> bool:
         """True if a request of a URL begun before may still start."""
-        return not self.time.is_over(self._now())
+        return not self.is_time_over
+
+    @property
+    def is_time_over(self) -> bool:
+        """True if the crawl has had its time. Without a limit no clock is read, as each page asks several times."""
+        return self.time.limit_s is not None and self.time.is_over(self._now())
 
     def budget(self, unit: Literal["pages", "bytes"]) -> SharedBudget:
         """Return the budget of pages or of bytes."""
@@ -103,7 +106,7 @@ class CrawlLimits:
     @property
     def ends_loans(self) -> bool:
         """True if a limit is reached that also holds for borrowed pages. Pages are paid for by their lenders."""
-        return self.time.is_over(self._now()) or self.bytes.spent
+        return self.is_time_over or self.bytes.spent
 
     def begin(self) -> bool:
         """Begin a URL. Return False if a limit forbids that."""

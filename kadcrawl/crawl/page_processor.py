@@ -106,14 +106,17 @@ class PageProcessor:
             if original is not None:
                 found = FoundLinks((), [], None)  # The links of an unchanged page have arrived long ago.
             else:
-                listed = await run_cooperatively(self._link_finder.read_sitemap(entry, result, rules), self._alone)
+                listed = None
+                if self._link_finder.follows_sitemaps(entry):
+                    listed = await run_cooperatively(self._link_finder.read_sitemap(entry, result, rules), self._alone)
                 found = await run_cooperatively(
                     self._link_finder.find_links(entry, result, rules, listed, text_hash), self._alone
                 )
         self._poison_pages.was_read(entry.url)
         location = self._outputs.keep(result, original)
-        answer = self._outputs.answer(result, location) if original is None else None
-        visit = self._rounds.fetched(entry, start, result, location, found.failed, answer) if self._rounds else None
+        visit = self._rounds.fetched(entry, start, result, location, found.failed) if self._rounds else None
+        if visit is not None and original is None and (answer := self._outputs.answer(result, location)) is not None:
+            visit = visit._replace(answer=answer.encoded())
         proof = None if original is None else "not_modified" if result.status == 304 else "same_digest"
         known = visit.answer if visit is not None else ""
         line = self._outputs.line(entry, result, found, location, number, proof, text_hash, known)

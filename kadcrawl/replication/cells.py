@@ -301,7 +301,7 @@ class Cells:
 
         Until they have answered it must start nothing.
         """
-        now = asyncio.get_running_loop().time()
+        now = self._clock.loop_now()  # Each page asks several times.
         away_s = self.away_s(now)
         if away_s >= STALL_S:
             log.warning("peer.stalled seconds=%.1f", away_s)

@@ -25,11 +25,14 @@ class Steering:
         """The longest delay of all orders, or 0."""
         self._excluded: dict[str, bool] = {}
         """Match -> whether its sites are left out of the crawl."""
+        self.version = 0
+        """A number that changes with the orders."""
 
     def follow(
         self, pauses: Mapping[str, bool], delays_s: Mapping[str, float], excluded: Mapping[str, bool] | None = None
     ) -> None:
         """Take the orders in force, by match: paused sites, least seconds between two requests, and excluded sites."""
+        self.version += 1
         self._paused, self._delays_s, self._excluded = dict(pauses), dict(delays_s), dict(excluded or {})
         self.delay_max_s = max(self._delays_s.values(), default=0.0)
 

@@ -7,6 +7,7 @@ reads are of single rows or of bounded windows.
 Tests: tests/store/test_frontier_table.py, tests/store/test_store.py, tests/replication/test_cells.py
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kadcrawl.keys import SITE_BYTES, Key, site_hash
@@ -28,6 +29,8 @@ _GET = (
 _WINDOW = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
 _INSERT = f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE = f"DELETE FROM frontier WHERE {_ROW_OF_KEY}"
+_DELETE_AT = "DELETE FROM frontier WHERE site_hash=? AND depth=? AND seq=?"
+_PLACE = "SELECT state, coalesce(depth, -1), coalesce(seq, -1) FROM history WHERE key=?"
 _DELETE_BETWEEN = (
     f"DELETE FROM frontier WHERE (site_hash, depth, seq) IN (SELECT substr(key, 1, {SITE_BYTES}), depth, seq "
     "FROM history WHERE key BETWEEN ? AND ? AND seq NOT NULL)"
@@ -36,6 +39,8 @@ _SHORTEN = f"UPDATE frontier SET depth=?3 WHERE {_ROW_OF_KEY} AND depth>?3"
 _SET_TRIES = f"UPDATE frontier SET tries=?3, due=?4 WHERE {_ROW_OF_KEY}"
 _PUT_OFF = f"UPDATE frontier SET due=?3 WHERE {_ROW_OF_KEY} AND due<?3"
 
+Place = tuple[int, int]
+"""The depth and the sequence number in the record of a PENDING key, by which the entry is found."""
 SEQ_RESERVED = 10_000
 """Number of sequence numbers that one write reserves: after a crash the next run begins above all of them."""
 
@@ -113,6 +118,29 @@ class FrontierTable:
 
     def delete(self, key: Key) -> None:
         self._journal.write(_DELETE, (key, key[:SITE_BYTES]))
+
+    def place(self, key: Key) -> tuple[int | None, Place]:
+        """Return the state of a key, None for an unknown key, and the place of its entry."""
+        state, depth, seq = self._journal.row((int, int, int), _PLACE, (key,)) or (None, -1, -1)
+        return state, (depth, seq)
+
+    def leave(
+        self,
+        key: Key,
+        place: Place,
+        listeners: Sequence[Callable[[FrontierEntry], None]],
+        known: FrontierEntry | None = None,
+    ) -> None:
+        """Delete the entry at this place, as its key is done, and tell the listeners the entry.
+
+        `known` is the entry as the caller has it. It is read if there are listeners and it has another place now.
+        """
+        if listeners:
+            entry = known if known is not None and (known.depth, known.seq) == place else self.get(key)
+            if entry is not None:
+                for listener in listeners:
+                    listener(entry)
+        self._journal.write(_DELETE_AT, (key[:SITE_BYTES], *place))
 
     def delete_between(self, first: Key, last: Key) -> None:
         """Delete the entries of the keys from `first` to `last`."""

@@ -180,7 +180,7 @@ class Store:
         the URL was done before.
         """
         self._write_lines(line, records)
-        return self.finish_elsewhere(entry.key, visit, rounds)
+        return self.finish_elsewhere(entry.key, visit, rounds, entry)
 
     def finish_for_owner(self, key: Key, line: bytes, records: bytes) -> bool:
         """Journal the lines of a page, and leave its fingerprint to the owner of its cell.
@@ -190,18 +190,25 @@ class Store:
         self._write_lines(line, records)
         return not self._has_fingerprint(key)
 
-    def finish_elsewhere(self, key: Key, visit: Visit | None, rounds: int = 0) -> bool:
-        """Journal a URL as done in this round, as `finish` does, without lines: another peer has written them."""
-        state = self.state(key)
+    def finish_elsewhere(
+        self, key: Key, visit: Visit | None, rounds: int = 0, known: FrontierEntry | None = None
+    ) -> bool:
+        """Journal a URL as done in this round, as `finish` does, without lines: another peer has written them.
+
+        `known` is its entry, if the caller has it.
+        """
+        if self.expiring_filters is not None:
+            state = self.state(key)
+            return (state is None or is_pending(state)) and self.learn_done(key)
+        state, place = self.frontier.place(key)
         if state is not None and not is_pending(state):
             return False
-        if self.expiring_filters is not None:
-            return self.learn_done(key)
         if visit is not None:
             self.visits.put(self.cell_of(key), visit)
         done = DONE + 2 * rounds if state is None else finished(state)
         if state is not None:
-            self._leave_frontier(key, is_plain=done == DONE and visit is None)
+            is_plain = done == DONE and visit is None  # The record has nothing but the key.
+            self.frontier.leave(key, place, self.events.page_done if is_plain else (), known)
         self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, done))
         self._changed(key, state, done)
         return True
@@ -211,9 +218,9 @@ class Store:
         assert len(key) == ID_BYTES, "a key has 20 bytes"
         if self.expiring_filters is not None:
             return self._add_fingerprint(self.expiring_filters, key)
-        state = self.state(key)
+        state, place = self.frontier.place(key)
         if state == PENDING:
-            self._leave_frontier(key, is_plain=True)
+            self.frontier.leave(key, place, self.events.page_done)
         elif state is not None:
             return False
         self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, DONE))
@@ -397,11 +404,12 @@ class Store:
         """Journal the fingerprint of a done key. Return False if the key was known as done."""
         cell = self.cell_of(key)
         was_done = filters.has(cell, key)
-        was_pending = self._row((int,), "SELECT state FROM history WHERE key=?", (key,)) is not None
+        state, place = self.frontier.place(key)
+        was_pending = state is not None
         if was_done and not was_pending:
             return False
         if was_pending:
-            self._leave_frontier(key, is_plain=not was_done)
+            self.frontier.leave(key, place, () if was_done else self.events.page_done)
             self._write("DELETE FROM history WHERE key=?", (key,))
         if was_done:
             # An epoch filter from another holder has the key already.
@@ -416,14 +424,6 @@ class Store:
         self.journal.write_page_line(line)
         if records:
             self.journal.write_record_lines(records)
-
-    def _leave_frontier(self, key: Key, *, is_plain: bool) -> None:
-        """Delete the entry of a key that is done. `is_plain` says that the record has nothing but the key."""
-        entry = self.frontier.get(key) if is_plain and self.events.page_done else None
-        self.frontier.delete(key)
-        if entry is not None:
-            for listener in self.events.page_done:
-                listener(entry)
 
     # --- changes -------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,10 @@ class Clock:
     def now(self) -> float:
         return self._loop.time() + self._offset
 
+    def loop_now(self) -> float:
+        """Return the second of the loop, without the search for the running loop."""
+        return self._loop.time()
+
     def of(self, loop_time: float) -> float:
         """Return the wall-clock second of an instant of the loop."""
         return loop_time + self._offset

@@ -305,7 +305,7 @@ class LinkExtractor:
             elif self._may_say(tag):
                 odd.append(tag)
         for tag in odd:
-            meaning, lasting = _read(tag, base, encoding, self.agent)
+            meaning, lasting = _read(tag, base, encoding, self.agent, self._native)
             (fresh if lasting and len(tag) <= SHORT_BYTES else once)[tag] = meaning
         if fresh and len(base) > self._url_chars_max:
             once.update(fresh)  # What is relative to it is never in scope.
@@ -384,7 +384,7 @@ def _base(tags: list[bytes], url: str) -> CooperativeWork[str]:
     return url
 
 
-def _read(tag: bytes, base: str, encoding: str, agent: str) -> tuple[_Meaning, bool]:
+def _read(tag: bytes, base: str, encoding: str, agent: str, native: NativeLinks | None) -> tuple[_Meaning, bool]:
     """Return the meaning of a tag, and whether the meaning is the same on all pages of the base's directory."""
     name, attributes = parsed(tag)
     rel = (attributes.get("rel") or "").lower().split()
@@ -400,7 +400,8 @@ def _read(tag: bytes, base: str, encoding: str, agent: str) -> tuple[_Meaning, b
         href = query_in(encoding, href)
     lasting = _PAGE_DEPENDENT.search(href) is None
     follow = name == "link" or "nofollow" not in rel
-    if (url := canonical(href, base)) is None:
+    url = native.join(base, href.encode()) if native is not None and href.isascii() else None
+    if url is None and (url := canonical(href, base)) is None:
         return _NOTHING, lasting
     is_hint = name == "link" and "canonical" in rel
     return _Special(url, follow, is_hint) if is_hint or not follow else url, lasting

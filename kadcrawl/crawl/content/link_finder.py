@@ -35,8 +35,9 @@ from kadcrawl.crawl.content.refresh import refresh_target
 from kadcrawl.crawl.content.robots_directives import directives
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, inner_bytes_max
 from kadcrawl.crawl.fetch.result import HTML, FetchError, FetchResult
+from kadcrawl.crawl.links.recent_links import RecentlySent
 from kadcrawl.crawl.robots.rules import Rules
-from kadcrawl.crawl.scope.scope import LIMITS, Scope
+from kadcrawl.crawl.scope.scope import LIMITS, Reason, Scope
 from kadcrawl.crawl.scope.sitemap_urls import of_origin
 from kadcrawl.link.wire.messages import SMALL_MAX, DatedLink, Link
 from kadcrawl.settings.limits import Limits
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 TURN_CHARS = 128 * 1024
 """Characters of URLs judged in one turn: few pages have more, and the slowest take 0.1 s."""
+LEFT_OUT_PART = 20
+"""The links remembered as left out are this part of those remembered as sent: 10,000 by default."""
 NO_DATES: Mapping[str, float] = {}
 log = logging.getLogger(__name__)
 
@@ -107,11 +110,21 @@ class LinkFinder:
         self._newer_lastmod = newer_lastmod
         self._page_rules = page_rules or PageRules()
         self._near_duplicates = near_duplicates
+        self._left_out: RecentlySent[Reason] = RecentlySent(
+            limits.recent_links_max // LEFT_OUT_PART, limits.recent_chars_max // LEFT_OUT_PART
+        )
+        """The reasons against URLs that were left out lately, as most pages of a site repeat the same links."""
+        self._left_out_version: tuple[int, ...] = ()
+        """The version of the scope that gave these reasons."""
 
     @property
     def looks_for_near_duplicates(self) -> bool:
         """True if the finder needs the SimHash of each page."""
         return self._near_duplicates is not None
+
+    def follows_sitemaps(self, entry: FrontierEntry) -> bool:
+        """Return whether the sitemaps of an entry's host are followed."""
+        return self._scope.site_settings.follows_sitemaps(entry.url)
 
     def find_links(
         self,
@@ -219,7 +232,7 @@ class LinkFinder:
         if (target := _refreshed(entry, result)) is not None:
             extracted = extracted.with_link(target)
         found = yield from self._outlinks_of_page(entry, result, extracted, rules, simhash)
-        return replace(found, noindex=extracted.noindex)
+        return replace(found, noindex=True) if extracted.noindex else found
 
     def _outlinks_of_page(
         self, entry: FrontierEntry, result: FetchResult, extracted: Extracted, rules: Rules, simhash: int | None
@@ -312,12 +325,18 @@ class LinkFinder:
         wanted: Iterable[str] = self._not_recently_sent(urls, depth)
         if dates and self._newer_lastmod is not None:
             wanted = dict.fromkeys([*wanted, *self._newer_lastmod(dates)])
+        known = self._known_reasons() if redirected is None else None
         turn_chars = 0
         for url in wanted:
             turn_chars += len(url)
             if turn_chars > TURN_CHARS:
                 turn_chars = 0
                 yield
+                known = self._known_reasons() if redirected is None else None  # Seeds may have come meanwhile.
+            if known and (why := known.get(url)) is not None:
+                if why in LIMITS:
+                    left_out[why] += 1
+                continue
             plain = plain_form(url)
             if plain is not url and plain == redirected:
                 # Some servers show a page only to who has a session or a parameter, and send everybody else here to
@@ -330,9 +349,21 @@ class LinkFinder:
                 onward.append(link if date is None else DatedLink(plain, depth, hops, modified=date))
                 if plain != url and (cause := self._scope.url_rules.cause(url)) is not None:
                     left_out[cause] += 1
-            elif why in LIMITS:
+                continue
+            if why in LIMITS:
                 left_out[why] += 1
+            if known is not None:
+                known.keep(url, why)
         return onward, left_out
+
+    def _known_reasons(self) -> "RecentlySent[Reason] | None":
+        """Return the reasons that hold for links at any depth, or None if the depth of a link counts."""
+        if self._scope.max_depth is not None:
+            return None
+        if self._left_out_version != (version := self._scope.version):
+            self._left_out.clear()
+            self._left_out_version = version
+        return self._left_out
 
 
 def deeper(entry: FrontierEntry) -> int:

@@ -77,4 +77,4 @@ class PartialAnswer:
 
 def clean(text: str) -> str:
     """Return the text without surrogates: aiohttp keeps bytes that are not UTF-8 as such, and no JSON takes them."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -150,11 +150,13 @@ class Fetcher:
         self._decoding = asyncio.Lock()
         """The lock of the body that is in the middle of being decoded."""
         self._guard = guard
+        self._loop: asyncio.AbstractEventLoop
         self._session: aiohttp.ClientSession | None = None
         self._resolver: AbstractResolver | None = None
 
     async def start(self) -> None:
         limits = self._limits
+        self._loop = asyncio.get_running_loop()
         self._resolver = PermittedOnly(self._make_resolver(), self._guard)
         connector = self._connector_class()(
             limit=limits.fetches_max,
@@ -223,7 +225,7 @@ class Fetcher:
                 memory_slots.release()
         _may_send.set(may_send)
         _proxy.set(proxy)
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         started_at = datetime.fromtimestamp(self._now(), UTC)
         started = loop.time()
         rule = self._request_rules.of(url)
@@ -233,7 +235,7 @@ class Fetcher:
         detail = ""
         watch = ResponseWatch(loop, patience)
         try:
-            async with watch.scope:
+            with watch:
                 if proxy is not None and not self._guard.permits_host(host_of(url)):
                     raise Broken(FetchError.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
                 if self._session.closed:
@@ -250,8 +252,6 @@ class Fetcher:
                     failure = FetchError.KEPT_WAITING
             else:
                 failure = FetchError.PROTOCOL if answer.malformed else watch.verdict
-        finally:
-            watch.stop()
         return await self._result(url, answer, failure, detail, started_at, started, loop.time(), memory_slots)
 
     async def _ask(
@@ -286,7 +286,7 @@ class Fetcher:
         rule: RequestRule,
     ) -> None:
         """Send the request and read the answer into `answer` as far as it comes."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         response = await self._ask(way, url, extra_headers, answer, rule)
         try:
             now = loop.time()

@@ -16,6 +16,7 @@ import re
 from typing import Final
 
 NAME: Final = b"content-length"
+_HEAD_END: Final = re.compile(rb"\n\r?\n")
 _LENGTH: Final = re.compile(rb"content-length[ \t]*:[ \t]*([0-9]{1,19}(?:[ \t]*,[ \t]*[0-9]{1,19})*)[ \t]*\r?\n", re.I)
 
 
@@ -36,6 +37,9 @@ class HeadFilter:
 
     def next(self, data: bytes) -> tuple[bytes, bytes]:
         """Return the next piece for the parser, at most to the end of a head, and the rest of the data."""
+        if (end := self._end_of_plain_head(data)) > 0:
+            self.lengths = []
+            return data[:end], data[end:]
         data, self._held = self._held + data, b""
         piece: list[bytes] = []
         at = 0
@@ -60,6 +64,19 @@ class HeadFilter:
             self._is_within_line = True
             piece.append(last)
         return b"".join(piece), b""
+
+    def _end_of_plain_head(self, data: bytes) -> int:
+        """Return the end of the head that is all of the next piece as it came, or 0 if the lines have to be read."""
+        if self._held or self._is_within_line or self._has_lines or data[:1] in (b"\r", b"\n"):
+            return 0
+        found = _HEAD_END.search(data)
+        if found is None:
+            return 0
+        head = data[: found.end()].lower()
+        at = head.find(NAME)
+        if at >= 0 and (head.find(NAME, at + 1) >= 0 or b"," in head[at : head.index(b"\n", at)]):
+            return 0
+        return found.end()
 
     def _one_length(self, line: bytes, value: bytes) -> bytes:
         """Return the line of a Content-Length without repeats: the line itself, a shorter one, or nothing."""

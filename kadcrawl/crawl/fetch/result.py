@@ -195,7 +195,8 @@ class FetchResult:
 
     def header(self, name: bytes) -> str | None:
         """Return the values of a header, joined by commas, or None without any. `name` is in lower case."""
-        values = [value for key, value in self.headers if key.lower() == name]
+        size = len(name)
+        values = [value for key, value in self.headers if len(key) == size and key.lower() == name]
         return b", ".join(values).decode("utf-8", "replace") if values else None
 
     @property

@@ -90,10 +90,12 @@ class Site:
     @property
     def may_start(self) -> bool:
         """A request may start as soon as the clock allows."""
-        most = 1 if self.answers is False or self.back_off.refusals else self._most
         if self.parked or self.blocked or self.closed or self.paused:
             return False
-        return self.in_flight < min(most, self._most - self.lent)
+        in_flight, most = self.in_flight, 1 if self.delay_s > 0 else self.connections_max
+        if in_flight >= most - self.lent:
+            return False
+        return not in_flight or (in_flight < most and self.answers is not False and not self.back_off.refusals)
 
     @property
     def next_is_unproven(self) -> bool:

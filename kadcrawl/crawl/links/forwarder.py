@@ -201,6 +201,8 @@ class Forwarder:
 
         A sitemap has so many links that other tasks have their turn in between. The first links go at once.
         """
+        if not links:
+            return
         time, countdowns = asyncio.get_running_loop().time, []
         began = time()
         for start in range(0, len(links), LINKS_PER_TURN_MAX):

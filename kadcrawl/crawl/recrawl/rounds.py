@@ -14,7 +14,6 @@ from kadcrawl.crawl.output.warc import Original, WarcPlace, digest_of
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.keys import Key
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.last_answer import LastAnswer
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
 
@@ -77,19 +76,18 @@ class Rounds:
         result: FetchResult,
         place: WarcPlace | None,
         failed: str | None,
-        answer: LastAnswer | None,
     ) -> Visit | None:
         """Return the visit to journal after a final answer, or None for a page that nobody asks for again.
 
-        `failed` is the reason for which the page counts as failed. `answer` is this answer if it brought a body to keep
-        in place of the last.
+        `failed` is the reason for which the page counts as failed. The caller adds an answer with a body to keep in
+        place of the last.
         """
         visit = ended_visit(entry, failed, start)
         if self._recrawl is not None:
             digest, captured = (place.payload_digest, place.date) if place is not None else ("", "")
             visit = self._recrawl.next_visit(entry, start.last, result, digest, captured, self._now())
             visit = _noted(visit, failed, start)
-        return visit if visit is None or answer is None else visit._replace(answer=answer.encoded())
+        return visit
 
     def unasked(self, entry: FrontierEntry, why: str, start: VisitStart) -> Visit | None:
         """Return the visit to journal for a page without a request."""

@@ -67,6 +67,11 @@ class Scope:
             self._sites.add(site)
             self._directories[site].add(_directory(url))
 
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Numbers that change when another URL may be in scope, or out of it."""
+        return len(self._seeds), self.reach.digest, len(self.reach), self.site_settings.steering.version
+
     def allows(self, url: str, depth: int, hops: int | None = None) -> bool:
         """Say whether a canonical URL, found `depth` links from a seed, is to be crawled."""
         return self.why_not(url, depth, hops) is None

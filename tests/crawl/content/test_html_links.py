@@ -496,7 +496,7 @@ def test_a_page_that_has_had_its_share_of_links_is_read_no_further(links_max: in
     tags = b"".join(b"<a href=%d>" % number for number in range(10 * html_links.BATCH_TAGS))
     with (
         patch.object(html_links, "LINKS_CHARS_MAX", chars_max),
-        patch.object(html_links, "canonical", Mock(wraps=canonical)) as counted,
+        patch.object(html_links, "_read", Mock(wraps=html_links._read)) as counted,
     ):
         page = LinkExtractor(Limits(links_per_page_max=links_max)).extract(tags, UTF8, PAGE)
     assert html_links.BATCH_TAGS == counted.call_count

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from math import ceil
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -132,6 +133,45 @@ def test_what_each_limit_leaves_out_is_counted_and_nothing_else() -> None:
     assert (["/c"], {"path_repeats": 2, "links_per_page": 2}) == (onward(page), page.left_out)
     assert {"depth": 1} == found(Job(seeds=(f"{SITE}/",), max_depth=1), "/", "/c").left_out
     assert {"path_segments": 1} == redirected(job, "/", "/1" + "/x/y" * 20).left_out
+
+
+def outlinks_of(finder: LinkFinder, *urls: str, depth: int = 1) -> tuple[list[str], dict[str, int]]:
+    links, left_out = run_to_end(finder._outlinks(urls, depth, 0, None))
+    return [link.url for link in links], dict(left_out)
+
+
+def finder_of(job: Job) -> tuple[LinkFinder, Scope]:
+    scope, limits = Scope(job), Limits()
+    return LinkFinder(LinkExtractor(limits), scope, lambda urls, depth: list(urls), limits), scope
+
+
+def test_the_reason_against_a_link_is_found_once_and_counted_for_each_page() -> None:
+    finder, scope = finder_of(JOB)
+    deep, other = f"{SITE}/a/a/a/a", "http://b.test/"
+    with patch.object(scope, "why_not", Mock(wraps=scope.why_not)) as asked:
+        for _ in range(3):
+            assert ([], {"path_repeats": 1}) == outlinks_of(finder, deep, other)
+    assert 2 == asked.call_count
+
+
+def test_a_link_that_was_left_out_is_followed_once_it_is_in_scope() -> None:
+    finder, scope = finder_of(JOB)
+    near, far, out = "http://b.test/", "http://c.test/x", f"{SITE}/x"
+    scope.site_settings.steering.follow({}, {}, {"a.test": True})
+    assert ([], {}) == outlinks_of(finder, near, far, out)
+    scope.add_seeds([near])
+    assert ([near], {}) == outlinks_of(finder, near, far, out)
+    scope.site_settings.steering.follow({}, {}, {})
+    assert ([near, out], {}) == outlinks_of(finder, near, far, out)
+    for segment in scope.segments_of(["http://c.test/"]):
+        scope.reach.add(segment)
+    assert ([near, far, out], {}) == outlinks_of(finder, near, far, out)
+
+
+def test_a_link_beyond_the_depth_is_followed_from_a_page_nearer_to_the_seeds() -> None:
+    finder, _ = finder_of(Job(seeds=(f"{SITE}/",), max_depth=2))
+    assert ([], {"depth": 1}) == outlinks_of(finder, f"{SITE}/x", depth=3)
+    assert ([f"{SITE}/x"], {}) == outlinks_of(finder, f"{SITE}/x", depth=2)
 
 
 MAPPED = Job(seeds=(f"{SITE}/",), sitemaps=True)
