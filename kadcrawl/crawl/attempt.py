@@ -15,7 +15,6 @@ Tests: tests/crawl/test_crawler.py
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum, auto
 from types import TracebackType
 
@@ -26,6 +25,7 @@ from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSour
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
 from kadcrawl.crawl.fetch.result import UNASKED, UNREACHED, FetchError, FetchResult, retry_wait_s
+from kadcrawl.crawl.finishing import PageFinisher
 from kadcrawl.crawl.page_processor import PageProcessor, ProcessedPage
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.recrawl.rounds import VisitStart
@@ -77,6 +77,7 @@ class AttemptContext:
     search: RobotsSearch
     page_processor: PageProcessor
     work: WorkInProgress
+    finisher: PageFinisher
     wait_for_files: Callable[[str], None]
     """Pauses the crawl for a given reason, because this machine has no socket left."""
     wake: Callable[[], None]
@@ -186,7 +187,7 @@ class Attempt:
             return self._put_off(ALONE_WAIT_S)
         if parts.by_depth:
             entry = self._entry = source.store.latest(entry)
-        known: Rules | str | None = parts.scope.why_not(entry.url, entry.depth, entry.hops)
+        known: Rules | str | None = parts.scope.why_ends(entry)
         if known == "scope" and not parts.scope.scope_is_final():  # Another peer may know seeds that include the URL.
             return self._put_off(SCOPE_WAIT_S)
         if known is None and source.frontier.gives_up(entry.site, parts.clock.now()):
@@ -418,31 +419,19 @@ class Attempt:
     def _finish_unfetched(self, why: str) -> AttemptOutcome:
         """Finish the entry without a request, and give `why` as the reason in its page line."""
         self._leave_slot()
-        rounds, entry, store = self._parts.rounds, self._entry, self._source.store
-        at = datetime.fromtimestamp(self._parts.clock.now(), UTC).isoformat(timespec="milliseconds")
-        number = store.rounds(entry.key)
-        visit = rounds.unasked(entry, why, rounds.start(store.last_visit(entry.key), number)) if rounds else None
-        tried_by = self._source.robots.tried_by(origin_of(entry.url))
-        answer = visit.answer if visit is not None else ""
-        line = self._parts.outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number, tried_by, answer)
-        return self._finish(line, why, visit, number)
+        self._context.work.give_back(self._seq)
+        self._context.finisher.finish_unfetched(self._entry, why)
+        return self._is_finished()
 
     def _finish(
-        self, line: bytes, failed: str | None, visit: Visit | None, number: int, records: bytes = b""
+        self, line: bytes, failed: str | None, visit: Visit | None, number: int, records: bytes
     ) -> AttemptOutcome:
         """Journal the entry as DONE with its lines. `number` counts the visits before this visit."""
-        parts, source, entry = self._parts, self._source, self._entry
         self._context.work.give_back(self._seq)
-        is_first = source.store.finish(entry, line, records, visit, number)
-        if parts.rounds is not None:
-            parts.rounds.finished(entry)
-        parts.counters.finish(is_first=is_first)
-        if failed is not None:
-            if is_first:
-                parts.counters.fail(failed)
-            log.info("crawl.failed url=%s why=%s", entry.url, failed)
-        if parts.traces is not None:
-            parts.traces.finished(entry.key, entry.url, failed)
-        source.frontier.finish(entry, parts.clock.now())
-        source.activity.move()
+        self._context.finisher.finish(self._entry, line, failed, visit, number, records)
+        return self._is_finished()
+
+    def _is_finished(self) -> AttemptOutcome:
+        self._source.frontier.finish(self._entry, self._parts.clock.now())
+        self._source.activity.move()
         return AttemptOutcome.FINISHED

@@ -11,6 +11,7 @@ import logging
 from kadcrawl.crawl.attempt import Attempt, AttemptContext
 from kadcrawl.crawl.content.link_finder import LinkFinder
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
+from kadcrawl.crawl.finishing import PageFinisher
 from kadcrawl.crawl.page_processor import PageProcessor
 from kadcrawl.crawl.pause_reasons import LETTING_END, PauseReason
 from kadcrawl.crawl.robots_fetch import RobotsSearch
@@ -47,8 +48,17 @@ class Crawler:
             activity=source.activity,
             poison_pages=parts.poison_pages,
         )
+        self._finisher = PageFinisher(parts, source)
         self._context = AttemptContext(
-            parts, source, hooks, search, _page_processor(parts), self._work, self._wait_for_files, self.wake
+            parts,
+            source,
+            hooks,
+            search,
+            _page_processor(parts),
+            self._work,
+            self._finisher,
+            self._wait_for_files,
+            self.wake,
         )
 
     # --- for other modules ---------------------------------------------------------------------------------------
@@ -73,6 +83,10 @@ class Crawler:
         paused = bool(self.pause_reasons - LETTING_END)
         self._activity.settle(not paused and not self.pending and not self._forwarder.unacknowledged)
         self._capacity.wake_all(self._work)
+
+    def finish_unfetched(self, entry: FrontierEntry, why: str) -> None:
+        """Journal an entry that is not with the crawler as DONE without a request, for a reason."""
+        self._finisher.finish_unfetched(entry, why)
 
     def ask_robots_again(self, origin: str, before: float) -> None:
         """Fetch the robots.txt of an origin again, if it was fetched or given up before this wall-clock second."""

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Protocol
 
 from kadcrawl.keys import SITE_BYTES, Cell, Key, site_hash
-from kadcrawl.link.wire.messages import Contact
+from kadcrawl.link.wire.messages import COUNT_MAX, Contact
 from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
@@ -21,6 +21,8 @@ from kadcrawl.store.visit import Visit
 
 FIRST_CELL = 1 << 32
 """The number of the first loan's cell: each loan opens and closes by itself, and no real cell has such a number."""
+NEVER_DROPPED = COUNT_MAX
+"""The stamp that keeps an order to drop from borrowed URLs: only their owner drops them."""
 NOWHERE = Cell(FIRST_CELL - 1)
 """The cell of every site that is not borrowed, which is never open."""
 
@@ -154,7 +156,7 @@ class BorrowedStore:
         """
         cell = Cell(next(self._cells))
         entries = {
-            key: FrontierEntry(depth, next(self._seqs), key, site, url, hops, tries, due, trail)
+            key: FrontierEntry(depth, next(self._seqs), key, site, url, hops, tries, due, trail, NEVER_DROPPED)
             for key, url, depth, hops, tries, due, trail in urls
         }
         loan = BorrowedLoan(loan_id, lender, cell, site, entries, connections, dict(rounds or {}))

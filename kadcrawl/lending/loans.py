@@ -150,11 +150,16 @@ class Loans:
         self._page_feed.show(on_page)
 
     def steer(self) -> None:
-        """Follow other orders of a person: borrow and lend no pages of sites that are paused or excluded."""
+        """Follow other orders of a person: borrow and lend no pages of sites that are paused or excluded.
+
+        Lent pages of a site whose URLs were dropped come back.
+        """
         self._borrowed_frontier.steer(self._clock.now())
         self.borrower.crawler.wake()
-        for site in {site for site, _ in self.lender.sites()}:
-            if self._steering.is_paused(site) or self._steering.is_excluded(site):
+        for loan in self.lender.loans():
+            site, stamp = loan.site, self._steering.drop_order(loan.site)
+            is_dropped = any(entry.drop_order < stamp for entry in loan.entries.values())
+            if self._steering.is_paused(site) or self._steering.is_excluded(site) or is_dropped:
                 self.lender.recall_site(site)
 
     def recall_all(self) -> None:

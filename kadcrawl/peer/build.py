@@ -29,6 +29,7 @@ from kadcrawl.lending.throughput_learning import ThroughputLearning, throughput_
 from kadcrawl.link.wire.messages import Contact, Link
 from kadcrawl.overlay import Overlay
 from kadcrawl.peer.runtime import BuiltParts, Runtime
+from kadcrawl.peer.swarm.dropping import Dropping
 from kadcrawl.peer.swarm.queue_counter import QueueCounter
 from kadcrawl.peer.swarm.retrying import Retrying
 from kadcrawl.replication.cells import Cells
@@ -122,6 +123,12 @@ def build_parts(
         ask_robots_again=components.crawler.ask_robots_again,
         wake=components.crawler.wake,
     )
+    dropping = Dropping(
+        *(store, components.frontier, components.site_settings.steering, components.crawler, resources.activity, clock),
+        copying=lambda: cells.replicator.unacknowledged,
+    )
+    cells.events.cell_opened.append(dropping.opened)
+    cells.events.cell_closed.append(dropping.closed)
     cells.events.cell_opened.append(retrying.opened)
     cells.events.cell_closed.append(retrying.closed)
     return BuiltParts(
@@ -143,6 +150,7 @@ def build_parts(
             clocks=components.clocks,
         ),
         retrying=retrying,
+        dropping=dropping,
         queue_counter=QueueCounter(store, components, cells.holdings.owned.keys, overlay.me.id, clock),
         clock_host=clock_host,
     )

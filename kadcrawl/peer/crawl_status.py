@@ -139,6 +139,18 @@ class RetriedUrls:
     """Parts of the swarm that did not answer. They hear of the order when they can be reached."""
 
 
+@dataclass(frozen=True, slots=True)
+class DroppedUrls:
+    """The pending URLs that an order has ended."""
+
+    urls: int
+    """URLs ended so far."""
+    cells_left: int
+    """Parts of the crawl in which URLs are still being ended."""
+    parts_missing: int
+    """Parts of the swarm that did not answer. They hear of the order when they can be reached."""
+
+
 def state_of_swarm(rows: Sequence[PeerRow], *, paused: bool, ended: bool) -> str:
     """Return the state of the swarm of these peers in words."""
     states = {row.state for row in rows if row.state not in GONE and not row.hosted_leaf}

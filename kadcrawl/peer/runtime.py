@@ -36,6 +36,7 @@ from kadcrawl.peer.membership.departed import DepartedPeers
 from kadcrawl.peer.membership.key_refusals import KeyMismatchMonitor
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.resources import Resources
+from kadcrawl.peer.swarm.dropping import Dropping
 from kadcrawl.peer.swarm.queue_counter import QueueCounter
 from kadcrawl.peer.swarm.retry_orders import RetryOrders, read_orders, write_orders
 from kadcrawl.peer.swarm.retrying import Retrying
@@ -67,6 +68,7 @@ class BuiltParts:
     relay_host: RelayHost
     """Makes requests for other peers."""
     retrying: Retrying
+    dropping: Dropping
     queue_counter: QueueCounter
     clock_host: ClockHost
     """Leases the shared clocks of this peer's cells."""
@@ -98,6 +100,7 @@ class Runtime:
         self.standing_orders = StandingOrders()
         """The standing orders about sites as far as this peer knows them."""
         self.standing_orders.hear(read_standing_orders(store), resources.clock.now())
+        store.frontier.know_order(self.standing_orders.latest_of("drop"))
         self.state_fingerprint = 0
         """The fingerprint of the swarm state, with seeds and orders, or 0 while the job is not known."""
         self.seeds_fingerprint = 0
@@ -234,7 +237,7 @@ class Runtime:
         under_way += self._open_streams()
         if self.job.recrawl_after_s is not None or self.retry_orders:
             under_way += self.cells.unsettled  # Only a peer that crawls a cell knows when its pages are due.
-        under_way += self.parts.retrying.left
+        under_way += self.parts.retrying.left + self.parts.dropping.left
         return under_way + self.balancing.loans.borrower.unreported
 
     @property
@@ -345,6 +348,8 @@ class Runtime:
             )
         if news:
             self._steer(order.about for order in news if order.kind == "delay" and not order.value)
+            if any(order.kind == "drop" for order in news):
+                self.parts.dropping.heard()
             self.resources.activity.move()
             self.follow()
 
@@ -354,7 +359,9 @@ class Runtime:
         pauses, excluded = (
             {site: value > 0 for site, value in orders.values(kind).items()} for kind in ("pause", "exclude")
         )
-        self.components.site_settings.steering.follow(pauses, orders.values("delay"), excluded)
+        drops = orders.stamps("drop")
+        self.resources.store.frontier.know_order(orders.latest_of("drop"))
+        self.components.site_settings.steering.follow(pauses, orders.values("delay"), excluded, drops)
         self.components.frontier.steer(now, lifted)
         self.balancing.loans.steer()
 

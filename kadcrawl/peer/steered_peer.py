@@ -8,11 +8,11 @@ Tests: tests/peer/test_crawl_status.py, tests/peer/test_site_orders.py, tests/pe
 from collections.abc import Sequence
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.link.wire.order_messages import OrderKind, OrdersGiven, StandingOrder
 from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, QUEUED_URLS_MAX, SurveyQueue
 from kadcrawl.link.wire.retry_messages import RetryOrder
 from kadcrawl.peer.base import PeerBase
-from kadcrawl.peer.crawl_status import CrawlStatus, RetriedUrls
+from kadcrawl.peer.crawl_status import CrawlStatus, DroppedUrls, RetriedUrls
 from kadcrawl.peer.queue_status import QueueStatus
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census
@@ -85,25 +85,36 @@ class SteeredPeer(PeerBase):
         Its URLs stay pending, so the crawl is not over. Returns how many parts of the swarm have not heard of the order
         yet. Raises ConfigError for text that is no site.
         """
-        return await give_orders(self.runtime, [StandingOrder("pause", site, 1.0, user=user)])
+        return (await self._give("pause", site, 1.0, user)).parts_missing
 
     async def resume_site(self, site: str, *, user: str = "") -> int:
         """Let a paused site go on. Returns and raises as `pause_site`."""
-        return await give_orders(self.runtime, [StandingOrder("pause", site, None, user=user)])
+        return (await self._give("pause", site, None, user)).parts_missing
 
     async def exclude_site(self, site: str, *, user: str = "") -> int:
         """Leave a site out of the crawl: its pending URLs fail as `site_excluded`. Returns as `pause_site`."""
-        return await give_orders(self.runtime, [StandingOrder("exclude", site, 1.0, user=user)])
+        return (await self._give("exclude", site, 1.0, user)).parts_missing
 
     async def include_site(self, site: str, *, user: str = "") -> int:
         """Lift `exclude_site` for links from now on. Returns and raises as `pause_site`."""
-        return await give_orders(self.runtime, [StandingOrder("exclude", site, None, user=user)])
+        return (await self._give("exclude", site, None, user)).parts_missing
 
     async def slow_site(self, site: str, delay_s: float | None, *, user: str = "") -> int:
         """Leave a site alone for so many seconds at least after each request, or lift that. Returns as `pause_site`."""
-        return await give_orders(self.runtime, [StandingOrder("delay", site, delay_s, user=user)])
+        return (await self._give("delay", site, delay_s, user)).parts_missing
+
+    async def drop_site(self, site: str, *, user: str = "") -> DroppedUrls:
+        """End the pending URLs of a site, which fail as `site_dropped`, and return how many. Raises as `pause_site`.
+
+        URLs that are found where the order has arrived are followed.
+        """
+        given = await self._give("drop", site, 1.0, user)
+        return DroppedUrls(given.dropped, given.cells_left, given.parts_missing)
 
     @property
     def orders(self) -> list[GivenOrder]:
         """The orders of persons about sites that stand, as far as this peer knows, the latest first."""
         return [GivenOrder.of(order) for order in self.runtime.standing_orders.in_force]
+
+    async def _give(self, kind: OrderKind, about: str, value: float | None, user: str) -> OrdersGiven:
+        return await give_orders(self.runtime, [StandingOrder(kind, about, value, user=user)])

@@ -38,6 +38,7 @@ def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[st
     if components.proxy_checks is not None:
         yield "proxies", components.proxy_checks.run(crawler)
     yield "retry", parts.retrying.run()
+    yield "drop", parts.dropping.run()
     yield "queue", parts.queue_counter.run()
     if parts.recrawling is not None:
         yield "recrawl", parts.recrawling.run()

@@ -69,6 +69,6 @@ def resolved(store: Store, runs: Sequence[DoneRun]) -> list[list[Key] | None]:
     for run in runs:
         left -= run.count
         entry = store.entry(Key(run.first)) if left >= 0 else None
-        keys = [] if entry is None else store.pending_from(entry, run.count)
+        keys = [] if entry is None else store.frontier.keys_from(entry, run.count)
         found.append(keys if len(keys) == run.count and check_of(keys) == run.check else None)
     return found

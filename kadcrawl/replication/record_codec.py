@@ -202,13 +202,15 @@ class Records:
                 place = self._partitioner.locate(one.url)
                 if only is not None and place.cell != only:
                     continue
-                link = Link(one.url, one.depth, one.hops, one.trail)
+                link, order = Link(one.url, one.depth, one.hops, one.trail), one.drop_order
                 if is_trusted(place.cell):
                     due = now + one.wait_s if one.wait_s else 0.0
                     even_seen = only is None and not self._trust.owns(place.cell)
-                    self._intake.merge_pending(link, place, now, one.tries, due, even_seen=even_seen)
+                    self._intake.merge_pending(
+                        link, place, now, one.tries, due, even_seen=even_seen, drop_order=one.drop_order
+                    )
                 else:
-                    self._intake.merge_pending(link, place, now, 0, 0.0)
+                    self._intake.merge_pending(link, place, now, 0, 0.0, drop_order=order)
                 cells.add(place.cell)
                 if sets_clocks(place.cell):
                     origins.add(origin_of(one.url))
@@ -279,7 +281,9 @@ class Records:
         if only is not None and place.cell != only:
             return None
         if not is_trusted(place.cell):
-            self._intake.merge_pending(Link(record.url, record.depth, 0), place, now, 0, 0.0)
+            self._intake.merge_pending(
+                Link(record.url, record.depth, 0), place, now, 0, 0.0, drop_order=record.drop_order
+            )
             return place.cell
         due = None if record.due_s is None else now + record.due_s
         visit = Visit(
@@ -293,7 +297,7 @@ class Records:
             *(record.failed, record.order, record.answer),
         )
         again_at = now + record.wait_s if record.wait_s else 0.0
-        self._intake.merge_visit(sanitized(visit), record.state, now, record.tries, again_at)
+        self._intake.merge_visit(sanitized(visit), record.state, now, record.tries, again_at, record.drop_order)
         return place.cell
 
     def _read(self, keys: Sequence[Key], *, moving: bool) -> tuple[list[bytes], list[FrontierEntry], list[VisitRecord]]:
@@ -317,9 +321,9 @@ class Records:
         return done, [entries[key] for key in pending if key in entries], visits
 
     def _visit(self, visit: Visit, state: int, *, moving: bool) -> VisitRecord:
-        tries, wait_s = 0, 0.0
+        tries, wait_s, drop_order = 0, 0.0, 0
         if is_pending(state) and (entry := self._store.entry(visit.key)) is not None:
-            tries, wait_s = entry.tries, self._wait_s(entry, moving=moving)
+            tries, wait_s, drop_order = entry.tries, self._wait_s(entry, moving=moving), entry.drop_order
         now = self._now()
         return VisitRecord(
             visit.url,
@@ -331,6 +335,7 @@ class Records:
             visit.period_s,
             *(visit.etag, visit.last_modified, visit.digest, visit.captured, visit.gone),
             *(visit.failed, visit.order, visit.answer),
+            drop_order,
         )
 
     def _wait_s(self, entry: FrontierEntry, *, moving: bool) -> float:
@@ -340,7 +345,8 @@ class Records:
     def _pending(self, entries: Sequence[FrontierEntry], *, moving: bool) -> list[PendingRecord]:
         return [
             PendingRecord(
-                entry.url, entry.depth, entry.hops, entry.tries, self._wait_s(entry, moving=moving), entry.trail
+                *(entry.url, entry.depth, entry.hops, entry.tries, self._wait_s(entry, moving=moving), entry.trail),
+                drop_order=entry.drop_order,
             )
             for entry in entries
         ]

@@ -260,7 +260,7 @@ class Replicator:
     ) -> tuple[Replicate, list[list[Key]]]:
         """Return the message with the records of these keys as they are now, and its runs of done pages."""
         batch = self._make_batch(keys, sites)
-        runs, rest = in_runs(batch.done, places, self._store.is_parted)
+        runs, rest = in_runs(batch.done, places, self._store.frontier.has_between)
         return Replicate(self._overlay.me, replace(batch, done=rest), [done_run(run) for run in runs]), runs
 
     async def _deliver_epoch_filters(self, stream: ReplicationStream) -> None:

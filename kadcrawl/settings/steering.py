@@ -8,7 +8,7 @@ sites has a match as site rules have them, and the most specific match with an o
 from collections.abc import Mapping
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.host_matches import most_specific
+from kadcrawl.settings.host_matches import matching, most_specific
 from kadcrawl.settings.site_rules import EVERY, normal_match
 from kadcrawl.urls import Partition, seed, site_of
 
@@ -27,11 +27,21 @@ class Steering:
         """Match -> whether its sites are left out of the crawl."""
         self.version = 0
         """A number that changes with the orders."""
+        self._drops: dict[str, int] = {}
+        """Match -> stamp of the order to drop the URLs of its sites."""
 
     def follow(
-        self, pauses: Mapping[str, bool], delays_s: Mapping[str, float], excluded: Mapping[str, bool] | None = None
+        self,
+        pauses: Mapping[str, bool],
+        delays_s: Mapping[str, float],
+        excluded: Mapping[str, bool] | None = None,
+        drops: Mapping[str, int] | None = None,
     ) -> None:
-        """Take the orders in force, by match: paused sites, least seconds between two requests, and excluded sites."""
+        """Take the orders in force, by match: paused sites, least seconds between two requests, and excluded sites.
+
+        `drops` has the stamps of the orders to drop URLs.
+        """
+        self._drops = dict(drops or {})
         self.version += 1
         self._paused, self._delays_s, self._excluded = dict(pauses), dict(delays_s), dict(excluded or {})
         self.delay_max_s = max(self._delays_s.values(), default=0.0)
@@ -45,6 +55,15 @@ class Steering:
     def is_excluded(self, site: str) -> bool:
         """Return whether a site is left out of the crawl."""
         return bool(self._excluded) and bool(most_specific(self._excluded, self._name(site)))
+
+    @property
+    def has_drops(self) -> bool:
+        """True if the URLs of some site were dropped by an order."""
+        return bool(self._drops)
+
+    def drop_order(self, site: str) -> int:
+        """Return the stamp of the latest order to drop the URLs of a site, or 0. It does not apply to later URLs."""
+        return max(matching(self._drops, self._name(site)), default=0) if self._drops else 0
 
     def delay_s(self, site: str) -> float:
         """Return the least seconds between two requests to a site by an order, or 0."""

@@ -26,3 +26,5 @@ class FrontierEntry(NamedTuple):
     """Wall-clock second before which the URL is not fetched, or 0 for at once."""
     trail: bytes = b""
     """Hashes of the URLs whose redirects led to the URL, in order (crawl/content/redirects.py)."""
+    drop_order: int = 0
+    """Stamp of the latest order to drop URLs that was known where the URL became PENDING. Later orders apply to it."""

@@ -15,9 +15,9 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import Journal
 from kadcrawl.store.meta_table import MetaTable
 
-_COLUMNS = "depth, seq, site_hash, url_hash, site, url, hops, tries, due, trail"
-ENTRY_COLUMNS = "f.depth, f.seq, site_hash, url_hash, site, url, hops, tries, due, trail"
-ENTRY_TYPES = (int, int, bytes, bytes, str, str, int, int, float, bytes)
+_COLUMNS = "depth, seq, site_hash, url_hash, site, url, hops, tries, due, trail, drop_order"
+ENTRY_COLUMNS = "f.depth, f.seq, site_hash, url_hash, site, url, hops, tries, due, trail, drop_order"
+ENTRY_TYPES = (int, int, bytes, bytes, str, str, int, int, float, bytes, int)
 JOINED = f"history h JOIN frontier f ON f.site_hash=substr(h.key, 1, {SITE_BYTES}) AND f.depth=h.depth AND f.seq=h.seq"
 """The entries of PENDING keys, beside their records."""
 _ROW_OF_KEY = "(site_hash, depth, seq) = (SELECT ?2, depth, seq FROM history WHERE key=?1)"
@@ -27,7 +27,8 @@ _GET = (
     "WHERE h.key=?1"
 )
 _WINDOW = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
-_INSERT = f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_DROPPED = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? AND drop_order<? ORDER BY depth, seq LIMIT ?"
+_INSERT = f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE = f"DELETE FROM frontier WHERE {_ROW_OF_KEY}"
 _DELETE_AT = "DELETE FROM frontier WHERE site_hash=? AND depth=? AND seq=?"
 _PLACE = "SELECT state, coalesce(depth, -1), coalesce(seq, -1) FROM history WHERE key=?"
@@ -53,6 +54,8 @@ class FrontierTable:
         self._journal = journal
         self._meta = meta
         self._seq = self._reserved = meta.read("frontier_seq", int) or 0
+        self.drop_order = 0
+        """Stamp of the latest order to drop URLs that this peer knows, or 0."""
         journal.row((int,), "SELECT 1 FROM frontier LIMIT 1")
 
     @property
@@ -68,6 +71,14 @@ class FrontierTable:
     def window(self, site: str, count: int) -> list[FrontierEntry]:
         """Return the first `count` entries of a site, breadth first."""
         return [entry_of(row) for row in self._journal.rows(ENTRY_TYPES, _WINDOW, (site_hash(site), count))]
+
+    def know_order(self, stamp: int) -> None:
+        """Note that this peer knows an order to drop URLs. It does not apply to URLs that become PENDING later."""
+        self.drop_order = max(self.drop_order, stamp)
+
+    def dropped(self, site_hash: bytes, stamp: int, count: int) -> list[FrontierEntry]:
+        """Return up to `count` entries of a site, breadth first, that an order to drop with this stamp applies to."""
+        return [entry_of(row) for row in self._journal.rows(ENTRY_TYPES, _DROPPED, (site_hash, stamp, count))]
 
     def keys_from(self, entry: FrontierEntry, count: int) -> list[Key]:
         """Return the keys of up to `count` entries of the entry's site, breadth first, from this entry on."""
@@ -100,10 +111,23 @@ class FrontierTable:
         return found
 
     def new_entry(
-        self, key: Key, site: str, url: str, depth: int, hops: int, tries: int, due: float, trail: bytes = b""
+        self,
+        key: Key,
+        site: str,
+        url: str,
+        depth: int,
+        hops: int,
+        tries: int,
+        due: float,
+        trail: bytes = b"",
+        drop_order: int | None = None,
     ) -> FrontierEntry:
-        """Return an entry that is the last in order of arrival. `insert` journals it."""
-        return FrontierEntry(depth, self._seq + 1, key, site, url, hops, tries, due, trail)
+        """Return an entry that is the last in order of arrival. `insert` journals it.
+
+        `drop_order` is None for a URL that becomes PENDING here.
+        """
+        order = self.drop_order if drop_order is None else drop_order
+        return FrontierEntry(depth, self._seq + 1, key, site, url, hops, tries, due, trail, order)
 
     def insert(self, entry: FrontierEntry) -> None:
         """Journal a new entry, before any other is made."""
@@ -111,9 +135,9 @@ class FrontierTable:
         if self._seq > self._reserved:
             self._reserved = self._seq + SEQ_RESERVED
             self._meta.set("frontier_seq", b"%d" % self._reserved)
-        depth, seq, key, site, url, hops, tries, due, trail = entry
+        depth, seq, key, site, url, hops, tries, due, trail, order = entry
         site = "" if site == url else site
-        row = (depth, seq, key[:SITE_BYTES], key[SITE_BYTES:], site, url, hops, tries, due, trail)
+        row = (depth, seq, key[:SITE_BYTES], key[SITE_BYTES:], site, url, hops, tries, due, trail, order)
         self._journal.write(_INSERT, row)
 
     def delete(self, key: Key) -> None:
@@ -165,5 +189,5 @@ class FrontierTable:
 
 def entry_of(row: Any) -> FrontierEntry:
     """Return the entry of a row of `ENTRY_COLUMNS`."""
-    depth, seq, of_site, of_url, site, url, hops, tries, due, trail = row
-    return FrontierEntry(depth, seq, Key(of_site + of_url), site or url, url, hops, tries, due, trail)
+    depth, seq, of_site, of_url, site, url, hops, tries, due, trail, order = row
+    return FrontierEntry(depth, seq, Key(of_site + of_url), site or url, url, hops, tries, due, trail, order)

@@ -92,6 +92,7 @@ CREATE TABLE IF NOT EXISTS proxy_health(
 """
 """The statement that makes the table of the health of proxies, for directories of all releases."""
 ADDED_COLUMNS = (
+    ("frontier", "drop_order", "INTEGER NOT NULL DEFAULT 0"),
     ("visit", "failed", "TEXT NOT NULL DEFAULT ''"),
     ("visit", "retry_order", "INTEGER NOT NULL DEFAULT 0"),
     ("visit", "answer", "TEXT NOT NULL DEFAULT ''"),

@@ -154,6 +154,7 @@ class Store:
         *,
         even_seen: bool = False,
         trail: bytes = b"",
+        drop_order: int | None = None,
     ) -> FrontierEntry | None:
         """Journal a URL as PENDING and return its entry, or None for a known key.
 
@@ -163,7 +164,7 @@ class Store:
         assert len(key) == ID_BYTES, "a key has 20 bytes"
         if not even_seen and self._has_fingerprint(key):
             return None
-        entry = self.frontier.new_entry(key, site, url, depth, hops, tries, due, trail)
+        entry = self.frontier.new_entry(key, site, url, depth, hops, tries, due, trail, drop_order)
         if not self._write("INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?)", (key, PENDING, depth, entry.seq)):
             return None
         self.frontier.insert(entry)
@@ -285,7 +286,9 @@ class Store:
             return False
         return self.visits.hasten(key, due)
 
-    def learn_visit(self, visit: Visit, state: int, tries: int, due: float) -> FrontierEntry | None:
+    def learn_visit(
+        self, visit: Visit, state: int, tries: int, due: float, drop_order: int = 0
+    ) -> FrontierEntry | None:
         """Journal a visit and its key's state from another holder, if the state is later than here.
 
         `tries` and `due` are the retry state of a pending key. Returns the new entry if the key has become pending.
@@ -299,7 +302,7 @@ class Store:
         self.visits.put(self.cell_of(key), visit._replace(due=None, failed="") if is_pending(state) else visit)
         entry = None
         if is_pending(state):
-            entry = self.frontier.new_entry(key, visit.site, visit.url, visit.depth, 0, tries, due)
+            entry = self.frontier.new_entry(key, visit.site, visit.url, visit.depth, 0, tries, due, b"", drop_order)
             self._put_pending(entry, state)
         else:
             self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, state))
@@ -354,14 +357,6 @@ class Store:
     def window(self, site: str, count: int) -> list[FrontierEntry]:
         """Return the first `count` PENDING entries of a site, breadth first."""
         return self.frontier.window(site, count)
-
-    def pending_from(self, entry: FrontierEntry, count: int) -> list[Key]:
-        """Return the keys of up to `count` PENDING entries of a site, breadth first, from this entry on."""
-        return self.frontier.keys_from(entry, count)
-
-    def is_parted(self, first: FrontierEntry, last: FrontierEntry) -> bool:
-        """Return whether the site has a PENDING entry between these two."""
-        return self.frontier.has_between(first, last)
 
     def forget_cell(self, cell: Cell, count: int) -> int:
         """Delete up to `count` records of a cell that other peers hold now. Return the number of records left."""

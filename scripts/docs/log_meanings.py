@@ -84,6 +84,7 @@ MEANINGS = {
     "retry.ordered": "A person's order to retry has reached the swarm: its stamp, and the URLs that became pending.",
     "retry.late": "A part of the swarm did not answer an order to retry. It hears of the order by heartbeats.",
     "order.heard": "The peer carries out an order about sites: what, by which user and peer, and its stamp.",
+    "order.dropped": "The peer has ended pending URLs of a site by an order to drop them: the site, and how many.",
     "order.late": "A part of the swarm did not answer an order about sites. It hears of the order by heartbeats.",
     "identity.drawn_blindly": "The bootstrap peer did not tell the ranges of peers, so the peer took an ID at random.",
     "bootstrap.unresolved": "The DNS has no address for a bootstrap name, or did not answer in time.",

@@ -64,7 +64,7 @@ def test_a_backup_learns_exactly_what_its_owner_has_finished(make_store: MakeSto
             accept(backup, number)
         finished = random.sample(numbers, random.randrange(1, 41))
         places = finish(owner, *finished)
-        runs, rest = in_runs([key_of(number) for number in finished], places, owner.is_parted)
+        runs, rest = in_runs([key_of(number) for number in finished], places, owner.frontier.has_between)
         learned = resolved(backup, [done_run(run) for run in runs])
         assert runs == learned
         assert {key_of(number) for number in finished} == {key for run in runs for key in run} | set(rest)
@@ -77,7 +77,7 @@ def test_pages_that_end_in_the_order_of_the_crawl_are_one_run_for_each_site(make
         accept(owner, number)
     ended = sorted(range(30), key=lambda number: (number % 2, number))[:20]
     places = finish(owner, *ended)
-    runs, rest = in_runs(map(key_of, ended), places, owner.is_parted)
+    runs, rest = in_runs(map(key_of, ended), places, owner.frontier.has_between)
     assert (3, []) == (len(runs), rest)
 
 
@@ -86,7 +86,7 @@ def test_a_page_that_still_waits_parts_a_run(make_store: MakeStore) -> None:
     for number in range(0, 30, 6):
         accept(owner, number)
     places = finish(owner, 0, 6, 18, 24)
-    runs, rest = in_runs(map(key_of, (24, 18, 6, 0)), places, owner.is_parted)
+    runs, rest = in_runs(map(key_of, (24, 18, 6, 0)), places, owner.frontier.has_between)
     assert ([[key_of(0), key_of(6)], [key_of(18), key_of(24)]], []) == (runs, rest)
 
 
@@ -96,8 +96,10 @@ def test_a_page_that_the_backup_never_had_as_pending_is_told_by_its_key(make_sto
         accept(owner, number)
     places = finish(owner, 0, 6, 12)
     del places[key_of(6)]
-    assert ([[key_of(0), key_of(12)]], [key_of(6)]) == in_runs(map(key_of, (0, 6, 12)), places, owner.is_parted)
-    assert ([], [key_of(0)]) == in_runs([key_of(0)], places, owner.is_parted)
+    assert ([[key_of(0), key_of(12)]], [key_of(6)]) == in_runs(
+        map(key_of, (0, 6, 12)), places, owner.frontier.has_between
+    )
+    assert ([], [key_of(0)]) == in_runs([key_of(0)], places, owner.frontier.has_between)
 
 
 def test_a_backup_with_another_order_says_so_and_changes_nothing(make_store: MakeStore) -> None:
@@ -107,7 +109,7 @@ def test_a_backup_with_another_order_says_so_and_changes_nothing(make_store: Mak
     for number in (18, 0, 12, 6):
         accept(backup, number)
     places = finish(owner, 0, 6)
-    runs, _ = in_runs(map(key_of, (0, 6)), places, owner.is_parted)
+    runs, _ = in_runs(map(key_of, (0, 6)), places, owner.frontier.has_between)
     assert [None] == resolved(backup, [done_run(run) for run in runs])
 
 

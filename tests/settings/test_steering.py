@@ -37,6 +37,13 @@ def test_hosts_of_a_domain_have_its_orders_where_the_domain_is_the_site() -> Non
     assert 3.0 == steering.delay_max_s
 
 
+def test_the_latest_order_to_drop_counts_however_wide_it_is() -> None:
+    steering = Steering("host")
+    assert (False, 0) == (steering.has_drops, steering.drop_order("a.b.example"))
+    steering.follow({}, {}, {}, {"a.b.example": 5, "*.b.example": 7, "c.example": 9})
+    assert [7, 7, 0] == [steering.drop_order(site) for site in ("a.b.example", "x.b.example:81", "d.example")]
+
+
 def test_new_orders_take_the_place_of_all_others() -> None:
     steering = Steering("host")
     steering.follow({"a.example": True}, {"a.example": 3.0})

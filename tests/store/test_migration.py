@@ -65,7 +65,7 @@ async def fill(path: Path) -> None:
         db.execute("ALTER TABLE frontier ADD COLUMN trail BLOB NOT NULL DEFAULT x''")
         db.executemany(
             "INSERT INTO frontier(depth, seq, key, site, url, hops, tries, due, trail) VALUES (?,?,?,?,?,?,?,?,?)",
-            [(row[1], row[2], row[0] + row[3], row[4] or row[5], *row[5:]) for row in rows],
+            [(row[1], row[2], row[0] + row[3], row[4] or row[5], *row[5:10]) for row in rows],
         )
 
 

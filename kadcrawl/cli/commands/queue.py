@@ -43,7 +43,7 @@ def queue(site: str, count: int, as_json: bool, peer: tuple[str, int], data: Pat
 
     survey = SurveyQueue(site, 1, count) if site else SurveyQueue("", min(count, QUEUED_SITES_MAX))
     answer = targets(peer, data, key_to_ask(key_file, data)).ask(GetQueue(survey), Queue)
-    orders = [GivenOrder.of(order) for order in answer.orders if order.value is not None]
+    orders = [GivenOrder.of(order) for order in answer.orders if order.stands]
     found = QueueStatus.of(answer)
     if as_json:
         click.echo(view.as_json(found, orders))

@@ -41,6 +41,10 @@ def _include(_: str) -> Value:
     return "exclude", None
 
 
+def _drop(_: str) -> Value:
+    return "drop", 1.0
+
+
 def _slow(said: str) -> Value:
     try:
         return "delay", None if said.lower() in OFF else seconds_of(said)
@@ -54,10 +58,11 @@ ACTIONS: Mapping[str, Callable[[str], Value]] = {
     "slow": _slow,
     "exclude": _exclude,
     "include": _include,
+    "drop": _drop,
 }
 
 
-@cloup.command(short_help="Steer single sites: ls, pause, resume, slow, exclude, include.")
+@cloup.command(short_help="Steer single sites: ls, pause, resume, slow, exclude, include, drop.")
 @cloup.argument("action", type=click.Choice(["ls", *ACTIONS]), metavar="ACTION")
 @cloup.argument("sites", nargs=-1, metavar="[SITE]...", shell_complete=complete_sites)
 @cloup.option("--json", "as_json", is_flag=True, help="With ls: print JSON.")
@@ -74,6 +79,7 @@ def site(
     kadcrawl site slow SITE... TIME  leave these sites alone for at least TIME after each request, `off` lifts that
     kadcrawl site exclude SITE...    leave these sites out: pending URLs fail as site_excluded, links are not followed
     kadcrawl site include SITE...    follow links to these sites again
+    kadcrawl site drop SITE...       end the URLs that are pending now, as site_dropped; later links are followed
     kadcrawl site ls [SITE]...       list the orders that stand, and the sites with the most pending URLs
 
     A SITE is a host such as example.org, a host with a port, or *.example.org for the host and all hosts below it. The
@@ -94,11 +100,16 @@ def site(
     kind, value = ACTIONS[action](said[0])
     user = user_name()
     orders = [StandingOrder(kind, name, value, user=user) for name in dict.fromkeys(names)]  # type: ignore[arg-type]
-    missing = asked.ask(GiveOrders(orders), OrdersGiven).parts_missing
-    for order in orders:
-        click.echo(_said(action, order.about, value))
-    if missing:
-        click.echo(f"{missing} parts of the swarm do not answer: they hear of it when they are back")
+    given = asked.ask(GiveOrders(orders), OrdersGiven)
+    if action == "drop":
+        click.echo(_dropped(given.dropped))
+        if given.cells_left:
+            click.echo(f"{given.cells_left} parts of the crawl are still being looked through: more may follow")
+    else:
+        for order in orders:
+            click.echo(_said(action, order.about, value))
+    if given.parts_missing:
+        click.echo(f"{given.parts_missing} parts of the swarm do not answer: they hear of it when they are back")
     return DONE
 
 
@@ -111,13 +122,20 @@ def show_sites(asked: Asked, sites: Sequence[str], *, as_json: bool) -> None:
 
     surveys = [SurveyQueue(name, 1) for name in dict.fromkeys(sites)] or [SurveyQueue()]
     answers = [asked.ask(GetQueue(survey), Queue) for survey in surveys]
-    orders = [GivenOrder.of(one) for one in answers[-1].orders if one.value is not None]
+    orders = [GivenOrder.of(one) for one in answers[-1].orders if one.stands]
     found = together([QueueStatus.of(answer) for answer in answers])
     if as_json:
         click.echo(queue.as_json(found, orders))
         return
     for line in (*view.lines(orders), *queue.site_lines(found, orders)):
         click.echo(line)
+
+
+def _dropped(urls: int) -> str:
+    if not urls:
+        return "no URL is dropped: none was pending, but for those that are being fetched"
+    back = "`kadcrawl retry --reason site_dropped` has them fetched after all"
+    return f"{urls:,} pending URL{'s' if urls != 1 else ''} dropped; {back}"
 
 
 def _said(action: str, name: str, value: float | None) -> str:

@@ -121,7 +121,15 @@ class Intake:
         return reason is None or (reason in ("exclude", "site_off", "site_excluded") and link.depth == link.hops == 0)
 
     def merge_pending(
-        self, link: Link, location: UrlLocation, now: float, tries: int, due: float, *, even_seen: bool = False
+        self,
+        link: Link,
+        location: UrlLocation,
+        now: float,
+        tries: int,
+        due: float,
+        *,
+        even_seen: bool = False,
+        drop_order: int = 0,
     ) -> None:
         """Merge a PENDING record of another holder of the cell, with its retry state (`due` in wall-clock seconds).
 
@@ -130,7 +138,7 @@ class Intake:
         """
         if not is_canonical(link.url):
             self.rejected += 1
-        elif not self._journal_new(link, location, now, tries, due, even_seen=even_seen):
+        elif not self._journal_new(link, location, now, tries, due, even_seen=even_seen, drop_order=drop_order):
             if self._by_depth:
                 self._store.shorten(location.key, link.depth)
             if tries:
@@ -159,11 +167,11 @@ class Intake:
                 self.merge_done(key, now)
         return rows[-1][0] + b"\0" if len(rows) == count else None
 
-    def merge_visit(self, visit: Visit, state: int, now: float, tries: int, due: float) -> None:
+    def merge_visit(self, visit: Visit, state: int, now: float, tries: int, due: float, drop_order: int = 0) -> None:
         """Merge the visit record of another holder of the cell: the page's state, its last visit and its next visit."""
         known = self._store.entry(visit.key)
         before = self._store.state(visit.key) or 0
-        entry = self._store.learn_visit(visit, state, tries, due)
+        entry = self._store.learn_visit(visit, state, tries, due, drop_order)
         if before >= state:
             if before == state and is_pending(state) and tries:
                 self._store.merge_tries(visit.key, tries, due)
@@ -198,12 +206,14 @@ class Intake:
         due: float = 0.0,
         *,
         even_seen: bool = False,
+        drop_order: int | None = None,
     ) -> bool:
         """Journal a URL never met before, and add the URL to the frontier. Return False if the URL was met before."""
         entry = self._store.accept(
             *(location.key, location.site, link.url, link.depth, link.hops, tries, due),
             even_seen=even_seen,
             trail=link.trail,
+            drop_order=drop_order,
         )
         if entry is None:
             return False

@@ -24,9 +24,14 @@ from kadcrawl.crawl.scope.url_rules import UrlRules
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.urls import Partition, path_of, site_of
 
-Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge", "site_off", "site_excluded"] | Trap
+Ordered = Literal["site_excluded", "site_dropped"]
+"""Reasons that an order of a person gives while the crawl runs."""
+Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge", "site_off"] | Ordered | Trap
+SITE_DROPPED: Reason = "site_dropped"
+"""The reason of a URL that was pending when a person had the pending URLs of its site dropped."""
 LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
 """Reasons that keep a crawl from going on for ever. The other reasons describe the crawl's subject."""
 
@@ -75,6 +80,12 @@ class Scope:
     def allows(self, url: str, depth: int, hops: int | None = None) -> bool:
         """Say whether a canonical URL, found `depth` links from a seed, is to be crawled."""
         return self.why_not(url, depth, hops) is None
+
+    def why_ends(self, entry: FrontierEntry) -> Reason | None:
+        """Return the first reason to end a pending URL without a request, or None."""
+        if self.site_settings.steering.drop_order(entry.site) > entry.drop_order:
+            return SITE_DROPPED
+        return self.why_not(entry.url, entry.depth, entry.hops)
 
     def why_not(self, url: str, depth: int, hops: int | None = None) -> Reason | None:
         """Return the first reason against crawling a canonical URL found `depth` links from a seed, or None.

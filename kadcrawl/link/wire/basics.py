@@ -155,9 +155,10 @@ class Tally(Struct, frozen=True, array_like=True):
     due_s: LongSeconds | None = None
     """Seconds until the first page is due again, or None if no page is."""
     retried: Annotated[tuple[ReasonCount, ...], Meta(max_length=REASONS_MAX)] = ()
-    """Answers to Retry: URLs that became pending by the order, by the reason of their failure.
+    """Answers to Retry: URLs that became pending by the order, by the reason of their failure. Answers to Steer: URLs
+    that the orders have ended, by reason.
 
     No map: every answer to a wave would be packed once more, to see whether a key stands twice (codec.py).
     """
     retrying: Count = 0
-    """Answers to Retry: cells that are still to be looked through."""
+    """Answers to Retry and Steer: cells that are still to be looked through. To SurveyQueue: peers that still count."""

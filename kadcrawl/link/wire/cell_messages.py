@@ -67,6 +67,8 @@ class PendingRecord(Struct, frozen=True, array_like=True):
     """Hashes of the URLs whose redirects led to the URL, in order."""
     rounds: Small = 0
     """Visits before this visit. Only a loan has pages beyond their first."""
+    drop_order: Count = 0
+    """Stamp of the latest order to drop URLs that was known where the URL became pending."""
 
 
 class VisitRecord(Struct, frozen=True, array_like=True):
@@ -92,6 +94,8 @@ class VisitRecord(Struct, frozen=True, array_like=True):
     """Stamp of the latest order to retry that the page has undergone, or that was known when its visit began."""
     answer: Annotated[str, Meta(max_length=ANSWER_CHARS_MAX, pattern=PRINTABLE)] = ""
     """Its last answer 200 with a body of its own (store/last_answer.py), or empty."""
+    drop_order: Count = 0
+    """Stamp of the latest order to drop URLs that was known where the page became pending, if it is."""
 
 
 Visits = Annotated[list[VisitRecord], Meta(max_length=BATCH_MAX)]

@@ -49,6 +49,9 @@ _BY_NAME: Final = {
     "redirect_loop": Reason("the redirects lead back to where they began"),
     "robots": Reason("robots.txt forbids it"),
     "robots_unreachable": Reason("the robots.txt cannot be read, so the site is left alone"),
+    "site_dropped": Reason(
+        "a person dropped the pending URLs of the site", "kadcrawl retry --reason site_dropped fetches them"
+    ),
     "site_excluded": Reason(
         "a person excluded the site", "after kadcrawl site include, kadcrawl retry --reason site_excluded fetches them"
     ),

@@ -18,8 +18,12 @@ ABOUT_CHARS_MAX = 500
 USER_CHARS_MAX = 40
 """Characters of the name of the person who gives an order."""
 
-OrderKind = Literal["pause", "delay", "exclude"]
-"""The kinds of standing orders: a site is paused, has at least this delay, or is left out of the crawl."""
+OrderKind = Literal["pause", "delay", "exclude", "drop"]
+"""The kinds of standing orders: a site is paused, has at least this delay, is left out of the crawl, or loses the URLs
+that are pending where the order arrives.
+"""
+MOMENTARY: frozenset[OrderKind] = frozenset({"drop"})
+"""The kinds of orders that say something about the moment of their arrival, and nothing about the time after it."""
 Text = Annotated[str, Meta(min_length=1, max_length=ABOUT_CHARS_MAX)]
 UserName = Annotated[str, Meta(max_length=USER_CHARS_MAX, pattern=PRINTABLE)]
 
@@ -32,13 +36,18 @@ class StandingOrder(Struct, frozen=True, array_like=True):
     about: Text
     """The match of sites that the order is about (settings/host_matches.py)."""
     value: Annotated[float, Meta(ge=0, le=COUNT_MAX)] | None
-    """1 to pause or exclude sites and 0 to except them, or the least seconds between two requests. None lifts it."""
+    """1 to pause, exclude or drop and 0 to except sites, or the least seconds between two requests. None lifts it."""
     stamp: Count = 0
     """The giver's clock in milliseconds since 1970, but later than all standing orders known there."""
     peer: IdBytes = bytes(20)
     """The peer that was asked to give the order."""
     user: UserName = ""
     """The name of the person on the machine of the command, as told."""
+
+    @property
+    def stands(self) -> bool:
+        """True if the order says something about the time after its arrival, and is not lifted."""
+        return self.value is not None and self.kind not in MOMENTARY
 
 
 class Steer(Message, frozen=True):
@@ -60,3 +69,7 @@ class OrdersGiven(Message, frozen=True):
 
     parts_missing: Count
     """Parts of the swarm that did not answer. They hear of the orders when they can be reached."""
+    dropped: Count = 0
+    """URLs that an order to drop has ended so far."""
+    cells_left: Count = 0
+    """Cells in which URLs are still being dropped."""

@@ -37,6 +37,8 @@ class GivenOrder:
                 return f"{self.about} is paused" if self.value else f"{self.about} goes on"
             case "exclude":
                 return f"{self.about} is excluded" if self.value else f"{self.about} is included"
+            case "drop":
+                return f"the pending URLs of {self.about} are dropped"
             case "delay":
                 slow = f"{self.about} is left alone for {self.value:g} s after each request"
                 return slow if self.value else f"{self.about} has its own delay"

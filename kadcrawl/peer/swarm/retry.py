@@ -11,6 +11,7 @@ import logging
 
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import Answer
+from kadcrawl.link.wire.order_messages import Steer
 from kadcrawl.link.wire.retry_messages import Retried, Retry, RetryOrder
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.settings.job import Job
@@ -32,7 +33,7 @@ async def retry_failed(runtime: Runtime, wanted: RetryOrder) -> Retried:
         except RemoteError as error:
             log.warning("retry.late stamp=%d why=%s", question.order.stamp, error)
             answer = await runtime.waves.ask_all(question)
-        answer = await _counted(runtime, question, answer)
+        answer = await counted(runtime, question, answer)
         await runtime.resources.store.journal.durable()
     urls = {one.reason: one.urls for one in answer.tally.retried}
     log.info("retry.ordered stamp=%d urls=%d", question.order.stamp, sum(urls.values()))
@@ -48,7 +49,8 @@ def refuse_forgetful(job: Job) -> None:
         )
 
 
-async def _counted(runtime: Runtime, question: Retry, answer: Answer) -> Answer:
+async def counted(runtime: Runtime, question: Retry | Steer, answer: Answer) -> Answer:
+    """Repeat a wave until all peers have looked through their cells, for a while, and return its last answer."""
     time = asyncio.get_running_loop().time
     give_up_at = time() + COUNT_S
     while answer.tally.retrying and time() < give_up_at:

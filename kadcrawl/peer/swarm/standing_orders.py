@@ -44,14 +44,22 @@ class StandingOrders:
         """The stamp of the latest order, or 0 without any."""
         return max((order.stamp for order in self._orders.values()), default=0)
 
+    def latest_of(self, kind: OrderKind) -> int:
+        """Return the stamp of the latest order of a kind, or 0 without any."""
+        return max((order.stamp for order in self._orders.values() if order.kind == kind), default=0)
+
     def to_wire(self) -> list[StandingOrder]:
         """Return the orders, lifted ones included, the latest first."""
         return sorted(self._orders.values(), key=_rank, reverse=True)
 
     @property
     def in_force(self) -> list[StandingOrder]:
-        """The orders that are not lifted, the latest first."""
-        return [order for order in self.to_wire() if order.value is not None]
+        """The orders that are not lifted, the latest first, without those that were over when they arrived."""
+        return [order for order in self.to_wire() if order.stands]
+
+    def stamps(self, kind: OrderKind) -> dict[str, int]:
+        """Return the stamps of the orders of a kind that are not lifted, by what they are about."""
+        return {one.about: one.stamp for one in self._orders.values() if one.kind == kind and one.value is not None}
 
     def values(self, kind: OrderKind) -> dict[str, float]:
         """Return the values of the orders of a kind that are not lifted, by what they are about."""
@@ -74,9 +82,7 @@ class StandingOrders:
                 stamp = min(stamp + 1, COUNT_MAX)
         new = len(given.keys() - self._orders.keys())
         forgotten = self.to_wire()[max(0, STANDING_ORDERS_MAX - new) :]
-        if len(given) > STANDING_ORDERS_MAX or any(
-            order.value is not None and _key(order) not in given for order in forgotten
-        ):
+        if len(given) > STANDING_ORDERS_MAX or any(order.stands and _key(order) not in given for order in forgotten):
             raise ConfigError(
                 f"the swarm remembers {STANDING_ORDERS_MAX} orders: lift some, or name the hosts of a domain at once, "
                 "as *.example.org"
@@ -116,6 +122,8 @@ def check(order: StandingOrder) -> None:
     """Raise ConfigError unless the value of an order has a meaning."""
     if order.kind == "delay" and order.value is not None and order.value > DELAY_MOST_S:
         raise ConfigError(f"a delay is at most {DELAY_MOST_S} seconds; to ask a site nothing, pause it")
+    if order.kind == "drop" and not order.value:
+        raise ConfigError("an order to drop is over at once, and cannot be lifted: kadcrawl retry brings the URLs back")
 
 
 def read_standing_orders(store: Store) -> list[StandingOrder]:

@@ -16,13 +16,14 @@ from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import Message, Refused
 from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder, Steer
 from kadcrawl.peer.runtime import Runtime
+from kadcrawl.peer.swarm.retry import counted
 from kadcrawl.settings.steering import match_of
 
 log = logging.getLogger(__name__)
 
 
-async def give_orders(runtime: Runtime, wanted: Iterable[StandingOrder]) -> int:
-    """Give these orders to the swarm, and return how many of its parts have not heard of them yet.
+async def give_orders(runtime: Runtime, wanted: Iterable[StandingOrder]) -> OrdersGiven:
+    """Give these orders to the swarm, and return how far they have come, with the number of URLs dropped by them.
 
     The orders are on the disk of this peer. Raises ConfigError for an order without a meaning.
     """
@@ -30,13 +31,16 @@ async def give_orders(runtime: Runtime, wanted: Iterable[StandingOrder]) -> int:
     named = [msgspec.structs.replace(order, about=match_of(order.about, partition)) for order in wanted]
     orders = runtime.standing_orders.give(named, runtime.contact.id, runtime.resources.clock.now())
     with runtime.seeding():
+        question = Steer(orders)
         try:
-            missing = (await runtime.waves.reach_all(Steer(orders))).tally.missing
+            answer = await runtime.waves.reach_all(question)
         except RemoteError as error:
             log.warning("order.late orders=%d why=%s", len(orders), error)
-            missing = (await runtime.waves.ask_all(Steer(orders))).tally.missing
+            answer = await runtime.waves.ask_all(question)
+        answer = await counted(runtime, question, answer)
         await runtime.resources.store.journal.durable()
-    return missing
+    tally = answer.tally
+    return OrdersGiven(tally.missing, sum(one.urls for one in tally.retried), tally.retrying)
 
 
 class Steerer:
@@ -51,6 +55,6 @@ class Steerer:
 
     async def _give(self, message: GiveOrders) -> Message:
         try:
-            return OrdersGiven(await give_orders(self._runtime, message.orders))
+            return await give_orders(self._runtime, message.orders)
         except ConfigError as error:
             return Refused(str(error))

@@ -14,6 +14,7 @@ import msgpack
 import msgspec
 
 from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.scope.scope import SITE_DROPPED
 from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.basics import REASONS_MAX, ReasonCount
 from kadcrawl.link.wire.messages import (
@@ -84,6 +85,11 @@ class WaveAnswers:
             counts = Counter(retrying.retried(question.order.stamp)).most_common(REASONS_MAX)
             retried = tuple(starmap(ReasonCount, counts))
             return msgspec.structs.replace(tally, retried=retried, retrying=cells_left), []
+        if isinstance(question, Steer) and any(order.kind == "drop" for order in question.orders):
+            dropping = runtime.parts.dropping
+            urls = sum(dropping.dropped(order.stamp) for order in question.orders if order.kind == "drop")
+            cells_left = dropping.left + runtime.cells.unsettled
+            return msgspec.structs.replace(tally, retried=(ReasonCount(SITE_DROPPED, urls),), retrying=cells_left), []
         if isinstance(question, SurveyQueue):
             is_counting = runtime.parts.queue_counter.counts(question) is None
             return msgspec.structs.replace(tally, retrying=int(is_counting)), []

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from kadcrawl.cli import user
-from kadcrawl.cli.commands.site import site as command
+from kadcrawl.cli.commands.site import _dropped, site as command
 from kadcrawl.cli.site_names import complete_sites
 from kadcrawl.cli.view.orders import lines, paused_line
 from kadcrawl.link.wire.order_messages import StandingOrder
@@ -39,6 +39,8 @@ async def test_a_site_is_paused_listed_and_goes_on(tmp_path: Path) -> None:
         assert (0, "other.example is excluded\n") == (excluded.code, excluded.out)
         included = await kadcrawl("site", "include", "other.example", "--data", data)
         assert (0, "other.example is included\n") == (included.code, included.out)
+        none = await kadcrawl("site", "drop", "other.example", "--data", data)
+        assert (0, True) == (none.code, none.out.startswith("no URL is dropped: none was pending")), none
         again = await kadcrawl("site", "resume", name, "--data", data)
         assert (0, f"{name} goes on\n") == (again.code, again.out)
         assert (await kadcrawl("site", "ls", "--data", data)).out.startswith("no order about a site stands\n")
@@ -118,6 +120,11 @@ def test_orders_are_listed_in_words() -> None:
         "c.example is left alone for 2.5 s after each request, by ? at 1970-01-01 00:00:00 UTC (peer 00000000)",
         "d.example has its own delay, by ? at 1970-01-01 00:00:00 UTC (peer 00000000)",
     ] == lines([GivenOrder.of(order) for order in orders])
+
+
+def test_dropped_urls_are_counted_in_words() -> None:
+    assert _dropped(1).startswith("1 pending URL dropped; `kadcrawl retry --reason site_dropped`")
+    assert _dropped(1_234).startswith("1,234 pending URLs dropped")
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "a0 ("), (3, "a0, a1, a2 ("), (5, "a0, a1, a2 and 2 more (")])

@@ -296,6 +296,8 @@ LARGE = 2 * 1024 * 1024
         (Wave(160, 10.0, Steer([STANDING] * STANDING_ORDERS_MAX)), Request),
         (GiveOrders([StandingOrder("delay", "*.a.example", None)]), Request),
         (OrdersGiven(2), Reply),
+        (OrdersGiven(2, 7, 1), Reply),
+        (GiveOrders([StandingOrder("drop", "a.example", 1.0)]), Request),
         (GetQueue(SurveyQueue("a.example", 1, QUEUED_URLS_MAX)), Request),
         (Wave(160, 10.0, SurveyQueue()), Request),
         (Queue(QUEUE, 1, 2, [STANDING]), Reply),

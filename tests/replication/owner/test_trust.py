@@ -117,7 +117,7 @@ def false_run(holder: FakePeer) -> list[DoneRun]:
     """Return a run of pages that the holder has in this order, and that nobody has fetched."""
     first = holder.store.entry(key(CELL, 0))
     assert first is not None
-    return [done_run(holder.store.pending_from(first, 2))]
+    return [done_run(holder.store.frontier.keys_from(first, 2))]
 
 
 @pytest.mark.worlds
