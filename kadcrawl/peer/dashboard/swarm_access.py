@@ -56,6 +56,6 @@ def access_of(runtime: Runtime, gossip: StateGossip) -> SwarmAccess:
 
     async def steer(order: StandingOrder) -> int:
         runtime.require_joined()
-        return await give_orders(runtime, [order])
+        return (await give_orders(runtime, [order])).parts_missing
 
     return SwarmAccess(look=look, queue=queue, command=command, steer=steer)
