@@ -585,7 +585,8 @@ def runs_believed_without_a_check(_: Any) -> Any:
 
     def resolved(store: Any, runs: Any) -> Any:
         entries = [store.entry(run.first) for run in runs]
-        return [entry and store.frontier.keys_from(entry, run.count + 1) for run, entry in zip(runs, entries, strict=True)]
+        keys = store.frontier.keys_from
+        return [entry and keys(entry, run.count + 1) for run, entry in zip(runs, entries, strict=True)]
 
     return resolved
 
