@@ -6,7 +6,6 @@ Tests: tests/cli/test_log.py
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +13,7 @@ from types import TracebackType
 from kadcrawl.cli.machine import LogSettings
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.system.log_format import JsonLines, OneLine, hiding
+from kadcrawl.system.peer_name import peer_name
 
 LOG = "peer.log"
 LOG_BYTES_MAX = 10_000_000
@@ -22,10 +22,6 @@ LOGS_KEPT = 3
 """Full logs kept beside the one being written."""
 
 log = logging.getLogger(__name__)
-
-
-peer_name: ContextVar[str] = ContextVar("peer_name", default="-")
-"""The name of the peer that the current task belongs to, in a process with several."""
 
 
 def secrets_of_machine(swarm_key: SwarmKey | None, secrets: Mapping[str, str]) -> list[str]:

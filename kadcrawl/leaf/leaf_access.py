@@ -28,7 +28,7 @@ from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.peer.dashboard.swarm_access import SwarmAccess, Verb
 from kadcrawl.peer.dashboard.swarm_view import SwarmView
 
-LOOK_S = 5.0
+LOOK_S = 7.0
 """Seconds that the full peer of a leaf has to tell the swarm."""
 ORDER_S = 30.0
 """Seconds that the full peer of a leaf has to carry out an order."""
@@ -52,16 +52,16 @@ def leaf_access(
             raise RemoteError("swarm", "no full peer has answered this leaf yet; try again in a moment")
         return await client.ask(asked, message, expected, deadline_s)
 
-    async def look() -> SwarmView:
+    async def look(since_s: float) -> SwarmView:
         own = row()
         if own is None:
             return SwarmView()
         try:
-            told = await ask(GetStatus(), Status, LOOK_S)
+            told = await ask(GetStatus(since_s), Status, LOOK_S)
         except RemoteError as error:
             log.info("leaf.unheard why=%s", error)
             return SwarmView(rows=[own], missing=1)
-        view = SwarmView.of_status(told.answer, told.job, paused=told.paused, ended=told.ended)
+        view = SwarmView.of_status(told.answer, told.job, told.watched, paused=told.paused, ended=told.ended)
         return replace(view, rows=[*(other for other in view.rows if other.contact.id != own.contact.id), own])
 
     async def queue(survey: SurveyQueue) -> Queue | None:

@@ -316,10 +316,12 @@ class Peer(SteeredPeer):
             self.client,
             lambda question: self._wave_answers.respond(question),
             lambda survey: self._wave_answers.queue(survey),
+            lambda since_s: self._wave_answers.watched(since_s),
         )
         self._runtime = runtime = Runtime(resources, overlay, server, waves, incarnation)
         self._state_gossip = StateGossip(runtime)
         self._wave_answers = WaveAnswers(runtime, self.stop)
+        stack.callback(self._wave_answers.close)
         self._handlers.use(runtime)
         for part in (
             OfferedLinks(runtime, self._state_gossip),

@@ -91,9 +91,11 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
             fields = {}
 
 
-async def document_when(events: AsyncIterator[Event], is_it: Any) -> dict[str, Any]:
-    """Return the document once it is as wanted, as a page keeps it."""
-    document: dict[str, Any] = {}
+async def document_when(
+    events: AsyncIterator[Event], is_it: Any, document: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the document once it is as wanted, as a page keeps it. `document` is that of earlier events."""
+    document = document or {}
     async for event in events:
         document = event.data if event.name == "state" else patched(document, event.data)
         if is_it(document):

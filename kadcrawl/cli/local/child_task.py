@@ -12,9 +12,9 @@ from pathlib import Path
 
 from kadcrawl.cli.local import peer_life
 from kadcrawl.cli.local.protocol import Assignment, Go, Report, Unable
-from kadcrawl.cli.log_file import peer_name
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.peer.shared_process import SharedProcess
+from kadcrawl.system.peer_name import peer_name
 
 REPORTS_A_SECOND = 64
 """Reports of the figures of all peers together: a report costs a tenth of a millisecond, and a person sees two a

@@ -20,7 +20,7 @@ import msgspec
 from kadcrawl.cli.exits import leaves_of
 from kadcrawl.cli.local.child import Child
 from kadcrawl.cli.local.child_process import launch
-from kadcrawl.cli.log_file import LOG, log_to, peer_name, secrets_of_machine
+from kadcrawl.cli.log_file import LOG, log_to, secrets_of_machine
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.seeds.seed_file import SeedFile
@@ -38,6 +38,7 @@ from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.file_names import SWARM_KEY
 from kadcrawl.system.open_files import FILES_OF_A_PEER, files_allowed, has_room, how_to_allow
+from kadcrawl.system.peer_name import peer_name
 
 FILES_OF_THE_COMMAND = 64
 """Files that a process with peers opens beside theirs: libraries, the terminal, the log, the resolver."""

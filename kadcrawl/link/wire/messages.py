@@ -193,6 +193,7 @@ from kadcrawl.link.wire.seed_messages import (
     StreamSeeds as StreamSeeds,
 )
 from kadcrawl.link.wire.swarm_state_messages import GetSwarmState as GetSwarmState, GotSwarmState as GotSwarmState
+from kadcrawl.link.wire.watch_messages import Watched as Watched
 from kadcrawl.members.swarm_key import KEY_BYTES
 from kadcrawl.settings.job import Job
 
@@ -232,6 +233,9 @@ class Survey(Message, frozen=True):
 
 class Census(Message, frozen=True):
     """A wave's question for the description of each peer, one row a peer (status)."""
+
+    since_s: Seconds | None = None
+    """If given, each peer also tells its details, and what happened in the last so many seconds (dashboard)."""
 
 
 class Order(Message, frozen=True):
@@ -288,6 +292,8 @@ class Answer(Message, frozen=True):
     """Rows of departed peers. They are separate, so that however many they are, all other rows are told."""
     queue: QueueCounts | None = None
     """The queue of the subtree, if the question is a SurveyQueue."""
+    watched: Watched | None = None
+    """What happened in the subtree, if the question is a Census with `since_s`."""
 
 
 # --- control: from a person's command to any one peer -------------------------------------------------------------
@@ -297,6 +303,9 @@ class GetStatus(Message, frozen=True):
     """A command asks for the whole swarm, row by row: the peer runs a Census wave. Answered by Status. A repeat is
     answered again.
     """
+
+    since_s: Seconds | None = None
+    """As in Census, for the dashboard of a leaf."""
 
 
 class SwarmStatus(Message, frozen=True, tag="Answer"):
@@ -317,6 +326,8 @@ class Status(Message, frozen=True):
     paused: bool
     orders: Annotated[list[StandingOrder], Meta(max_length=STANDING_ORDERS_MAX)] = field(default_factory=list)
     """The standing orders about sites."""
+    watched: Watched | None = None
+    """What happened in the swarm, if GetStatus has `since_s`."""
 
 
 class Command(Message, frozen=True):

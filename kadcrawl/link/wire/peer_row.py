@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from kadcrawl.link.wire.basics import PRINTABLE, Contact, Count, LongSeconds, PeerCounters, Seconds, Small
+from kadcrawl.link.wire.basics import PRINTABLE, SMALL_MAX, Contact, Count, LongSeconds, PeerCounters, Seconds, Small
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 
 SITE_SHOWN_MAX = 100
@@ -30,6 +30,19 @@ class RefusingSite(Struct, frozen=True, array_like=True):
     """Refusals in a row."""
     wait_s: Seconds
     """Seconds until the site is asked again."""
+
+
+class PeerDetails(Struct, frozen=True, array_like=True):
+    """The details of one peer, for a person who watches the swarm on a dashboard."""
+
+    version: Annotated[str, Meta(max_length=20, pattern=PRINTABLE)]
+    """The release of kadcrawl."""
+    level: Annotated[float, Meta(ge=-SMALL_MAX, le=SMALL_MAX)]
+    """The load level in blocks, above 0 for a peer that lends."""
+    memory_bytes: Count
+    """Memory of the process of the peer, or 0 if it is not known."""
+    cells_owned: Count
+    """Cells that the peer owns."""
 
 
 class PeerRow(Struct, frozen=True, array_like=True):
@@ -67,6 +80,8 @@ class PeerRow(Struct, frozen=True, array_like=True):
     """The limit that the crawl has reached as far as the peer knows, or an empty text."""
     bytes_granted: Count = 0
     """Bytes of bodies of the budget --max-bytes that the peer was ever granted."""
+    details: PeerDetails | None = None
+    """The details of the peer, if the census asks for them."""
 
     @property
     def state_text(self) -> str:

@@ -16,10 +16,11 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BITS
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.census_rows import fitting, has_left, packed_rows
-from kadcrawl.link.wire.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
+from kadcrawl.link.wire.messages import Answer, Census, Contact, PeerRow, Question, Survey, Tally, Watched, Wave
 from kadcrawl.link.wire.queue_messages import QueueCounts, SurveyQueue
 from kadcrawl.overlay.waves.queue_sum import sum_of
 from kadcrawl.overlay.waves.quiescence import MISSING, add_up
+from kadcrawl.overlay.waves.watched_sum import joined
 
 WAVE_DEADLINE_S = 10.0
 SHARE_PER_LEVEL = 0.7
@@ -56,15 +57,17 @@ class Waves:
         client: LinkClient,
         respond: Respond,
         queue: Callable[[SurveyQueue], QueueCounts] = lambda _: QueueCounts(),
+        watched: Callable[[float], Watched] = lambda _: Watched(),
     ) -> None:
         """`respond` acts on a question and returns this peer's own tally and, for a census, its row.
 
-        `queue` returns this peer's queue.
+        `queue` returns this peer's queue, and `watched` what happened here in the last so many seconds.
         """
         self._tree = tree
         self._client = client
         self._respond = respond
         self._queue = queue
+        self._watched = watched
         self.surveys = 0
         """Surveys answered or started here: an idle peer sees by this count that another peer asks already."""
 
@@ -103,11 +106,16 @@ class Waves:
         if isinstance(survey := wave.question, SurveyQueue):
             queues = [self._queue(survey), *(answer.queue for answer in below if answer.queue is not None)]
             queue = sum_of(queues, survey.sites, survey.urls)
+        watched = None
+        if isinstance(wave.question, Census) and wave.question.since_s is not None:
+            told = [answer.watched for answer in below if answer.watched is not None]
+            watched = joined([self._watched(wave.question.since_s), *told])
         return Answer(
             add_up([tally, *(answer.tally for answer in below)]),
             fitting([*here, *(row for answer in below for row in answer.rows)], ROWS_BYTES_MAX),
             fitting([*left, *(row for answer in below for row in answer.left)], LEFT_BYTES_MAX),
             queue,
+            watched,
         )
 
     async def _ask_one(self, index: int, members: list[Contact], question: Question, deadline: float) -> Answer:

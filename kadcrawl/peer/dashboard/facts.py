@@ -3,10 +3,12 @@
 All texts of other peers were checked by the wire, and pages show them as text alone. A decision.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from kadcrawl.link.wire.failure_reasons import explained
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import GONE
 from kadcrawl.link.wire.unresolved import still_done, still_failed
 from kadcrawl.peer.crawl_status import state_of_swarm
@@ -18,16 +20,29 @@ NAME_DIGITS = 8
 """Digits of an ID by which a person knows a peer."""
 
 
-def facts(view: SwarmView, own: CrawlVerdict, me: bytes, now: float) -> dict[str, Any]:
-    """Return the document of a swarm, as the peer `me` sees it at this second, with the verdict `own` of that peer."""
+def facts(
+    view: SwarmView,
+    own: CrawlVerdict,
+    me: bytes,
+    now: float,
+    samples: Callable[[str], list[str]] = lambda _: [],
+) -> dict[str, Any]:
+    """Return the document of a swarm, as the peer `me` sees it at this second, with the verdict `own` of that peer.
+
+    `samples` returns some URLs that failed for a reason.
+    """
     there = [row for row in view.rows if row.state not in GONE]
     return {
         "me": me.hex(),
         "crawl": _crawl(view, own, there, now),
         "peers": {row.contact.id.hex(): _peer(row) for row in there},
         "failures": {
-            reason: {"count": count, "meaning": str(explained(reason)), "samples": []}
+            reason: {"count": count, "meaning": str(explained(reason)), "samples": samples(reason)}
             for reason, count in still_failed(row.counters for row in view.rows).items()
+        },
+        "sinks": {
+            sink.name: {"written": sink.written, "lag": sink.lag, "error": sink.why or None}
+            for sink in view.watched.sinks
         },
     }
 
@@ -41,6 +56,7 @@ def _crawl(view: SwarmView, own: CrawlVerdict, there: list[PeerRow], now: float)
         "started": round(now - max((row.uptime_s for row in there), default=0)),
         "partition": job.partition if job is not None else None,
         "history": job.history if job is not None else None,
+        "cell_bits": job.cell_bits if job is not None else None,
         "pages": sum(one.pages for one in counters),
         "pending": sum(row.pending for row in there),
         "failed": sum(still_failed(counters).values()),
@@ -63,4 +79,16 @@ def _peer(row: PeerRow) -> dict[str, Any]:
         "in_flight": row.in_flight,
         "heard_s": 0,
         "alive": True,
+        **_details(row.details),
+    }
+
+
+def _details(details: PeerDetails | None) -> dict[str, Any]:
+    if details is None:
+        return {}
+    return {
+        "version": details.version,
+        "level": round(details.level, 2),
+        "memory_bytes": details.memory_bytes or None,
+        "cells_owned": details.cells_owned,
     }

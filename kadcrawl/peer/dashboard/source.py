@@ -5,6 +5,7 @@ Tests: tests/peer/dashboard/test_source.py
 
 import secrets
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from kadcrawl.errors import RemoteError
@@ -13,22 +14,34 @@ from kadcrawl.peer.dashboard.facts import facts
 from kadcrawl.peer.dashboard.given_by_viewer import viewer_order
 from kadcrawl.peer.dashboard.queue_facts import QueueLooks, queue_facts
 from kadcrawl.peer.dashboard.swarm_access import SwarmAccess
+from kadcrawl.peer.dashboard.watch_log import WatchLog
 from kadcrawl.peer.monitoring.monitored_peer import MonitoredPeer
 from kadcrawl.peer.monitoring.readings import verdict
 from kadcrawl.peer.resources import Resources
 from kadcrawl.web.source import DashboardSource
 
+OVERLAP_S = 3.0
+"""Time for which peers tell again what they told at the last look, as answers take a while and may be lost."""
+SINCE_MOST_S = 600.0
+"""The longest time of which peers tell what happened."""
 WHOLE_QUEUE = SurveyQueue("", QUEUED_SITES_MAX, 0)
 """The question for the sites with the most pending URLs. All who ask share one count, so it is always the same."""
 
 
 def dashboard_source(peer: MonitoredPeer, swarm: SwarmAccess) -> DashboardSource:
     """Return what the dashboard asks of this peer."""
-    looks = QueueLooks()
+    looks, log = QueueLooks(), WatchLog()
+    last_at = -inf
 
     async def gather() -> dict[str, Any]:
+        nonlocal last_at
+        asked_at = peer.resources.clock.now()
+        view = await swarm.look(min(asked_at - last_at + OVERLAP_S, SINCE_MOST_S))
         now = peer.resources.clock.now()
-        document = facts(await swarm.look(), verdict(peer), peer.peer_id(), now)
+        last_at = asked_at
+        log.note_rows(view.rows, now)
+        log.note(view.watched, now)
+        document = facts(view, verdict(peer), peer.peer_id(), now, log.samples) | log.members()
         if looks.is_due(now):
             try:
                 if (queue := await swarm.queue(WHOLE_QUEUE)) is not None:

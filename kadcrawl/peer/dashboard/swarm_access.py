@@ -13,7 +13,7 @@ from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.queue_messages import Queue, QueueCounts, SurveyQueue
 from kadcrawl.peer.dashboard.swarm_view import SwarmView
 from kadcrawl.peer.runtime import Runtime
-from kadcrawl.peer.swarm.census import take_census
+from kadcrawl.peer.swarm.census import watch_swarm
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.peer.swarm.steer import give_orders
 
@@ -24,8 +24,8 @@ Verb = Literal["pause", "resume"]
 class SwarmAccess:
     """The ways of one peer or leaf to its swarm. Each raises RemoteError."""
 
-    look: Callable[[], Awaitable[SwarmView]]
-    """Returns all peers."""
+    look: Callable[[float], Awaitable[SwarmView]]
+    """Returns all peers, and what happened in the last so many seconds."""
     queue: Callable[[SurveyQueue], Awaitable[Queue | None]]
     """Returns the queue, perhaps without peers that are still counting, or None before the peer has begun."""
     command: Callable[[Verb], Awaitable[None]]
@@ -37,11 +37,11 @@ class SwarmAccess:
 def access_of(runtime: Runtime, gossip: StateGossip) -> SwarmAccess:
     """Return the ways of a full peer to its swarm."""
 
-    async def look() -> SwarmView:
+    async def look(since_s: float) -> SwarmView:
         if not runtime.begun:
             return SwarmView()
-        status = await take_census(runtime.waves)
-        return SwarmView.of_status(status, runtime.job, paused=runtime.paused, ended=runtime.ended)
+        status, watched = await watch_swarm(runtime.waves, since_s)
+        return SwarmView.of_status(status, runtime.job, watched, paused=runtime.paused, ended=runtime.ended)
 
     async def queue(survey: SurveyQueue) -> Queue | None:
         if not runtime.begun:

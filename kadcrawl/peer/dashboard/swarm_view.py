@@ -4,9 +4,9 @@ Tests: tests/peer/dashboard/test_facts.py
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from kadcrawl.link.wire.messages import PeerRow, SwarmStatus
+from kadcrawl.link.wire.messages import PeerRow, SwarmStatus, Watched
 from kadcrawl.settings.job import Job
 
 
@@ -23,9 +23,13 @@ class SwarmView:
     """None until the peer knows the job."""
     paused: bool = False
     ended: bool = False
+    watched: Watched = field(default_factory=Watched)
+    """What happened lately."""
 
     @classmethod
-    def of_status(cls, status: SwarmStatus, job: Job, *, paused: bool, ended: bool) -> "SwarmView":
+    def of_status(
+        cls, status: SwarmStatus, job: Job, watched: Watched | None, *, paused: bool, ended: bool
+    ) -> "SwarmView":
         """Return the view that the answers to a census give."""
         tally = status.tally
         return cls(
@@ -35,4 +39,5 @@ class SwarmView:
             job=job,
             paused=paused,
             ended=ended,
+            watched=watched or Watched(),
         )

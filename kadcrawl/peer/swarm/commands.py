@@ -25,7 +25,7 @@ from kadcrawl.link.wire.messages import (
 )
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.runtime import Runtime
-from kadcrawl.peer.swarm.census import take_census
+from kadcrawl.peer.swarm.census import take_census, watch_swarm
 from kadcrawl.peer.swarm.fetch_again import fetch_again
 from kadcrawl.peer.swarm.retry import refuse_forgetful, retry_failed
 from kadcrawl.peer.swarm.seeds import add_seeds
@@ -61,10 +61,14 @@ class Commands:
             OpenDashboard: self._open,
         }
 
-    async def _status(self, _: GetStatus) -> Status:
-        runtime = self._runtime
-        answer, orders = await take_census(runtime.waves), runtime.standing_orders.to_wire()
-        return Status(runtime.job, answer, runtime.ended, runtime.paused, orders)
+    async def _status(self, message: GetStatus) -> Status:
+        runtime, watched = self._runtime, None
+        if message.since_s is None:
+            answer = await take_census(runtime.waves)
+        else:
+            answer, watched = await watch_swarm(runtime.waves, message.since_s)
+        orders = runtime.standing_orders.to_wire()
+        return Status(runtime.job, answer, runtime.ended, runtime.paused, orders, watched)
 
     async def _add(self, add: Add) -> Message:
         runtime = self._runtime

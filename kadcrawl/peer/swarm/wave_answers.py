@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import starmap
+from typing import TYPE_CHECKING
 
 import msgpack
 import msgspec
@@ -29,6 +30,7 @@ from kadcrawl.link.wire.messages import (
     Question,
     Retry,
     Tally,
+    Watched,
     Wave,
 )
 from kadcrawl.link.wire.order_messages import Steer
@@ -37,6 +39,9 @@ from kadcrawl.overlay.waves.quiescence import own_view
 from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.status import row_of
+
+if TYPE_CHECKING:
+    from kadcrawl.peer.dashboard.watched import WatchTeller
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +53,8 @@ class WaveAnswers:
         """`stop` ends the peer."""
         self._runtime = runtime
         self._stop = stop
+        self._watch: WatchTeller | None = None
+        """None until the first dashboard of the swarm looks."""
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handler of each message type."""
@@ -95,11 +102,31 @@ class WaveAnswers:
             return msgspec.structs.replace(tally, retrying=int(is_counting)), []
         if not isinstance(question, Census):
             return tally, []
-        return tally, [row_of(runtime), *runtime.parts.leaves.rows(), *runtime.departed.rows()]
+        row = row_of(runtime)
+        if question.since_s is not None:
+            row = self._teller.with_details(row)
+        return tally, [row, *runtime.parts.leaves.rows(), *runtime.departed.rows()]
 
     def queue(self, survey: SurveyQueue) -> QueueCounts:
         """Return this peer's queue, which is empty while it is being counted."""
         return self._runtime.parts.queue_counter.counts(survey) or QueueCounts()
+
+    def watched(self, since_s: float) -> Watched:
+        """Return what happened at this peer in the last `since_s` seconds, for a dashboard."""
+        return self._teller.told(since_s)
+
+    def close(self) -> None:
+        """Watch the log for dashboards no more."""
+        if self._watch is not None:
+            self._watch.close()
+
+    @property
+    def _teller(self) -> "WatchTeller":
+        from kadcrawl.peer.dashboard.watched import WatchTeller  # Not at the top: most swarms have no dashboard.
+
+        if self._watch is None:
+            self._watch = WatchTeller(self._runtime)
+        return self._watch
 
     def _take(self, grant: Grant) -> None:
         """Take this peer's share of a budget, and pause or go on as the budget is spent or is not."""

@@ -1,10 +1,14 @@
 """Test what the dashboard gathers from a swarm of peers."""
 
 import asyncio
+import logging
 from pathlib import Path
+from typing import Any
 
+import pytest
 from aiohttp import web
 
+from kadcrawl.version import VERSION
 from tests.support.sites.web import Web, html, tree
 from tests.support.swarm.peers import MakePeer
 from tests.support.viewers import ANY_PORT, document_when, viewer
@@ -26,6 +30,36 @@ async def test_the_dashboard_shows_all_peers_and_the_end_of_the_crawl(make_peer:
         assert done["crawl"]["pages"] == sum(peer["pages"] for peer in done["peers"].values())
         assert {"http_404": 1} == {reason: one["count"] for reason, one in done["failures"].items()}
         assert not done["control"]
+
+
+async def test_the_dashboard_shows_details_events_moves_and_failed_urls(
+    make_peer: MakePeer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kadcrawl")
+    async with Web(4) as site:
+        site.fallback = tree(60, 4)(site)
+        site.pages["/missing"] = lambda _: web.Response(status=404)
+        first = await make_peer(web=ANY_PORT)
+        async with viewer(tmp_path / "one") as browser, browser.events() as events, asyncio.timeout(30):
+            begun = (await anext(events)).data
+            await first.crawl([site.url("/0"), site.url("/missing")])
+            second = await make_peer("two", join=first)
+            await first.pause_site("shop.example.org")
+            ids = {first.contact.id.hex(), second.contact.id.hex()}
+
+            def is_all_there(document: dict[str, Any]) -> bool:
+                kinds = {event["kind"] for event in document["events"].values()}
+                failed = document["failures"].get("http_404", {}).get("samples")
+                known = {name for name, peer in document["peers"].items() if "level" in peer}
+                return {"peer.joined", "order.heard"} <= kinds and bool(failed) and known == ids
+
+            shown = await document_when(events, is_all_there, begun)
+        assert [site.url("/missing")] == shown["failures"]["http_404"]["samples"]
+        assert {VERSION} == {peer["version"] for peer in shown["peers"].values()}
+        assert all(peer["memory_bytes"] > 2**20 for peer in shown["peers"].values())
+        assert 0 < sum(peer["cells_owned"] for peer in shown["peers"].values())
+        moves = list(shown["moves"].values())
+        assert all({move["from"], move["to"]} == ids and move["count"] for move in moves)
 
 
 async def test_the_dashboard_shows_the_sites_with_most_pending_urls(make_peer: MakePeer, tmp_path: Path) -> None:
