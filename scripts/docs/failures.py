@@ -27,6 +27,8 @@ FAILURES = {
     "body_too_large": "The body was cut off at body_bytes_max. The WARC has the first part.",
     "bad_encoding": "The Content-Encoding was not offered, or the bytes are not in that coding.",
     "inflated_too_large": "The body is above inflated_bytes_max after decompression.",
+    "no_memory": "The body was cut off at held_bytes_max, which --memory sets. The WARC has the first part.",
+    "inflated_no_memory": "The body is above held_bytes_max after decompression.",
     "bad_url": "The URL cannot be requested, for example because of the name of its host.",
     "bad_redirect": "A redirect leads to a target that is no URL of the web.",
     "redirect_limit": "The redirects that led here are as many as redirects_max, and the next one is not followed.",

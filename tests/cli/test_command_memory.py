@@ -66,7 +66,7 @@ async def test_a_body_without_room_is_cut_off_and_recorded(tmp_path: Path) -> No
         run = await kadcrawl(
             *("crawl", site.url("/0"), "--delay", "0", "--memory", "64MB", *LOOPBACK, "--data", str(tmp_path / "data"))
         )
-    assert "1 body_too_large" in run.out, run
+    assert "1 no_memory" in run.out, run
 
 
 @pytest.mark.parametrize(

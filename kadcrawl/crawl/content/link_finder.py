@@ -34,7 +34,7 @@ from kadcrawl.crawl.content.redirects import (
 from kadcrawl.crawl.content.refresh import refresh_target
 from kadcrawl.crawl.content.robots_directives import directives
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, inner_bytes_max
-from kadcrawl.crawl.fetch.result import HTML, FetchError, FetchResult
+from kadcrawl.crawl.fetch.result import HTML, FetchResult
 from kadcrawl.crawl.links.recent_links import RecentlySent
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.scope.scope import LIMITS, Reason, Scope
@@ -166,7 +166,7 @@ class LinkFinder:
 
         Yields when other work should have its turn.
         """
-        is_cut_off = result.error is FetchError.BODY_TOO_LARGE and result.status == 200
+        is_cut_off = result.error is not None and result.error.is_cut_off and result.status == 200
         settings = self._scope.site_settings
         if not settings.follows_sitemaps(entry.url) or result.location is not None or not result.content:
             return None

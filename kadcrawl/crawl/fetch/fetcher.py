@@ -292,14 +292,14 @@ class Fetcher:
             now = loop.time()
             deadline.head_came(now)
             answer.take_head(response, response.address, now, self._limits.header_bytes_max)
-            body_bytes_max = rule.limits.body_bytes_max
+            most = rule.limits.body_bytes_max
             content = response.content
             while chunk := await content.readany():
                 deadline.bytes_came(len(chunk), loop.time())
                 answer.chunks.append(chunk)
-                if deadline.body_bytes > body_bytes_max:
-                    answer.chunks[-1] = chunk[: body_bytes_max - deadline.body_bytes]
-                    raise Broken(FetchError.BODY_TOO_LARGE, f"cut off at {body_bytes_max} bytes")
+                if deadline.body_bytes > most:
+                    answer.chunks[-1] = chunk[: most - deadline.body_bytes]
+                    raise Broken(FetchError.too_large(self._limits, most), f"cut off at {most} bytes")
                 if deadline.body_bytes > self._limits.large_body_bytes and not answer.is_large:
                     deadline.pause(loop.time())
                     await memory_slots.acquire(self._large)
@@ -361,8 +361,8 @@ class Fetcher:
             except IncompleteError as cut:
                 error, detail = FetchError.TRUNCATED, str(cut)
             except TooLargeError as large:
-                error, detail = FetchError.INFLATED_TOO_LARGE, str(large)
-        if error is not None and (error is not FetchError.BODY_TOO_LARGE or answer.content_encoding):
+                error, detail = FetchError.inflated(self._limits), str(large)
+        if error is not None and (not error.is_cut_off or answer.content_encoding):
             content = b""
         if content.startswith(GZIP_MAGIC):
             await memory_slots.acquire(

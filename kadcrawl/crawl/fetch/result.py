@@ -55,6 +55,10 @@ class FetchError(StrEnum):
     """The Content-Encoding was not offered, or the bytes are not in that coding."""
     INFLATED_TOO_LARGE = "inflated_too_large"
     """More than ``inflated_bytes_max`` after decompression, or more brotli than is decompressed."""
+    NO_MEMORY = "no_memory"
+    """Cut off by us at ``held_bytes_max``, as this machine has no room for the rest (--memory)."""
+    INFLATED_NO_MEMORY = "inflated_no_memory"
+    """More than ``held_bytes_max`` after decompression."""
     NO_SOCKET = "no_socket"
     """This machine is out of file descriptors, socket buffers or memory. Never in ``urls_failed``."""
     NOT_SENT = "not_sent"
@@ -72,6 +76,22 @@ class FetchError(StrEnum):
     """
     NO_OPINION = "no_opinion"
     """This peer cannot connect, and no other peer had time to try. Never in ``urls_failed``."""
+
+    @staticmethod
+    def too_large(limits: Limits, bytes_max: int) -> "FetchError":
+        """Return the error of a body with more bytes than `bytes_max`, which is a limit of the job or of the memory."""
+        return FetchError.NO_MEMORY if 0 < limits.held_bytes_max <= bytes_max else FetchError.BODY_TOO_LARGE
+
+    @staticmethod
+    def inflated(limits: Limits) -> "FetchError":
+        """Return the error of a body that is too large after decompression, by a limit of the job or of the memory."""
+        by_memory = 0 < limits.held_bytes_max <= limits.inflated_bytes_max
+        return FetchError.INFLATED_NO_MEMORY if by_memory else FetchError.INFLATED_TOO_LARGE
+
+    @property
+    def is_cut_off(self) -> bool:
+        """True if the first part of the body is there."""
+        return self in (FetchError.BODY_TOO_LARGE, FetchError.NO_MEMORY)
 
 
 PASSING = frozenset(

@@ -52,6 +52,7 @@ _SHA1_SHIFTS: Final = range(150, -1, -10)
 """The places of the 16 pairs of characters in a SHA-1, from the first to the last."""
 _WARC_TRUNCATED = {
     FetchError.BODY_TOO_LARGE: "length",
+    FetchError.NO_MEMORY: "length",
     FetchError.TIMEOUT: "time",
     FetchError.IDLE: "time",
     FetchError.TOO_SLOW: "time",

@@ -138,7 +138,7 @@ class ProxyChecks:
         if fetched.error in UNASKED and fetched.error is not FetchError.PROXY:
             pool.unchecked(proxy, now)
             return
-        whole = fetched.error in (None, FetchError.BODY_TOO_LARGE)
+        whole = fetched.error is None or fetched.error.is_cut_off
         works = whole and fetched.status is not None and 200 <= fetched.status < 300
         pool.checked(proxy, fetched.seconds if works else None, now)
         if was_alive != pool.is_alive(proxy):
@@ -168,7 +168,7 @@ class ProxyChecks:
         """Learn the proxies of the list, and return whether it named any. If not, its earlier proxies are kept."""
         fetched = await self._fetcher.fetch(list_url)
         text = fetched.content.decode("utf-8", "replace") if fetched.status == 200 else ""
-        if fetched.error is FetchError.BODY_TOO_LARGE and not is_page(fetched.mime, text):
+        if fetched.error is not None and fetched.error.is_cut_off and not is_page(fetched.mime, text):
             text = text[: text.rfind("\n") + 1]
         found: dict[Proxy, None] = {}
         bad = more = 0

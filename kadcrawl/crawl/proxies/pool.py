@@ -48,6 +48,8 @@ NOT_THE_WAY = frozenset(
         FetchError.BODY_TOO_LARGE,
         FetchError.BAD_ENCODING,
         FetchError.INFLATED_TOO_LARGE,
+        FetchError.NO_MEMORY,
+        FetchError.INFLATED_NO_MEMORY,
     }
 )
 """Errors that are the same by every way to a site."""

@@ -40,10 +40,18 @@ _BY_NAME: Final = {
     "headers_too_large": Reason("the headers are larger than the limit"),
     "idle": Reason("the site stopped in the middle of its answer"),
     "inflated_too_large": Reason("the page is larger than the limit after decompression"),
+    "inflated_no_memory": Reason(
+        "the page is larger after decompression than the memory of its peer has room for",
+        "kadcrawl retry --reason inflated_no_memory fetches it, once its peer runs with a larger --memory",
+    ),
     "internal_error": Reason("kadcrawl has a fault that this page shows", "peer.log has the details: please report it"),
     "kept_waiting": Reason("the site closed the connection while this machine was busy", "use a smaller --fetches"),
     "killed_peer": Reason("the page crashed two peers, so nobody asks for it any more", "please report it"),
     "login_failed": Reason("nobody can log in to the site", "check the login of its rule, and the secret"),
+    "no_memory": Reason(
+        "the body is larger than the memory of its peer has room for",
+        "kadcrawl retry --reason no_memory fetches it, once its peer runs with a larger --memory",
+    ),
     "protocol": Reason("the answer is not valid HTTP"),
     "redirect_limit": Reason("the URL redirects too often"),
     "redirect_loop": Reason("the redirects lead back to where they began"),

@@ -23,6 +23,7 @@ from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.result import PASSING, FetchError, FetchResult
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
+from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.system.cooperative import CooperativeWork
 from tests.support.sites.scripted_site import (
     CHUNKED,
@@ -281,6 +282,25 @@ async def test_a_compressed_page_is_kept_as_received_and_inflated(
 async def test_a_compressed_body_cut_off_has_no_content(scripted_site: ScriptedSite, fetcher: Fetcher) -> None:
     fetched = await answered(scripted_site, fetcher, GZIPPED + b"\x1f\x8b", FLOOD)
     assert (fetched.error, len(fetched.body), fetched.content) == (FetchError.BODY_TOO_LARGE, 10_000, b"")
+
+
+@pytest.mark.parametrize(
+    ("held", "steps", "failure"),
+    [
+        (5_000, [length(6_000) + BODY], FetchError.NO_MEMORY),
+        (5_000, [GZIPPED + gzip.compress(bytes(6_000))], FetchError.INFLATED_NO_MEMORY),
+        (1_000_000, [length(10_001) + BODY + b"y", HANG], FetchError.BODY_TOO_LARGE),
+        (1_000_000, [GZIPPED + gzip.compress(bytes(20_001))], FetchError.INFLATED_TOO_LARGE),
+    ],
+)
+async def test_a_body_that_never_fits_into_the_memory_is_no_body_that_the_job_refuses(
+    scripted_site: ScriptedSite, held: int, steps: list[Step], failure: FetchError
+) -> None:
+    async with fetching(limits=limits_with(LIMITS, [("held_bytes_max", held)])) as fetcher:
+        fetched = await answered(scripted_site, fetcher, *steps)
+    assert (failure, 200) == (fetched.error, fetched.status)
+    assert len(fetched.body) <= held
+    assert fetched.content == (fetched.body if failure.is_cut_off else b"")
 
 
 async def test_more_brotli_than_is_decoded_is_too_large(

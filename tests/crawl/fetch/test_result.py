@@ -82,6 +82,8 @@ def test_which_failures_are_worth_another_try(failure: FetchError) -> None:
         "body_too_large",
         "bad_encoding",
         "inflated_too_large",
+        "no_memory",
+        "inflated_no_memory",
         "no_socket",
         "not_sent",
         "no_proxy",

@@ -219,6 +219,8 @@ def test_an_unknown_address_is_not_claimed(open_warc: Opened, tmp_path: Path) ->
     ("failure", "expected"),
     [
         (FetchError.BODY_TOO_LARGE, "length"),
+        (FetchError.NO_MEMORY, "length"),
+        (FetchError.INFLATED_NO_MEMORY, None),
         (FetchError.IDLE, "time"),
         (FetchError.TOO_SLOW, "time"),
         (FetchError.TIMEOUT, "time"),
