@@ -13,6 +13,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     Command,
     Contact,
+    FindUrl,
     GetQueue,
     GetStatus,
     GiveOrders,
@@ -23,6 +24,7 @@ from kadcrawl.link.wire.messages import (
     Queue,
     Status,
     SurveyQueue,
+    UrlFound,
 )
 from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.peer.dashboard.swarm_access import SwarmAccess, Verb
@@ -30,6 +32,8 @@ from kadcrawl.peer.dashboard.swarm_view import SwarmView
 
 LOOK_S = 7.0
 """Seconds that the full peer of a leaf has to tell the swarm."""
+FIND_S = 15.0
+"""Seconds that the full peer of a leaf has to find a URL."""
 ORDER_S = 30.0
 """Seconds that the full peer of a leaf has to carry out an order."""
 
@@ -73,4 +77,7 @@ def leaf_access(
     async def steer(order: StandingOrder) -> int:
         return (await ask(GiveOrders([order]), OrdersGiven, ORDER_S)).parts_missing
 
-    return SwarmAccess(look=look, queue=queue, command=command, steer=steer)
+    async def find(url: str) -> UrlFound:
+        return await ask(FindUrl(url), UrlFound, FIND_S)
+
+    return SwarmAccess(look=look, queue=queue, command=command, steer=steer, find=find)

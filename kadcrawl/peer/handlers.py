@@ -29,6 +29,7 @@ from kadcrawl.link.wire.messages import (
     FetchAgain,
     FindMyCells,
     FindRanges,
+    FindUrl,
     GetEpochFilters,
     GetFilterPart,
     GetLoad,
@@ -131,6 +132,7 @@ RULES: dict[type[Message], Rule] = {
     GetQueue: Rule(Stage.JOINED),
     Rekey: Rule(Stage.LISTENING),
     OpenDashboard: Rule(Stage.LISTENING),
+    FindUrl: Rule(Stage.JOINED),
 }
 """The rule for every request that a full peer answers."""
 

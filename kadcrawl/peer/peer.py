@@ -48,6 +48,7 @@ from kadcrawl.peer.steered_peer import SteeredPeer
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.commands import Commands, change_key
 from kadcrawl.peer.swarm.fetch_again import AgainFetcher
+from kadcrawl.peer.swarm.find_url import UrlFinder
 from kadcrawl.peer.swarm.queue_survey import QueueReporter
 from kadcrawl.peer.swarm.seed_streams import SeedStreams
 from kadcrawl.peer.swarm.seeds import add_seeds, each, stream_seeds
@@ -333,6 +334,7 @@ class Peer(SteeredPeer):
             Commands(runtime, self._state_gossip, self.leave_soon, self.open_dashboard),
             SeedStreams(runtime),
             Steerer(runtime),
+            UrlFinder(runtime),
             QueueReporter(runtime),
         ):
             self._handlers.add(part.handlers())

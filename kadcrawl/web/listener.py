@@ -11,7 +11,7 @@ import json
 import logging
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -25,6 +25,7 @@ from kadcrawl.members.key_file import write_secret
 from kadcrawl.settings.config import WEB_PORT_DEFAULT
 from kadcrawl.system.file_names import DASHBOARD
 from kadcrawl.system.host_header import is_loopback
+from kadcrawl.urls import URL_CHARS_MAX
 from kadcrawl.web import sessions, tokens
 from kadcrawl.web.event_stream import stream
 from kadcrawl.web.hub import DashboardHub
@@ -162,6 +163,8 @@ class DashboardListener:
                 return _told(self._rights(cookie))
             case "GET", "/events":
                 return await self._events(request, cookie)
+            case "GET", "/api/url" | "/api/check":
+                return await self._about_url(request)
             case "POST", "/api/orders":
                 return await self._order(request, cookie)
             case _:
@@ -224,12 +227,23 @@ class DashboardListener:
             return _told({"error": why}, HTTPStatus.FORBIDDEN)
         if (told := await _body(request)) is None:
             return _told({"error": "an order is a JSON object"}, HTTPStatus.BAD_REQUEST)
-        try:
-            return _told({"said": await self._source.order(told)})
-        except ConfigError as error:
-            return _told({"error": str(error)}, HTTPStatus.BAD_REQUEST)
-        except KadcrawlError as error:
-            return _told({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+
+        async def said() -> dict[str, Any]:
+            return {"said": await self._source.order(told)}
+
+        return await _outcome(said())
+
+    async def _about_url(self, request: web.BaseRequest) -> web.Response:
+        url = request.query.get("url", "")
+        if not 0 < len(url) <= URL_CHARS_MAX:
+            return _told(
+                {"error": f"give a URL of at most {URL_CHARS_MAX} characters: ?url=..."}, HTTPStatus.BAD_REQUEST
+            )
+
+        async def check() -> dict[str, Any]:
+            return self._source.check(url)
+
+        return await _outcome(self._source.find(url) if request.path == "/api/url" else check())
 
     def _lasts(self, cookie: str) -> Callable[[], bool]:
         """Return a function that tells whether a session is still good."""
@@ -237,6 +251,16 @@ class DashboardListener:
 
     def _note_broken(self, why: str) -> None:
         log.debug("web.broken_http why=%s", why)
+
+
+async def _outcome(asking: Awaitable[dict[str, Any]]) -> web.Response:
+    """Return the answer of the peer, or why there is none."""
+    try:
+        return _told(await asking)
+    except ConfigError as error:
+        return _told({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+    except KadcrawlError as error:
+        return _told({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 async def _body(request: web.BaseRequest) -> dict[str, Any] | None:

@@ -26,5 +26,9 @@ class DashboardSource:
     """Returns the key of the sessions at this moment (sessions.py)."""
     gather: Callable[[], Awaitable[Json]]
     """Returns the document at this moment, without rates and curves. Raises RemoteError."""
+    check: Callable[[str], Json]
+    """Returns what the check of the job says of a URL. Raises ConfigError before the job is known."""
+    find: Callable[[str], Awaitable[Json]]
+    """Returns the way of a URL. Raises ConfigError and RemoteError."""
     order: Callable[[Json], Awaitable[str]]
     """Carries out the order in a JSON object, and returns a sentence. Raises ConfigError and RemoteError."""

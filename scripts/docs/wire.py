@@ -37,6 +37,7 @@ TOPICS = {
     "retry_messages": "Orders to retry",
     "order_messages": "Orders about sites",
     "queue_messages": "The queue",
+    "find_url_messages": "The way of a URL",
     "watch_messages": "What a dashboard shows",
     "cell_messages": "Cells",
     "absence_messages": "Absent peers",

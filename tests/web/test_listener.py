@@ -194,6 +194,35 @@ async def test_a_wrong_order_is_said(make_peer: MakePeer, tmp_path: Path, told: 
     assert [] == peer.orders
 
 
+async def test_a_viewer_follows_a_url(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer(seeds=("https://example.org/",))
+    peer = await make_peer("two", join=first)
+    await peer.open_dashboard()
+    async with viewer(tmp_path / "two") as browser:
+        said = await browser.ask("/api/url?url=https%3A%2F%2Fexample.org%2Fa%3Fb%3D1")
+        assert (200, "https://example.org/a?b=1", "unknown") == (said.status, said.body["url"], said.body["state"])
+        assert said.body["owner"]["id"] in {first.contact.id.hex(), peer.contact.id.hex()}
+        checked = await browser.ask("/api/check?url=nonsense")
+        assert (200, "nonsense") == (checked.status, checked.body["url"])
+        assert checked.body["why"][0].startswith("Not in scope")
+        for query in ("", "?url=", "?url=nonsense", "?url=https%3A%2F%2Fuser%3Ax%40a.example%2F"):
+            wrong = await browser.ask(f"/api/url{query}")
+            assert 400 == wrong.status
+            assert wrong.body["error"]
+
+
+async def test_a_viewer_of_a_leaf_follows_a_url(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer()
+    config = Config(data=tmp_path / "leaf", limits=QUICK, web=ANY_PORT)
+    async with Leaf(config) as leaf, viewer(tmp_path / "leaf") as browser:
+        assert 400 == (await browser.ask("/api/url?url=https%3A%2F%2Fexample.org%2F")).status
+        await leaf.join([peer.contact.address])
+        async with asyncio.timeout(20):
+            while (said := await browser.ask("/api/url?url=https%3A%2F%2Fexample.org%2F")).status != 200:
+                await asyncio.sleep(0.01)
+        assert peer.contact.id.hex() == said.body["owner"]["id"]
+
+
 async def test_too_many_viewers_are_told_so(
     make_peer: MakePeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

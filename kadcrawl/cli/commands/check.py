@@ -27,7 +27,7 @@ from kadcrawl.sinks.sink_names import parse
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
-    from kadcrawl.cli.view.explain import UrlVerdict
+    from kadcrawl.crawl.scope.explain import UrlVerdict
 
 SEEDS_SHOWN_MAX = 20
 """Seeds in the table. --json has all."""
@@ -88,10 +88,10 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
     Exit codes: 0  the job is good, whatever becomes of the URLs
                 2  it is not
     """
-    from kadcrawl.cli.view.explain import explain
     from kadcrawl.cli.view.hook_check import missing_hooks
     from kadcrawl.cli.view.job_warnings import job_warnings
     from kadcrawl.cli.view.saved_page import records_of  # Not at the top: no other command needs a room of the crawl.
+    from kadcrawl.crawl.scope.explain import explain
 
     found = read(file)
     make_sinks((), file)  # So that names that are none are said here.

@@ -107,6 +107,7 @@ from kadcrawl.link.wire.filter_messages import (
     KeepFilterPart as KeepFilterPart,
     KeptFilterPart as KeptFilterPart,
 )
+from kadcrawl.link.wire.find_url_messages import FindUrl as FindUrl, UrlFound as UrlFound
 from kadcrawl.link.wire.joining_messages import (
     DRAWN_MAX as DRAWN_MAX,
     FindRanges as FindRanges,
@@ -403,6 +404,7 @@ Request = (
     | GetQueue
     | Rekey
     | OpenDashboard
+    | FindUrl
 )
 Reply = (
     Accepted
@@ -438,5 +440,6 @@ Reply = (
     | FetchedAgain
     | OrdersGiven
     | Queue
+    | UrlFound
     | Ok
 )

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from kadcrawl.errors import RemoteError
+from kadcrawl.crawl.scope.explain import UrlVerdict, explain
+from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, SurveyQueue
 from kadcrawl.peer.dashboard.facts import facts
 from kadcrawl.peer.dashboard.given_by_viewer import viewer_order
 from kadcrawl.peer.dashboard.queue_facts import QueueLooks, queue_facts
 from kadcrawl.peer.dashboard.swarm_access import SwarmAccess
+from kadcrawl.peer.dashboard.url_way import sentences, url_way
 from kadcrawl.peer.dashboard.watch_log import WatchLog
 from kadcrawl.peer.monitoring.monitored_peer import MonitoredPeer
 from kadcrawl.peer.monitoring.readings import verdict
@@ -50,6 +52,18 @@ def dashboard_source(peer: MonitoredPeer, swarm: SwarmAccess) -> DashboardSource
                 looks.put_off(now)
         return document | ({} if looks.last is None else queue_facts(looks.last))
 
+    def verdict_on(url: str) -> UrlVerdict:
+        components = peer.components()
+        if components is None:
+            raise ConfigError("this peer does not know the job yet; try again in a moment")
+        return explain(components.job, [url], components.scope)[0]
+
+    async def find(url: str) -> dict[str, Any]:
+        checked = verdict_on(url)
+        if checked.canonical is None or checked.reason == "credentials":
+            raise ConfigError(f"{checked.why}")
+        return url_way(checked, await swarm.find(checked.canonical))
+
     async def order(told: dict[str, Any]) -> str:
         wanted = viewer_order(told)
         if wanted.verb is not None:
@@ -63,6 +77,8 @@ def dashboard_source(peer: MonitoredPeer, swarm: SwarmAccess) -> DashboardSource
         now=peer.resources.clock.now,
         session_key=_session_key(peer.resources),
         gather=gather,
+        check=lambda url: {"url": url, "why": sentences(verdict_on(url))},
+        find=find,
         order=order,
     )
 

@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from kadcrawl.link.wire.find_url_messages import UrlFound
 from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.queue_messages import Queue, QueueCounts, SurveyQueue
 from kadcrawl.peer.dashboard.swarm_view import SwarmView
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import watch_swarm
+from kadcrawl.peer.swarm.find_url import find_url
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.peer.swarm.steer import give_orders
 
@@ -32,6 +34,8 @@ class SwarmAccess:
     """Pauses the swarm, or lets it go on."""
     steer: Callable[[StandingOrder], Awaitable[int]]
     """Gives an order, and returns how many parts of the swarm have not heard of it. Also raises ConfigError."""
+    find: Callable[[str], Awaitable[UrlFound]]
+    """Returns what the owner of a canonical URL knows of it. Also raises ConfigError."""
 
 
 def access_of(runtime: Runtime, gossip: StateGossip) -> SwarmAccess:
@@ -58,4 +62,8 @@ def access_of(runtime: Runtime, gossip: StateGossip) -> SwarmAccess:
         runtime.require_joined()
         return (await give_orders(runtime, [order])).parts_missing
 
-    return SwarmAccess(look=look, queue=queue, command=command, steer=steer)
+    async def find(url: str) -> UrlFound:
+        runtime.require_joined()
+        return await find_url(runtime, url)
+
+    return SwarmAccess(look=look, queue=queue, command=command, steer=steer, find=find)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from kadcrawl.cli.app import main
 from kadcrawl.cli.commands.check import SEEDS_SHOWN_MAX
-from kadcrawl.cli.view.explain import explain
+from kadcrawl.crawl.scope.explain import explain
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import cell_of, site_hash, url_key
 from kadcrawl.settings.job import Job

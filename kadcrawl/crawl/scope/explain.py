@@ -55,9 +55,12 @@ class UrlVerdict:
     """The [[sites]] table that decides about its host: the keys that it gives."""
 
 
-def explain(job: Job, urls: Sequence[str]) -> list[UrlVerdict]:
-    """Return the fate of each of these URLs in the crawl of this job."""
-    scope, rules = Scope(job), PageRules(job.roles, job.records)
+def explain(job: Job, urls: Sequence[str], scope: Scope | None = None) -> list[UrlVerdict]:
+    """Return the fate of each of these URLs in the crawl of this job.
+
+    `scope` is that of a running crawl, which may know more seeds than the job names, and orders about sites.
+    """
+    scope, rules = scope or Scope(job), PageRules(job.roles, job.records)
     return [_verdict(job, scope, rules, url) for url in urls]
 
 
