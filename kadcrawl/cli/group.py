@@ -51,6 +51,7 @@ SECTIONS = {
         "retry": "commands.retry",
         "site": "commands.site",
         "queue": "commands.queue",
+        "set": "commands.set",
         "pause": "commands.control",
         "resume": "commands.control",
         "leave": "commands.control",
@@ -93,6 +94,8 @@ def group_for(arguments: list[str]) -> cloup.Group:
 
 
 def _command(name: str, module: str) -> cloup.Command:
-    command = getattr(import_module(f"kadcrawl.cli.{module}"), name.replace("-", "_"))
+    found = import_module(f"kadcrawl.cli.{module}")
+    identifier = name.replace("-", "_")
+    command = getattr(found, identifier, None) or getattr(found, f"{identifier}_")  # `set` is a name of Python.
     assert isinstance(command, cloup.Command), "each subcommand is a function of its name"
     return command

@@ -14,6 +14,7 @@ from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.keys import Key
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_row import CrawlLimit
+from kadcrawl.settings.job import Job
 
 
 class AttemptLimits(Protocol):
@@ -83,6 +84,12 @@ class CrawlLimits:
     def is_time_over(self) -> bool:
         """True if the crawl has had its time. Without a limit no clock is read, as each page asks several times."""
         return self.time.limit_s is not None and self.time.is_over(self._now())
+
+    def change(self, job: Job) -> None:
+        """Take the limits of the job as a person has changed it while the crawl runs."""
+        self.pages.set_limit(job.max_pages)
+        self.bytes.set_limit(job.max_bytes)
+        self.time.set_limit(job.max_time_s)
 
     def budget(self, unit: Literal["pages", "bytes"]) -> SharedBudget:
         """Return the budget of pages or of bytes."""

@@ -20,6 +20,10 @@ class CrawlTime:
     def __repr__(self) -> str:
         return f"<CrawlTime {self._counted_s:.3f} of {self.limit_s}>"
 
+    def set_limit(self, limit_s: float | None) -> None:
+        """Take another limit, as a person has ordered while the crawl runs."""
+        self.limit_s = limit_s
+
     def counted_s(self, now: float) -> float:
         """Return the seconds counted until now, never more than the limit."""
         running_s = 0.0 if self._since is None else max(0.0, now - self._since)

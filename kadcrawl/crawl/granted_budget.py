@@ -23,6 +23,12 @@ class GrantedBudget:
         self.spent = False
         """The whole budget is spent: pending URLs stay pending, and count as no work."""
 
+    def set_limit(self, limit: int | None) -> None:
+        """Take another budget, as a person has ordered while the crawl runs. What is granted stays granted."""
+        if limit != self.limit:
+            self.limit = limit
+            self.spent = False  # The peer that shares the budget out says so again, if it is.
+
     def total_of(self, row: PeerRow) -> int:
         """Return what the peer with this row takes from the budget."""
         raise NotImplementedError

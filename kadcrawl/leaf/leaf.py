@@ -231,6 +231,7 @@ class Leaf(PeerBase):
             reach=work.reach,
             on_activity=self._follow,
             on_time=work.hear_time,
+            settings=work.settings,
         )
         self._work = work
 

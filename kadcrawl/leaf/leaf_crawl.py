@@ -29,6 +29,7 @@ from kadcrawl.keys import Key
 from kadcrawl.leaf.fetched_pages import FetchedPages
 from kadcrawl.leaf.late_reports import LateReports
 from kadcrawl.leaf.leaf_owners import LeafOwners
+from kadcrawl.leaf.leaf_settings import ChangedSettings
 from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.messages import Contact, Lend, Link
@@ -127,6 +128,7 @@ class LeafCrawl:
             may_lend=lambda lender, site: True,  # Loans come only in answers of peers that the leaf asked.
             now=clock.now,
         )
+        self.settings = ChangedSettings(job, self.components, frontier, self.crawler, clock.now)
         self.fetched = FetchedPages()
         """The pages that no lender knows to be done, in a job that keeps fingerprints."""
         self._late = LateReports(me, client, store, self._forget)

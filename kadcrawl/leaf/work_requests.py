@@ -33,6 +33,7 @@ from kadcrawl.link.wire.messages import (
     RenewLease,
     Welcome,
 )
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 from kadcrawl.peer.membership.key_refusals import is_refused
 from kadcrawl.peer.membership.known_peers import is_same
@@ -64,6 +65,14 @@ class LeafReach(Protocol):
     def add(self, segments: Sequence[bytes]) -> bool: ...
 
 
+class LeafSettings(Protocol):
+    """The changed settings of the job at a leaf (leaf/leaf_settings.py)."""
+
+    @property
+    def fingerprint(self) -> int: ...
+    def hear(self, orders: Sequence[StandingOrder]) -> None: ...
+
+
 class WorkRequester:
     """The requests of one leaf for work."""
 
@@ -81,6 +90,7 @@ class WorkRequester:
         reach: "LeafReach",
         on_activity: Callable[[SwarmActivity], None],
         on_time: Callable[[int], None],
+        settings: "LeafSettings",
     ) -> None:
         """Take the parts of the leaf.
 
@@ -93,6 +103,7 @@ class WorkRequester:
             reach: keeps the reach of streamed seeds.
             on_activity: is called with the activity of the swarm in each answer.
             on_time: is called with the milliseconds for which the swarm has crawled, in each answer.
+            settings: keeps the settings of the job that a person has changed.
         """
         self._me = me
         self._client = client
@@ -105,6 +116,7 @@ class WorkRequester:
         self._reach = reach
         self._on_activity = on_activity
         self._on_time = on_time
+        self._settings = settings
         self._activity: SwarmActivity = "crawling"
         self.home: Contact | None = None
         """The full peer that last answered: the leaf's home."""
@@ -166,6 +178,7 @@ class WorkRequester:
             in_flight=row.in_flight,
             uptime_s=row.uptime_s,
             counters=row.counters,
+            known_settings=self._settings.fingerprint,
         )
         grant = await self._client.ask(peer.address, request, WorkGrant, WORK_REQUEST_DEADLINE_S)
         # Not the address that the peer gives itself: this address has answered.
@@ -175,6 +188,8 @@ class WorkRequester:
         self._peers.learn(grant.others)
         if grant.seeds_fingerprint != peer.seeds:
             await self._fetch_job(peer)  # The lent pages may be in scope only by new seeds.
+        if grant.settings is not None:
+            self._settings.hear(grant.settings)
         self._on_time(grant.crawl_ms)
         self._activity = grant.activity
         self._on_activity(grant.activity)

@@ -28,6 +28,7 @@ from kadcrawl.link.wire.leaf_messages import (
     leaf_contact,
 )
 from kadcrawl.link.wire.messages import LOANS_MAX, Contact, Lend, Message, PeerRow
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.leaf_jobs import why_no_leaf
 
@@ -73,6 +74,7 @@ class HostState(Protocol):
     def paused(self) -> bool: ...
     @property
     def crawl_ms(self) -> int: ...
+    def settings_beyond(self, fingerprint: int) -> list[StandingOrder] | None: ...
 
 
 class LeafHost:
@@ -122,7 +124,8 @@ class LeafHost:
             lends = await self._lend(request) if doing == "crawling" else []
             if lends or doing != request.known_activity or time() >= until:
                 state, others = self._state, self._other_peers()
-                return WorkGrant(state.contact, lends, doing, state.seeds_fingerprint, others, state.crawl_ms)
+                news = state.settings_beyond(request.known_settings)
+                return WorkGrant(state.contact, lends, doing, state.seeds_fingerprint, others, state.crawl_ms, news)
             await asyncio.sleep(WAITING_LEAF_POLL_S)
 
     def rows(self) -> list[PeerRow]:

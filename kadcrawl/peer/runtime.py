@@ -40,10 +40,16 @@ from kadcrawl.peer.swarm.dropping import Dropping
 from kadcrawl.peer.swarm.queue_counter import QueueCounter
 from kadcrawl.peer.swarm.retry_orders import RetryOrders, read_orders, write_orders
 from kadcrawl.peer.swarm.retrying import Retrying
-from kadcrawl.peer.swarm.standing_orders import StandingOrders, read_standing_orders, write_standing_orders
+from kadcrawl.peer.swarm.standing_orders import (
+    StandingOrders,
+    fingerprint_of,
+    read_standing_orders,
+    write_standing_orders,
+)
 from kadcrawl.peer.swarm.swarm_state import SwarmState, fingerprint_of_seeds, nameable
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_changes import changed
 from kadcrawl.urls import is_canonical
 
 log = logging.getLogger(__name__)
@@ -338,6 +344,11 @@ class Runtime:
             self.parts.retrying.heard()
             self.follow()
 
+    def settings_beyond(self, fingerprint: int) -> list[StandingOrder] | None:
+        """Return the orders that change settings, or None for a leaf that knows those of this fingerprint."""
+        orders = self.standing_orders.of_kind("set")
+        return None if fingerprint_of(orders) == fingerprint else orders
+
     def hear_orders(self, orders: Iterable[StandingOrder]) -> None:
         """Carry out the standing orders among these that are not known here."""
         news = self.standing_orders.hear(orders, self.resources.clock.now())
@@ -361,6 +372,11 @@ class Runtime:
         )
         drops = orders.stamps("drop")
         self.resources.store.frontier.know_order(orders.latest_of("drop"))
+        job, components = changed(self.job, orders.values("set")), self.components
+        components.site_settings.change(job)
+        components.crawl_limits.change(job)
+        if not components.crawl_limits.ends_loans:
+            components.crawler.pause_reasons.discard(PauseReason.LIMIT)
         self.components.site_settings.steering.follow(pauses, orders.values("delay"), excluded, drops)
         self.components.frontier.steer(now, lifted)
         self.balancing.loans.steer()

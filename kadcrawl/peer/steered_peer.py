@@ -111,6 +111,14 @@ class SteeredPeer(PeerBase):
         given = await self._give("drop", site, 1.0, user)
         return DroppedUrls(given.dropped, given.cells_left, given.parts_missing)
 
+    async def change_setting(self, name: str, value: float | None, *, user: str = "") -> int:
+        """Give a setting of the job another value in the whole swarm, or with None its own again.
+
+        The settings are `delay` (seconds), `retries`, `max-site-pages`, and if the crawl began with them `max-pages`,
+        `max-bytes` and `max-time` (seconds). Returns as `pause_site`. Raises ConfigError if a setting cannot change.
+        """
+        return (await self._give("set", name, value, user)).parts_missing
+
     @property
     def orders(self) -> list[GivenOrder]:
         """The orders of persons about sites that stand, as far as this peer knows, the latest first."""

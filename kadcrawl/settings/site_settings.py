@@ -19,14 +19,19 @@ class SiteSettings:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        adaptive_s = job.delay_most_s if job.delay_factor else 0.0
-        self._job_delay_max_s = max(job.delay_s, adaptive_s, *(rule.delay_s or 0.0 for rule in job.sites))
+        self._job_delay_max_s = _delay_max_s(job)
         self.steering = Steering(job.partition)
         """The orders of a person that are in force."""
         self._by_match = {match: rule for rule in job.sites for match in rule.match}
         self._every = self._by_match.get(EVERY)
         self._keepers = _keepers(job) if job.partition == "domain" else None
         """With partition `domain`, the domains and suffixes of which some host keeps cookies."""
+
+    def change(self, job: Job) -> None:
+        """Take the job as a person has changed it while the crawl runs (job_changes.py)."""
+        self._job = job
+        self._job_delay_max_s = _delay_max_s(job)
+        self.steering.renew()
 
     def rule(self, url: str) -> SiteRule | None:
         """Return the rule with the most specific match for a canonical URL, or None if the job alone decides."""
@@ -172,6 +177,12 @@ class SiteSettings:
             return None
         rule = most_specific(rules, authority)
         return self._every if rule is None else rule
+
+
+def _delay_max_s(job: Job) -> float:
+    """Return the longest delay of the job and its rules."""
+    adaptive_s = job.delay_most_s if job.delay_factor else 0.0
+    return max(job.delay_s, adaptive_s, *(rule.delay_s or 0.0 for rule in job.sites))
 
 
 def _keepers(job: Job) -> frozenset[str]:

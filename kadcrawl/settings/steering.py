@@ -46,6 +46,10 @@ class Steering:
         self._paused, self._delays_s, self._excluded = dict(pauses), dict(delays_s), dict(excluded or {})
         self.delay_max_s = max(self._delays_s.values(), default=0.0)
 
+    def renew(self) -> None:
+        """Note that settings of sites have changed."""
+        self.version += 1
+
     def is_paused(self, site: str) -> bool:
         """Return whether the URLs of a site wait for a person. Those of an excluded site end instead."""
         if not self._paused or self.is_excluded(site):

@@ -329,6 +329,9 @@ STATUS = Format(
             "refusing": FieldNotes([_REFUSING_EXAMPLE]),
             "refusing_count": FieldNotes(1, form=AT_LEAST_0),
             "paused_sites": FieldNotes(["shop.example.org"]),
+            "changed_settings": FieldNotes(
+                {"delay": 5.0}, form={"additionalProperties": {"type": "number", "minimum": 0}}
+            ),
             "next_due_s": FieldNotes(None, form=AT_LEAST_0),
             "seeds": FieldNotes(["https://example.org/"]),
         },
@@ -366,6 +369,7 @@ STATUS = Format(
             "refusing": [_REFUSING_EXAMPLE],
             "refusing_count": 1,
             "paused_sites": ["shop.example.org"],
+            "changed_settings": {"delay": 5.0},
             "next_due_s": None,
             "seeds": ["https://example.org/"],
         },

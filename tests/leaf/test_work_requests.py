@@ -26,6 +26,7 @@ from kadcrawl.link.wire.messages import (
     WorkGrant,
     WorkRequest,
 )
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds
 from kadcrawl.settings.job import Job
@@ -61,7 +62,17 @@ class WorkRequestsBench:
             reach=self,
             on_activity=self.heard.append,
             on_time=lambda crawl_ms: None,
+            settings=self,
         )
+
+    @property
+    def fingerprint(self) -> int:
+        """Know no changed settings."""
+        return 0
+
+    def hear(self, orders: Sequence[StandingOrder]) -> None:
+        """Note that settings have changed."""
+        self.heard.append(f"{len(orders)} settings")
 
     def lacking(self, ids: bytes) -> list[bytes]:
         """Lack no segment."""

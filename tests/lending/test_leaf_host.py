@@ -55,6 +55,7 @@ def leaves(*loans: object) -> LeafHost:
         paused=True,
         seeds_fingerprint=0,
         crawl_ms=0,
+        settings_beyond=lambda fingerprint: None,
     )
     return LeafHost(
         state=state,
@@ -119,6 +120,7 @@ def host_of(offered: dict[bytes, list[str]]) -> LeafHost:
         paused=False,
         seeds_fingerprint=0,
         crawl_ms=0,
+        settings_beyond=lambda fingerprint: None,
     )
     lender = SimpleNamespace(
         loans=lambda: [],

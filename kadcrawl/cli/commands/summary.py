@@ -17,6 +17,7 @@ from kadcrawl.cli.swarm_figures import swarm_figures
 from kadcrawl.cli.targets import directories, peer_directories
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
+from kadcrawl.cli.view.orders import changed_lines
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, add_up, figures_line, limits_met
 
 
@@ -43,7 +44,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
     else:
         pending = sum(row.pending for row in rows)
         click.echo(f"{figures_line(result)}, {pending} pending{f'; below {data}/' if logs else ''}")
-        for sentence in limits_met(result.links_left_out):
+        for sentence in (*changed_lines(found.status.orders), *limits_met(result.links_left_out)):
             click.echo(sentence)
         end = CrawlEnd(
             data=data,

@@ -33,5 +33,14 @@ def paused_line(orders: Sequence[StandingOrder]) -> str | None:
     )
 
 
+def changed_lines(orders: Sequence[StandingOrder]) -> list[str]:
+    """Return a sentence for each setting that a person has changed."""
+    given = [GivenOrder.of(order) for order in orders if order.kind == "set" and order.stands]
+    return [
+        f"{one} by order of {one.user or '?'} at {_when(one.given_at)} (kadcrawl set {one.about} default lifts it)"
+        for one in given
+    ]
+
+
 def _when(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -7,7 +7,7 @@ import msgspec
 
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained
-from kadcrawl.cli.view.orders import paused_line
+from kadcrawl.cli.view.orders import changed_lines, paused_line
 from kadcrawl.cli.view.refusing_sites import refusing_sites, sentences
 from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.view.table import print_rows
@@ -120,6 +120,8 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Number of sites with pending URLs that refuse requests."""
     paused_sites: list[str]
     """Sites that an order of a person keeps paused, a host or `*.` and a domain, the latest order first."""
+    changed_settings: dict[str, float]
+    """Settings of the job that an order has changed: seconds, bytes or counts, by the name of the option."""
     next_due_s: float | None
     """Seconds until the first page is fetched again, or null if no page is."""
     seeds: tuple[str, ...]
@@ -150,6 +152,9 @@ def show(answer: Status, as_json: bool) -> None:
             ],
             refusing_count=sum(row.refusing_count for row in answer.answer.rows),
             paused_sites=[one.about for one in answer.orders if one.kind == "pause" and one.value],
+            changed_settings={
+                one.about: one.value for one in answer.orders if one.kind == "set" and one.value is not None
+            },
             next_due_s=due_s,
             seeds=answer.job.seeds,
         )
@@ -158,6 +163,8 @@ def show(answer: Status, as_json: bool) -> None:
     click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
     if (paused := paused_line(answer.orders)) is not None:
         click.echo(paused)
+    for sentence in changed_lines(answer.orders):
+        click.echo(sentence)
     for sentence in explained(blocked_reasons(answer.answer.rows)):
         click.echo(sentence)
     if summary.revisits:

@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, Count, Fingerprint, IdBytes, Message, PeerCounters
 from kadcrawl.link.wire.loan_messages import Lend
+from kadcrawl.link.wire.order_messages import STANDING_ORDERS_MAX, StandingOrder
 from kadcrawl.link.wire.peer_state import PeerState
 
 GRANT_LOANS_MAX = 6
@@ -40,6 +41,8 @@ class WorkRequest(Message, frozen=True):
     in_flight: Count
     uptime_s: Count
     counters: PeerCounters
+    known_settings: Fingerprint = 0
+    """The fingerprint of the changed settings that the leaf knows."""
 
 
 class WorkGrant(Message, frozen=True):
@@ -54,6 +57,8 @@ class WorkGrant(Message, frozen=True):
     """Further peers to request work from."""
     crawl_ms: Count = 0
     """Milliseconds for which the swarm has crawled, as far as the lender knows, or 0 without --max-time."""
+    settings: Annotated[list[StandingOrder], Meta(max_length=STANDING_ORDERS_MAX)] | None = None
+    """The orders that change settings of the job, lifted ones included, or None if the leaf knows them."""
 
 
 def leaf_contact(leaf: bytes) -> Contact:

@@ -18,9 +18,9 @@ ABOUT_CHARS_MAX = 500
 USER_CHARS_MAX = 40
 """Characters of the name of the person who gives an order."""
 
-OrderKind = Literal["pause", "delay", "exclude", "drop"]
+OrderKind = Literal["pause", "delay", "exclude", "drop", "set"]
 """The kinds of standing orders: a site is paused, has at least this delay, is left out of the crawl, or loses the URLs
-that are pending where the order arrives.
+that are pending where the order arrives, or a setting of the job has another value.
 """
 MOMENTARY: frozenset[OrderKind] = frozenset({"drop"})
 """The kinds of orders that say something about the moment of their arrival, and nothing about the time after it."""
@@ -34,9 +34,10 @@ class StandingOrder(Struct, frozen=True, array_like=True):
     kind: OrderKind
     """What the order says about the sites."""
     about: Text
-    """The match of sites that the order is about (settings/host_matches.py)."""
+    """The match of sites that the order is about (settings/host_matches.py), or the name of a setting."""
     value: Annotated[float, Meta(ge=0, le=COUNT_MAX)] | None
-    """1 to pause, exclude or drop and 0 to except sites, or the least seconds between two requests. None lifts it."""
+    """1 to pause, exclude or drop and 0 to except sites, the least seconds between two requests, or the value of a
+    setting. None lifts it."""
     stamp: Count = 0
     """The giver's clock in milliseconds since 1970, but later than all standing orders known there."""
     peer: IdBytes = bytes(20)

@@ -6,6 +6,7 @@ Tests: tests/peer/test_site_orders.py
 from dataclasses import dataclass
 
 from kadcrawl.link.wire.order_messages import OrderKind, StandingOrder
+from kadcrawl.settings.job_changes import shown_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +14,12 @@ class GivenOrder:
     """An order of a person that stands in a swarm."""
 
     kind: OrderKind
-    """`pause`, `delay` or `exclude`."""
+    """`pause`, `delay`, `exclude` or `set`."""
     about: str
-    """The site that the order is about: a host, or `*.` and a domain for all its hosts."""
+    """The site that the order is about, a host, or `*.` and a domain for all its hosts. Or the name of a setting."""
     value: float
-    """1 to pause or exclude a site and 0 to except it, or the least seconds between two requests."""
+    """1 to pause or exclude a site and 0 to except it, the least seconds between two requests, or the value of a
+    setting."""
     given_at: float
     """Seconds since 1970 at which the order was given, by the clock of the asked peer."""
     peer: str
@@ -37,6 +39,8 @@ class GivenOrder:
                 return f"{self.about} is paused" if self.value else f"{self.about} goes on"
             case "exclude":
                 return f"{self.about} is excluded" if self.value else f"{self.about} is included"
+            case "set":
+                return f"{self.about} is {shown_value(self.about, self.value)}"
             case "drop":
                 return f"the pending URLs of {self.about} are dropped"
             case "delay":

@@ -110,12 +110,21 @@ class StandingOrders:
         self._orders = {_key(order): order for order in kept}
         return [order for key, order in news.items() if key in self._orders]
 
+    def of_kind(self, kind: OrderKind) -> list[StandingOrder]:
+        """Return the orders of a kind, lifted ones included, the latest first."""
+        return [order for order in self.to_wire() if order.kind == kind]
+
     def fingerprint(self) -> int:
         """Return a number of 32 bits that is the same for the same orders, 0 without any."""
-        fingerprint = 0
-        for order in self._orders.values():
-            fingerprint ^= int.from_bytes(blake2b(msgspec.msgpack.encode(order), digest_size=4).digest(), "big")
-        return fingerprint
+        return fingerprint_of(self._orders.values())
+
+
+def fingerprint_of(orders: Iterable[StandingOrder]) -> int:
+    """Return a number of 32 bits that is the same for the same orders in any order, 0 without any."""
+    fingerprint = 0
+    for order in orders:
+        fingerprint ^= int.from_bytes(blake2b(msgspec.msgpack.encode(order), digest_size=4).digest(), "big")
+    return fingerprint
 
 
 def check(order: StandingOrder) -> None:
@@ -139,7 +148,8 @@ def write_standing_orders(store: Store, orders: StandingOrders) -> None:
 def _clean(order: StandingOrder, now: float) -> StandingOrder:
     """Return an order as it counts here: not further ahead than clocks may be, and its value in range."""
     value = order.value
-    if value is not None:
+    # The job says which values a setting may have (settings/job_changes.py).
+    if value is not None and order.kind != "set":
         value = min(value, DELAY_MOST_S) if order.kind == "delay" else float(value > 0)
     most = _milliseconds(now + AHEAD_MAX_S)
     stamp = order.stamp if order.stamp <= most else most - ROOM_MS

@@ -17,6 +17,7 @@ from kadcrawl.link.wire.messages import Message, Refused
 from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder, Steer
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.retry import counted
+from kadcrawl.settings.job_changes import check_change
 from kadcrawl.settings.steering import match_of
 
 log = logging.getLogger(__name__)
@@ -27,8 +28,7 @@ async def give_orders(runtime: Runtime, wanted: Iterable[StandingOrder]) -> Orde
 
     The orders are on the disk of this peer. Raises ConfigError for an order without a meaning.
     """
-    partition = runtime.job.partition
-    named = [msgspec.structs.replace(order, about=match_of(order.about, partition)) for order in wanted]
+    named = [_named(runtime, order) for order in wanted]
     orders = runtime.standing_orders.give(named, runtime.contact.id, runtime.resources.clock.now())
     with runtime.seeding():
         question = Steer(orders)
@@ -41,6 +41,14 @@ async def give_orders(runtime: Runtime, wanted: Iterable[StandingOrder]) -> Orde
         await runtime.resources.store.journal.durable()
     tally = answer.tally
     return OrdersGiven(tally.missing, sum(one.urls for one in tally.retried), tally.retrying)
+
+
+def _named(runtime: Runtime, order: StandingOrder) -> StandingOrder:
+    """Return an order with the normal name of its subject. Raises ConfigError if the order has no meaning here."""
+    if order.kind == "set":
+        check_change(runtime.job, order.about, order.value)
+        return order
+    return msgspec.structs.replace(order, about=match_of(order.about, runtime.job.partition))
 
 
 class Steerer:

@@ -1,0 +1,55 @@
+"""The settings of the job that a person has changed while the crawl runs, at a leaf.
+
+The full peers of a leaf tell it the orders with its work. A leaf keeps nothing of them beyond its run.
+
+Tests: tests/peer/test_changed_settings.py
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from kadcrawl.crawl.build import CrawlComponents
+from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.peer.swarm.standing_orders import StandingOrders
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_changes import changed
+
+log = logging.getLogger(__name__)
+
+
+class ChangedSettings:
+    """The changed settings of one leaf."""
+
+    def __init__(
+        self, job: Job, components: CrawlComponents, frontier: Frontier, crawler: Crawler, now: Callable[[], float]
+    ) -> None:
+        """`frontier` and `crawler` are those of the pages that the leaf has borrowed."""
+        self._job = job
+        self._components = components
+        self._frontier = frontier
+        self._crawler = crawler
+        self._now = now
+        self._orders = StandingOrders()
+
+    @property
+    def fingerprint(self) -> int:
+        """The fingerprint of the orders that the leaf knows."""
+        return self._orders.fingerprint()
+
+    def hear(self, orders: Sequence[StandingOrder]) -> None:
+        """Take over orders that change settings, and work by them."""
+        for order in self._orders.hear([one for one in orders if one.kind == "set"], self._now()):
+            log.info(
+                "order.heard kind=%s about=%s value=%s by=%s user=%s stamp=%d",
+                *(order.kind, order.about, order.value, order.peer.hex(), order.user or "-", order.stamp),
+            )
+        job, components = changed(self._job, self._orders.values("set")), self._components
+        components.site_settings.change(job)
+        components.crawl_limits.change(job)
+        if not components.crawl_limits.is_time_over:
+            self._crawler.pause_reasons.discard(PauseReason.LIMIT)
+        self._frontier.steer(self._now())
+        self._crawler.wake()

@@ -1,0 +1,32 @@
+"""`kadcrawl set` changes a setting of a running swarm, and the status says by whom."""
+
+import json
+from pathlib import Path
+
+from kadcrawl.cli.user import user_name
+from tests.support.sites.web import Web, html
+from tests.support.swarm.command import interrupted, joinable, kadcrawl
+
+
+async def test_a_setting_changes_and_the_status_says_so(tmp_path: Path) -> None:
+    async with Web() as web:
+        web.fallback = lambda request: html()
+        data = str(tmp_path / "one")
+        peer = await joinable(web.url("/"), "--delay", "30", "--max-pages", "7", data=tmp_path / "one")
+        for arguments, said in (
+            (("delay", "5s"), "delay is 5s\n"),
+            (("max-pages", "9"), "max-pages is 9\n"),
+            (("max-pages", "default"), "max-pages is as the crawl began again\n"),
+        ):
+            done = await kadcrawl("set", *arguments, "--data", data)
+            assert (0, said) == (done.code, done.out), done
+        status = await kadcrawl("status", "--data", data)
+        assert f"delay is 5s by order of {user_name() or '?'} at " in status.out, status
+        assert {"delay": 5.0} == json.loads((await kadcrawl("status", "--json", "--data", data)).out)[
+            "changed_settings"
+        ]
+        assert "delay is 5s by order of" in (await kadcrawl("summary", "--data", data)).out
+        for name, why in (("max-time", "the crawl began without --max-time"), ("scope", "kadcrawl scope add")):
+            wrong = await kadcrawl("set", name, "5", "--data", data)
+            assert (2, True) == (wrong.code, why in wrong.err), wrong
+        assert (await interrupted(peer)).code == 11
