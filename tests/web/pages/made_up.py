@@ -50,7 +50,7 @@ def document(peers: int, seed: int = 1, *, control: bool = True) -> dict[str, An
             "verdict": {
                 "done": False,
                 "word": "working",
-                "sentence": f"{pending:,} URLs are pending on {peers} peers, the next site is free in 4 s.",
+                "sentence": f"Not done: {pending:,} URLs pending, {peers} requests under way.",
             },
         },
         "me": ids[0],

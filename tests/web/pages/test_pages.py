@@ -52,9 +52,11 @@ async def test_a_look_tells_the_state_and_why_it_is_not_done(browser: Browser) -
             f"{crawl['pending']:,} pending, 340 failed.",
             ".figures",
         )
-        await page.shows(f"Not done {crawl['verdict']['sentence']}", ".verdict")
-        dashboard.change({"crawl": {"state": "done", "verdict": {"done": True, "sentence": "Every URL is done."}}})
-        await page.shows("Done Every URL is done.", ".verdict.done")
+        await page.shows(crawl["verdict"]["sentence"], ".verdict")
+        dashboard.change(
+            {"crawl": {"state": "done", "verdict": {"done": True, "sentence": "Done: nothing is left to fetch."}}}
+        )
+        await page.shows("Done: nothing is left to fetch.", ".verdict.done")
 
 
 async def test_all_parts_are_there_in_order(browser: Browser) -> None:
@@ -184,6 +186,9 @@ async def test_orders_are_sent_as_the_buttons_say(browser: Browser) -> None:
         await page.do("fill", "dialog input", "90")
         await page.do("click", "dialog button[type=submit]")
         await page.until("() => !document.querySelector('dialog')")
+        await page.do("click", f"{row} button >> text=Slow")
+        await page.do("click", "dialog button >> text=Its own delay")
+        await page.until("() => !document.querySelector('dialog')")
         await page.do("click", f"{row} button >> text=Exclude")
         await page.do("click", "dialog button >> text=Cancel")
         await page.until("() => !document.querySelector('dialog')")
@@ -191,11 +196,12 @@ async def test_orders_are_sent_as_the_buttons_say(browser: Browser) -> None:
         await page.do("click", f"{row} button >> text=Include")
         await page.do("click", "text=Pause the crawl")
         await page.until("() => true")
-        while len(dashboard.orders) < 4:
+        while len(dashboard.orders) < 5:
             await page.shows("The order is given to all peers.", ".said")
     assert [
         {"order": "pause", "site": first},
         {"order": "slow", "site": first, "delay_s": 90},
+        {"order": "slow", "site": first, "delay_s": None},
         {"order": "include", "site": first},
         {"order": "pause"},
     ] == dashboard.orders

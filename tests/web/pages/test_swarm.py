@@ -44,3 +44,41 @@ async def test_a_killed_peer_is_shown_within_ten_seconds(browser: Browser, tmp_p
             assert [] != await page.do("problems"), "the browser says that nobody answers"
         await interrupted(second)
         await third.wait()
+
+
+async def test_a_swarm_is_steered_from_the_page_by_the_session_alone(browser: Browser, tmp_path: Path) -> None:
+    data = tmp_path / "one"
+    options = ("--web=127.0.0.1:0", "--web-control", "--scope", "any", "--delay", "2")
+    async with slow_web(2_000) as site:
+        peer = await joinable(site.url("/"), *options, data=data)
+        address = f"{read_dashboard(data / DASHBOARD).url}#token={token_of(data)}"
+        async with browser.page() as page:
+            await page.do("goto", address)
+            row = ".sites tbody tr:first-child"
+            await page.until("(row) => document.querySelector(row + ' button')", row)
+            # The order of the rows changes while the crawl goes on: the names do not.
+            await page.do("click", ".sites th button >> text=Site")
+            await page.do("click", f"{row} button >> text=Pause")
+            await page.shows("paused", row)
+            await page.do("click", f"{row} button >> text=Resume")
+            await page.shows("Pause", row)
+            await page.do("click", f"{row} button >> text=Slow")
+            await page.do("fill", "dialog input", "45")
+            await page.do("click", "dialog button[type=submit]")
+            await page.shows("slowed", row)
+            await page.do("click", f"{row} button >> text=Slow")
+            await page.do("click", "dialog button >> text=Its own delay")
+            await page.until("(row) => !document.querySelector(row).innerText.includes('slowed')", row)
+            await page.do("fill", ".way input", site.url("/"))
+            await page.do("keyboard.press", "Enter")
+            await page.shows("State done", ".way")
+            await page.until("() => document.querySelector('.ring .needle.owner')")
+            await page.do("click", "text=Pause the crawl")
+            await page.shows("Not done: the swarm is paused", ".verdict")
+            await page.do("click", "text=Resume the crawl")
+            await page.shows("Crawling", ".figures")
+        async with browser.page() as thief:
+            await thief.do("goto", address)
+            await thief.shows("There is no session.")
+            assert ["401" in problem for problem in await thief.do("problems")] == [True, True]
+        await interrupted(peer)

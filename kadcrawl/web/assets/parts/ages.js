@@ -17,7 +17,7 @@ export function Ages({ ages }) {
             <th scope="row">${limit ? `up to ${duration(limit)}` : `over ${duration(ages[at - 1]?.up_to_s ?? 0)}`}</th>
             <td class="number">${count(urls)}</td>
             <td class="room" aria-hidden="true">
-              <span class="bar" style=${{ width: `${(100 * urls) / most}%` }}></span>
+              ${urls > 0 && html`<span class="bar" style=${{ width: `${(100 * urls) / most}%` }}></span>`}
             </td>
           </tr>`,
         )}

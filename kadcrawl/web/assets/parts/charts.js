@@ -87,7 +87,10 @@ class Pair extends Component {
       cursor,
       legend: { show: false },
       padding: [8, 14, 6, 0],
-      scales: { x: { time: true, range: () => this.view().axis } },
+      scales: {
+        x: { time: true, range: () => this.view().axis },
+        y: { range: (_, low, high) => [0, 1.05 * (high || 1)] },
+      },
     };
     const bands = [...view.bands].reverse().map((id) => {
       const color = valueOf(`--color-${colored(id)}`);

@@ -4,6 +4,9 @@ import { bytes, clock, count, duration, rate } from "../format.js";
 
 export function Sentence({ crawl, now }) {
   const { verdict } = crawl;
+  // A verdict begins with its word: "Not done: 12 URLs pending, ..."
+  const colon = verdict.sentence.indexOf(": ") + 1;
+  const [word, rest] = [verdict.sentence.slice(0, colon), verdict.sentence.slice(colon)];
   const end = crawl.end_in_s;
   const isKnown = Number.isFinite(end) && !verdict.done;
   return html`<section class="sentence" aria-label="State of the crawl">
@@ -15,7 +18,7 @@ export function Sentence({ crawl, now }) {
     </p>
     <p class=${verdict.done ? "verdict done" : "verdict"}>
       <${Sign} done=${verdict.done} />
-      <strong>${verdict.done ? "Done" : "Not done"}</strong> ${verdict.sentence}
+      <strong>${word}</strong>${rest}
     </p>
     <p class="quiet">
       ${crawl.found !== undefined && `${count(crawl.found)} found, ${count(crawl.done)} done. `}

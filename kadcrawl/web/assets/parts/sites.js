@@ -111,7 +111,7 @@ function orders(site, name, control, onOrder) {
     html`<button type="button" class="small" disabled=${!control} aria-describedby=${control ? undefined : "sites-note"}
       aria-label=${`${label.replace("…", "")} ${name}`} onClick=${() => onOrder(name, order)}>${label}</button>`;
   return html`<span class="orders">
-    ${site.order === "paused" || site.order === "slowed" ? button("resume", "Resume") : button("pause", "Pause")}
+    ${site.order === "paused" ? button("resume", "Resume") : button("pause", "Pause")}
     ${button("slow", "Slow…")} ${site.order === "excluded" ? button("include", "Include") : button("exclude", "Exclude…")}
   </span>`;
 }
@@ -127,6 +127,10 @@ function Ask({ site, order, delay, onOrder, onClose }) {
   const give = (event) => {
     event.preventDefault();
     onOrder(order === "slow" ? { order, site, delay_s: Number(seconds) } : { order, site });
+    dialog.current.close();
+  };
+  const own = () => {
+    onOrder({ order, site, delay_s: null });
     dialog.current.close();
   };
   return html`<dialog ref=${open} onClose=${onClose} aria-labelledby="ask">
@@ -150,6 +154,7 @@ function Ask({ site, order, delay, onOrder, onClose }) {
       }
       <p class="buttons">
         <button type="submit" class="strong">${order === "slow" ? "Slow down" : "Exclude"}</button>
+        ${order === "slow" && html`<button type="button" onClick=${own}>Its own delay</button>`}
         <button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
       </p>
     </form>
