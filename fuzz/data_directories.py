@@ -82,10 +82,10 @@ class DataPeer:
     def _open(self, directory: Path, number: int, job: Job) -> None:
         record = JobRecord(self.store)
         self.job = record.journaled() or job
-        self.store.begin(self.job.cell_bits)
+        self.store.begin(self.job.bits)
         self.store.saved_time.restore(NOW)
         self.counters = Counters.from_bytes(self.store.meta.get("totals"))
-        self.partitioner = Partitioner(self.job.partition, self.job.cell_bits)
+        self.partitioner = Partitioner(self.job.partition, self.job.bits)
         name = IDS[number].hex()
         self.outputs = Outputs(
             directory,

@@ -38,7 +38,7 @@ CONVERSATIONS = {
         "poison_pages proxy_connector request_rules response_watch"
     ),
     "crawl.links": "forwarder",
-    "crawl.output": "page_stream",
+    "crawl.output": "page_stream warc_indexer",
     "crawl.proxies": "fetcher health_checks",
     "crawl.reach": "lone_fetcher network_proof relay_client relay_host relayed_fetcher self_test",
     "crawl.recrawl": "expiry scheduler",

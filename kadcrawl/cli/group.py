@@ -62,6 +62,7 @@ SECTIONS = {
         "doctor": "commands.doctor",
         "export": "commands.export",
         "check-data": "commands.check_data",
+        "index": "commands.index",
         "train": "commands.train",
     },
     "Keys": {"keygen": "keys", "rekey": "commands.rekey"},

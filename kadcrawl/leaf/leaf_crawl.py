@@ -20,6 +20,7 @@ from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.dependencies import CrawlHooks
 from kadcrawl.crawl.disk_guard import guard
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.output.warc_indexer import WarcIndexer
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.scope.journaled_reach import JournaledReach
 from kadcrawl.crawl.scope.partitioner import UrlLocation
@@ -138,6 +139,7 @@ class LeafCrawl:
         reserve, free = self._config.limits.disk_reserve_bytes, self._environment.free_bytes
         tasks: list[tuple[Coroutine[Any, Any, None], str]] = [
             (guard(self.crawler, self._config.data, reserve, free), "disk"),
+            (WarcIndexer(self.components.outputs).run(), "index"),
             (self.crawler.run(), "crawl"),
             (self.components.forwarder.run(), "forward"),
             (self.borrower.run(), "borrow"),

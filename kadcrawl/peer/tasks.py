@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from kadcrawl.crawl.disk_guard import guard
+from kadcrawl.crawl.output.warc_indexer import WarcIndexer
 from kadcrawl.crawl.time_count import count_time
 from kadcrawl.overlay.waves.termination import Termination
 from kadcrawl.peer.membership.key_refusals import watch
@@ -25,6 +26,7 @@ def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[st
         yield "refusals", watch(runtime.key_mismatches, runtime.overlay, runtime.known, resources.client)
     free_bytes = resources.environment.free_bytes
     yield "disk", guard(crawler, config.data, config.limits.disk_reserve_bytes, free_bytes)
+    yield "index", WarcIndexer(components.outputs).run()
     yield "crawl", crawler.run()
     yield "forward", components.forwarder.run()
     if components.clocks is not None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kadcrawl.crawl.output.cdxj import is_indexed, write_index
 from kadcrawl.crawl.output.outputs import WARC_DIRECTORY
 from kadcrawl.sinks.destinations import Destination
 from kadcrawl.sinks.sink import OneCall, SinkError
@@ -98,8 +99,14 @@ class WarcWork:
         return [file for file in files if there.get(file.path.name) != file.length]
 
     def _remove(self, file: _File) -> None:
-        """Remove an uploaded file of `warc-move`. The last file stays, as a later run continues it."""
+        """Remove an uploaded file of `warc-move`, once it has an index here.
+
+        The last file stays, as a later run continues it.
+        """
         if self.name.kind == "warc-move" and file.is_finished:
+            if file.path.exists() and not is_indexed(file.path):
+                for _ in write_index(file.path):  # It cannot be made later.
+                    pass
             file.path.unlink(missing_ok=True)
 
     def _files(self) -> list[_File]:

@@ -125,6 +125,8 @@ MEANINGS = {
     "disk.warc_torn": "A WARC file was shorter than its journal says. It ends with its last whole record, and a new "
     "file is begun. `pages` counts the last pages whose records are lost. `kadcrawl check-data --repair` has them "
     "fetched again.",
+    "disk.warc_not_indexed": "The index of a finished WARC file could not be written, as on a full disk. The crawl "
+    "goes on. `kadcrawl index` writes the index.",
     "disk.has_room": "There is room on the disk again, and the peer goes on.",
     "sink.down": "A sink does not take results at present. The peer tries again, and nothing is lost.",
     "sink.up": "A sink takes results again.",

@@ -229,7 +229,7 @@ async def test_a_directory_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *("crawl", "check", "check-data", "doctor", "start", "join", "export", "train"),
+        *("crawl", "check", "check-data", "index", "doctor", "start", "join", "export", "train"),
         *("status", "add", "pause", "resume", "leave", "stop", "completion"),
     ],
 )

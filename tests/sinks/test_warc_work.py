@@ -9,6 +9,7 @@ import fsspec
 import msgspec
 import pytest
 
+from kadcrawl.crawl.output.cdxj import index_of
 from kadcrawl.sinks.destinations import DirectoryDestination, RemoteDestination, destination_of
 from kadcrawl.sinks.sink import OneCall, SinkError
 from kadcrawl.sinks.sink_names import parse
@@ -87,6 +88,7 @@ async def test_moved_files_are_removed_once_they_arrived_but_not_the_last_one(pe
         pass
     assert files == files_at(target)
     assert [False, True] == [peer.file(number).exists() for number in (1, 2)]
+    assert [True, False] == [index_of(peer.file(number)).exists() for number in (1, 2)]
     peer.add(1)  # As if killed before it was removed.
     assert not await warc_work(peer, target, "warc-move").step(False)
     assert not peer.file(1).exists()

@@ -18,6 +18,7 @@ from kadcrawl.cli.data_check.data_finding import DataFinding, Report
 from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, is_good, lines_of
 from kadcrawl.cli.data_check.warc_filler import fill_gaps
 from kadcrawl.cli.local.retry_at_rest import again_at_rest
+from kadcrawl.crawl.output.cdxj import INDEX_SUFFIX, WARC_SUFFIX, write_index
 from kadcrawl.crawl.output.outputs import WARC_DIRECTORY, offsets_in
 from kadcrawl.crawl.output.warc_end import close_torn
 from kadcrawl.keys import Cell, Key, cell_of
@@ -46,6 +47,10 @@ def repair_data(found: DataReport, report: Report) -> tuple[DataReport, list[Dat
         if finding.kind == "damaged_record":
             with closing(Directory(peer.parent)):
                 is_changed = fill_gaps(path, left.warc_end(path)) or is_changed
+        if finding.kind == "warc_index":
+            for _ in write_index(path.with_name(path.name.removesuffix(INDEX_SUFFIX) + WARC_SUFFIX)):
+                pass
+            is_changed = True
         if not left.has_good_journal(peer):
             continue
         if finding.kind == "damaged_line":

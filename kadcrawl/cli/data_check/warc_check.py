@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kadcrawl.cli.data_check.catalog import ArchivedFact, Catalog, hashed
 from kadcrawl.cli.data_check.data_finding import REFETCH, REPAIR, DataFinding, Report, damage, oddity, plural
+from kadcrawl.crawl.output.cdxj import index_lines, index_of
 from kadcrawl.crawl.output.outputs import WARC_DIRECTORY
 from kadcrawl.crawl.output.warc_end import CHUNK_BYTES, next_record
 from kadcrawl.crawl.scope.partitioner import Partitioner
@@ -68,10 +69,34 @@ def check_warc(
                 said = f"{plural(size - end, 'byte')} behind the journaled end are the rest of a crash"
                 findings.append(oddity("warc_rest", path, 1, said, "the next start of the peer cuts them off"))
         findings += _check_file(path, peer, end, partitioner, catalog, report)
+        if index_of(path).exists() and (journaled is None or path.name != journaled[0]):
+            findings += _check_index(path)
     if journaled is not None and journaled[0] not in {path.name for path in paths}:
         missing = directory / WARC_DIRECTORY / journaled[0]
         findings.append(oddity("moved_warc", missing, 1, "the file that was written last is not here"))
     return findings
+
+
+def _check_index(path: Path) -> list[DataFinding]:
+    """Return a finding if the index of a finished WARC file is not the index that the file gives."""
+    index, expected, lines = index_of(path), 0, 0
+    for line in index_lines(path):
+        if line is not None:
+            expected ^= _line_hash(line)
+    last, is_sorted = b"", True
+    with index.open("rb") as file:
+        for line in file:
+            is_sorted, last = is_sorted and last <= line, line
+            lines ^= _line_hash(line)
+    if is_sorted and lines == expected:
+        return []
+    said = f"the index differs from {path.name}"
+    return [damage("warc_index", index, 1, said, f"{REPAIR} by a new index, and so does `kadcrawl index`")]
+
+
+def _line_hash(line: bytes) -> int:
+    """Return a number by which the lines of an index are compared without their order."""
+    return int.from_bytes(hashlib.blake2b(line, digest_size=16).digest(), "big")
 
 
 def compare_archive(directory: Path, peer: int, catalog: Catalog) -> list[DataFinding]:

@@ -18,6 +18,7 @@ import msgspec
 from kadcrawl.crawl.content.link_finder import FoundLinks
 from kadcrawl.crawl.content.record_extractor import ExtractedRecords
 from kadcrawl.crawl.fetch.result import FetchResult
+from kadcrawl.crawl.output.cdxj import WARC_SUFFIX
 from kadcrawl.crawl.output.warc import Original, WarcPlace, WarcWriter
 from kadcrawl.errors import DiskFullError, StorageError
 from kadcrawl.settings.limits import Limits
@@ -162,9 +163,10 @@ class Outputs:
         self.with_simhash = with_simhash
         """Page lines have the SimHash."""
         self._rules = rules or PageRules()
+        self._warcs = directory / WARC_DIRECTORY
         committed = store.meta.read("warc", msgspec.json.Decoder(tuple[str, int]).decode)
         self._warc = WarcWriter.open(
-            directory / WARC_DIRECTORY,
+            self._warcs,
             name,
             committed,
             info=info,
@@ -174,6 +176,15 @@ class Outputs:
             known=lambda file: offsets_in(file, store.journal.last_page_lines()),
         )
         self.flush()
+
+    @property
+    def warc_file(self) -> str:
+        """The name of the WARC file being written. All other WARC files of the directory are finished."""
+        return self._warc.position[0]
+
+    def finished_warcs(self) -> list[Path]:
+        """Return the WARC files of this directory that will not grow any more. Raises OSError."""
+        return sorted(path for path in self._warcs.glob(f"*{WARC_SUFFIX}") if path.name != self.warc_file)
 
     def flush(self) -> list[int]:
         """Hand the WARC to the operating system, journal its length, and return the file descriptor to be synced."""

@@ -147,7 +147,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ["!cell_count peer.sqlite 1", "!journal_row peer.sqlite 1"],
     ),
     "a text without its state": (
-        sql("INSERT INTO frontier VALUES (x'00', 0, 99, x'00', '', '', 0, 0, 0, x'')"),
+        sql(
+            "INSERT INTO frontier(site_hash, depth, seq, url_hash, site, url, hops, tries, due, trail)"
+            " VALUES (x'00', 0, 99, x'00', '', '', 0, 0, 0, x'')"
+        ),
         ["!journal_row peer.sqlite 1", "!journal_row peer.sqlite 1"],
     ),
     "no job": (sql("UPDATE meta SET value=x'00' WHERE name='job'"), ["!journal peer.sqlite 1"]),

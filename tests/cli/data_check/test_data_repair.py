@@ -11,6 +11,7 @@ from fuzz.data_directories import DataPeer, make
 from kadcrawl.cli.data_check.data_check import DataReport, check_data
 from kadcrawl.cli.data_check.data_finding import DataFinding
 from kadcrawl.cli.data_check.data_repair import repair_data
+from kadcrawl.crawl.output.cdxj import index_of, write_index
 
 
 def repaired(directory: Path) -> tuple[DataReport, list[DataFinding]]:
@@ -138,3 +139,23 @@ def test_after_an_emptied_warc_the_crawl_begins_a_new_file(tmp_path: Path) -> No
         opened.commit()
     assert [] == check_data(tmp_path, _silent).findings
     assert 2 == len(list((peer / "warc").iterdir()))
+
+
+def test_an_index_that_differs_from_its_finished_file_is_written_anew(tmp_path: Path) -> None:
+    make(tmp_path, is_finished=True)
+    peer = tmp_path / "peer-1"
+    warc = warc_of(peer)
+    for _ in write_index(warc):
+        pass
+    with closing(DataPeer(peer, 0)) as opened:
+        opened.store.journal.write("DELETE FROM meta WHERE name='warc'", ())  # As if a later file was begun.
+        opened.commit()
+    for later in (path for path in (peer / "warc").iterdir() if path not in (warc, index_of(warc))):
+        later.unlink()
+    whole = index_of(warc).read_bytes()
+    for torn in (whole[:-5], b"".join(reversed(whole.splitlines(keepends=True))), b"\xff" + whole[1:]):
+        index_of(warc).write_bytes(torn)
+        assert {"warc_index"} <= {each.kind for each in check_data(tmp_path, _silent).findings}
+        _, gone = repaired(tmp_path)
+        assert ["warc_index"] == [each.kind for each in gone]
+        assert whole == index_of(warc).read_bytes()
