@@ -9,15 +9,12 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kadcrawl.cli import GARBAGE_THRESHOLD
 from kadcrawl.system.open_files import raise_limit
 
 if TYPE_CHECKING:
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
-
-GARBAGE_THRESHOLD = 20_000
-"""New objects before the garbage collector looks among them for cycles, which a crawl rarely makes. Python's own 700
-is reached every few pages, and the full collections that follow cost a tenth of the crawl."""
 
 Result = TypeVar("Result")
 

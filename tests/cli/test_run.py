@@ -6,11 +6,14 @@ The settings are permanent, so each test starts a process of its own.
 import subprocess
 import sys
 
+from kadcrawl.cli.local.child_process import PROGRAM
+
 BEFORE = """
 import resource, sys
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
 from kadcrawl.cli import run as module
+from kadcrawl.cli.local.child_process import PROGRAM
 """
 
 
@@ -39,3 +42,9 @@ def test_where_there_is_no_uvloop_it_runs_on_the_loop_of_asyncio() -> None:
         "sys.exit(0 if run(main()).startswith('asyncio') else 3)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_imports_of_a_peer_process_hardly_wake_the_garbage_collector() -> None:
+    program = PROGRAM.removesuffix("main()") + "import gc; print(gc.get_stats()[0]['collections'])"
+    collections = int(subprocess.check_output([sys.executable, "-c", program]))
+    assert collections < 50

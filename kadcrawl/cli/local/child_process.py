@@ -8,10 +8,11 @@ import sys
 
 import msgspec
 
+from kadcrawl.cli import GARBAGE_THRESHOLD
 from kadcrawl.cli.local.protocol import PIPE_LINE_BYTES_MAX, Assignment, Go, Report, line
 
-PROGRAM = "from kadcrawl.cli.local.child_main import main; main()"
-"""The program of a child process."""
+PROGRAM = f"import gc; gc.set_threshold({GARBAGE_THRESHOLD}); from kadcrawl.cli.local.child_main import main; main()"
+"""The program of a child process. It sets the collector before the first import, as imports make no garbage of note."""
 
 
 class ChildProcess:
