@@ -106,6 +106,9 @@ bench-members: $(STAMP) ## Measure the cost of keys and encryption, and a peer u
 bench-memory: $(STAMP) ## Measure the memory of an idle peer and an idle leaf, as real processes (half a minute)
 	$(BIN)/python -m scripts.bench_memory $(ARGS)
 
+bench-web: $(STAMP) ## Measure what the dashboard costs its peer, without viewers and with five (four minutes)
+	$(BIN)/python -m scripts.bench_web $(ARGS)
+
 bench-moves: $(STAMP) ## Count the cells that a join and a leave examine and move, and measure a restart with a million URLs
 	$(BIN)/python -m scripts.bench_moves
 	$(BIN)/python -m scripts.bench_restart
@@ -177,4 +180,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-web test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-moves bench-in-process bench-overload bench-long soak five-peers sim sim-big sim-mutants papers examples screenshots docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-web test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-web bench-moves bench-in-process bench-overload bench-long soak five-peers sim sim-big sim-mutants papers examples screenshots docs dist clean

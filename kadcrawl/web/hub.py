@@ -19,6 +19,9 @@ PEERS_PER_S = 50
 STEP_MOST_S = 5.0
 """Most time between two looks, so that a peer that dies is shown within seconds."""
 
+REST_S = 0.2
+"""Time between two looks, at least, if a look takes longer than a step."""
+
 log = logging.getLogger(__name__)
 
 
@@ -61,7 +64,9 @@ class DashboardHub:
         await self._news.wait()
 
     async def _run(self) -> None:
+        time = asyncio.get_running_loop().time
         while True:
+            due = time()
             step_s = min(max(STEP_S, self.document.peers / PEERS_PER_S), STEP_MOST_S)
             try:
                 self.gatherings += 1
@@ -70,4 +75,4 @@ class DashboardHub:
                 log.warning("web.look_failed why=%s", error)
             news, self._news = self._news, asyncio.Event()
             news.set()
-            await asyncio.sleep(step_s)
+            await asyncio.sleep(max(due + step_s - time(), REST_S))

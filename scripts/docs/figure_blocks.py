@@ -232,6 +232,22 @@ def restart(kept: KeptFigures) -> str:
     return f"A peer with {figures['urls']:,} known URLs.\n\n{table(head, rows)}\n\n{kept.measured('bench-restart')}"
 
 
+def dashboard(kept: KeptFigures) -> str:
+    """Return the table of what a dashboard costs its peer."""
+    figures = kept["bench-web"]
+    head = ("", "part of a core")
+    rows = [
+        ("an idle peer without a dashboard", f"{figures['idle_share_without']:.2%}"),
+        ("an idle peer with a dashboard that nobody looks at", f"{figures['idle_share']:.2%}"),
+        (f"a peer in a crawl by {figures['peers']} peers, nobody looks", f"{figures['share']:.2%}"),
+        (f"the same peer with {figures['viewers']} viewers", f"{figures['share_viewed']:.2%}"),
+    ]
+    return (
+        f"{table(head, rows)}\n\nEach viewer gets {figures['events_per_s']:.1f} events and "
+        f"{figures['kb_per_s']:.1f} kB a second.\n\n{kept.measured('bench-web')}"
+    )
+
+
 def seeds(kept: KeptFigures) -> str:
     """Return the table of seeds from a pipe."""
     figures = kept["seeds"]
@@ -514,6 +530,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "bench-frontier": frontier,
     "bench-history": history,
     "bench-restart": restart,
+    "bench-web": dashboard,
     "bench-long": bench_long,
     "soak": soak,
     "seeds": seeds,

@@ -62,6 +62,11 @@ def _core_pages(kept: KeptFigures) -> str:
     return f"{1000 / kept['bench']['crawlers']['kadcrawl, 1 peer']['cpu_s_per_1000']:,.0f}"
 
 
+def _web_share(viewed: str, not_viewed: str) -> Callable[[KeptFigures], str]:
+    """Return a function to the part of a core that a dashboard costs: the difference of two measured parts."""
+    return lambda kept: f"{max(0.0, kept['bench-web'][viewed] - kept['bench-web'][not_viewed]):.1%}"
+
+
 DRAIN_FIGURES: Final = {
     "output": "output by drain, of that by a sample, {peers} peers",
     "questions": "questions for a page by drain, of those by a sample, {peers} peers",
@@ -188,6 +193,8 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
     "examined-least": lambda kept: f"{_examined(kept)[0]:.2f}",
     "examined-most": lambda kept: f"{_examined(kept)[-1]:.2f}",
     "core-pages": _core_pages,
+    "web-idle": _web_share("idle_share", "idle_share_without"),
+    "web-viewed": _web_share("share_viewed", "share"),
     "five-predictive": _over_bound("predictive"),
     "five-drain": _over_bound("shedding"),
 }

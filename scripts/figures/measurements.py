@@ -44,6 +44,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
         "The overlay on loopback", _module("scripts.bench_overlay", "50", "200", "500", "--plain"), 6
     ),
     "bench-moves": Measurement("What a join and a leave move", _module("scripts.bench_moves"), 3, may_miss=True),
+    "bench-web": Measurement("What the dashboard costs", _module("scripts.bench_web"), 4, may_miss=True),
     "bench-restart": Measurement("A restart with a million URLs", _module("scripts.bench_restart"), 2, may_miss=True),
     "bench-long": Measurement(
         "What a page costs as a crawl grows",

@@ -107,6 +107,7 @@ def experiment_of(name: str) -> str:
     noted = NotedKeys(files["papers"])
     noted.asked = []
     NAMED[name]({"papers": noted, "bench": files["bench"], "bench-moves": files["bench-moves"],
+                 "bench-web": files["bench-web"],
                  "five-peers": files["five-peers"], "papers-full": files["papers-full"],
                  "balancing-256": files["balancing-256"]})  # type: ignore[arg-type]  # fmt: skip
     return noted.asked[0] if noted.asked else ""

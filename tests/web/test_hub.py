@@ -9,11 +9,12 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.web import hub as hub_module
 from kadcrawl.web.hub import DashboardHub
 
-LOOK = {"crawl": {"found": 0, "done": 0, "pending": 0}, "peers": {}}
+LOOK: dict[str, Any] = {"crawl": {"found": 0, "done": 0, "pending": 0}, "peers": {}}
 
 
 async def test_it_gathers_while_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub_module, "STEP_S", 0.0)
+    monkeypatch.setattr(hub_module, "REST_S", 0.0)
 
     async def gather() -> dict[str, Any]:
         return dict(LOOK)
@@ -32,6 +33,7 @@ async def test_it_gathers_while_somebody_looks(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_it_looks_again_after_a_swarm_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub_module, "STEP_S", 0.0)
+    monkeypatch.setattr(hub_module, "REST_S", 0.0)
     looks = 0
 
     async def gather() -> dict[str, Any]:
