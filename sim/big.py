@@ -37,7 +37,7 @@ COMPANY_S = 0.5
 """Least seconds between two batches of links or copies, and between two commits: each costs as much as a request."""
 SPARING = {
     "kadcrawl.store.wal.CHECKPOINT_BYTES": 256 * 1024,
-    "kadcrawl.link.client_connection.KEPT_IDLE_S": 6.0,
+    "kadcrawl.link.client_connection.KEPT_IDLE_S": 2.0,
 }
 """Smaller limits than in production, because here all files and connections share one machine's memory."""
 

@@ -49,6 +49,9 @@ BOOTSTRAPS = 3
 """The number of addresses that a joiner gets."""
 REJOIN_S = 1.0
 """Seconds before a machine whose peer could not join starts it again."""
+JOURNAL_PAGE_BYTES = 1024
+"""Size of a page of the simulated journals. They are small, and each of their tables takes a page in memory and on a
+disk in memory."""
 RESOLVE_S = 0.005
 STREAM_AFTER_S = 1.0
 """Seconds after which the first machine streams seeds: some of the others have joined by then."""
@@ -190,6 +193,7 @@ class Machines:
                 SERVER_SOFTWARE="aiohttp",  # The real one names the version of Python.
             )
         )
+        self._stack.enter_context(mock.patch("kadcrawl.store.journal.PAGE_BYTES", JOURNAL_PAGE_BYTES))
         self._stack.enter_context(mock.patch.object(Guard, "permits", _permits(Guard.permits)))
         chance = Random(f"websockets {self._seed}")
         self._stack.enter_context(mock.patch("aiohttp.client.os", SimpleNamespace(urandom=chance.randbytes)))

@@ -138,9 +138,10 @@ class PeerQuota:
         self._loop = asyncio.get_running_loop()
         self._bytes = 0
         """Bytes of the requests that are handled."""
-        self._outside: deque[tuple[int, asyncio.Future[None]]] = deque()
+        # Most connections never have either, and an empty deque takes 600 bytes.
+        self._outside: deque[tuple[int, asyncio.Future[None]]] | None = None
         """Requests without room, with their bytes, in order."""
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[None]] | None = None
         """Requests that have not begun, in order."""
         self._is_queued = False
         self.waits = 0
@@ -162,6 +163,8 @@ class PeerQuota:
             self._enter(count)
             return
         admitted = self._loop.create_future()
+        if self._outside is None:
+            self._outside = deque()
         self._outside.append((count, admitted))
         self._admission_control.keep_outside(self)
         try:
@@ -177,11 +180,13 @@ class PeerQuota:
 
     def needed(self) -> float:
         """Return the bytes that must be free for the next request, or 0 if its caller has gone."""
+        assert self._outside, "it waits outside"
         count, admitted = self._outside[0]
         return 0 if admitted.done() else self._needed_for(count)
 
     def let_in(self) -> bool:
         """Admit the next request. Return whether another waits."""
+        assert self._outside, "it waits outside"
         count, admitted = self._outside.popleft()
         if not admitted.done():
             self._enter(count)
@@ -203,6 +208,8 @@ class PeerQuota:
         """Wait until a request may begin, which it then does at once. Most need not wait."""
         if self._waiting or self._is_unread() or not self._admission_control.may_begin():
             turn = self._loop.create_future()
+            if self._waiting is None:
+                self._waiting = deque()
             self._waiting.append(turn)
             self._queue()
             await turn

@@ -38,6 +38,8 @@ UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
 A damaged size may ask for more memory than the machine has, and text that cannot be decoded is quoted in the error."""
 
 USUAL_LIMITS = Limits()
+PAGE_BYTES = 4096
+"""Size of a page of a new journal, in bytes: SQLite's own. Each table and index takes one at least."""
 PAGE_LOG = "pages.jsonl"
 RECORD_LOG = "records.jsonl"
 
@@ -316,6 +318,7 @@ class Journal:
                 f"{self.path} was written by another version of kadcrawl (journal {version}, not {SCHEMA_VERSION}); "
                 "use that version, or another directory (--data)"
             )
+        db.execute(f"PRAGMA page_size={PAGE_BYTES}")  # Of a file that has pages already, it changes nothing.
         db.execute("PRAGMA journal_mode=WAL")
         # `sync_files` syncs commits outside the loop's thread, so SQLite itself only syncs around checkpoints.
         db.execute("PRAGMA synchronous=NORMAL")
