@@ -52,6 +52,7 @@ SECTIONS = {
         "site": "commands.site",
         "queue": "commands.queue",
         "set": "commands.set",
+        "scope": "commands.scope",
         "pause": "commands.control",
         "resume": "commands.control",
         "leave": "commands.control",

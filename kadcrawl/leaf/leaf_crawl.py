@@ -93,7 +93,7 @@ class LeafCrawl:
                 PeerCallbacks(
                     own_pages=CrawlHooks(may_start=lambda: False),
                     accept_here=_accept_nothing,
-                    seeds_fingerprint=lambda: (self._named_fingerprint ^ self.components.scope.reach.digest) or 1,
+                    seeds_fingerprint=self._seeds_fingerprint,
                 ),
             )
         except OSError as error:
@@ -155,6 +155,10 @@ class LeafCrawl:
         async with asyncio.TaskGroup() as group:
             for work, name in tasks:
                 group.create_task(work, name=name)
+
+    def _seeds_fingerprint(self) -> int:
+        reach, scope = self.components.scope.reach.digest, self.settings.scope_fingerprint
+        return (self._named_fingerprint ^ reach ^ scope) or 1
 
     def room(self) -> int:
         """Return how many URLs more the leaf wants: none while a page is due and has to wait for the leaf."""

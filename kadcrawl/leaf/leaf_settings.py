@@ -13,7 +13,7 @@ from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.wire.order_messages import StandingOrder
-from kadcrawl.peer.swarm.standing_orders import StandingOrders
+from kadcrawl.peer.swarm.standing_orders import StandingOrders, fingerprint_of
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_changes import changed
 
@@ -37,17 +37,23 @@ class ChangedSettings:
     @property
     def fingerprint(self) -> int:
         """The fingerprint of the orders that the leaf knows."""
-        return self._orders.fingerprint()
+        return fingerprint_of(self._orders.of_kind("set"))
+
+    @property
+    def scope_fingerprint(self) -> int:
+        """The fingerprint of the orders about the scope that the leaf knows."""
+        return fingerprint_of(self._orders.of_kind("scope"))
 
     def hear(self, orders: Sequence[StandingOrder]) -> None:
         """Take over orders that change settings, and work by them."""
-        for order in self._orders.hear([one for one in orders if one.kind == "set"], self._now()):
+        for order in self._orders.hear([one for one in orders if one.kind in ("set", "scope")], self._now()):
             log.info(
                 "order.heard kind=%s about=%s value=%s by=%s user=%s stamp=%d",
                 *(order.kind, order.about, order.value, order.peer.hex(), order.user or "-", order.stamp),
             )
         job, components = changed(self._job, self._orders.values("set")), self._components
         components.site_settings.change(job)
+        components.site_settings.steering.follow({}, {}, scope=self._orders.scope)
         components.crawl_limits.change(job)
         if not components.crawl_limits.is_time_over:
             self._crawler.pause_reasons.discard(PauseReason.LIMIT)

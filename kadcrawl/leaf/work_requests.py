@@ -38,6 +38,7 @@ from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 from kadcrawl.peer.membership.key_refusals import is_refused
 from kadcrawl.peer.membership.known_peers import is_same
 from kadcrawl.peer.swarm.reach_sync import fetch_segments
+from kadcrawl.peer.swarm.standing_orders import fingerprint_of
 from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds
 from kadcrawl.settings.job import Job
 
@@ -222,7 +223,9 @@ class WorkRequester:
         state = await self._client.ask(peer.address, GetSwarmState(named), GotSwarmState, HELLO_DEADLINE_S)
         async for segments in fetch_segments(self._client, peer.address, self._reach.lacking(state.reach)):
             self._reach.add(segments)
-        peer.note_job((named ^ digest_of_ids(state.reach)) or 1)
+        scope = [order for order in state.orders if order.kind == "scope"]
+        self._settings.hear(scope)
+        peer.note_job((named ^ digest_of_ids(state.reach) ^ fingerprint_of(scope)) or 1)
 
     async def _hand_back(self, lender: Contact, lends: Sequence[Lend]) -> None:
         reports = [LoanReport(lend.loan, lend.clock, [], [], over=True) for lend in lends]

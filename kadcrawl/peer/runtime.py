@@ -110,7 +110,7 @@ class Runtime:
         self.state_fingerprint = 0
         """The fingerprint of the swarm state, with seeds and orders, or 0 while the job is not known."""
         self.seeds_fingerprint = 0
-        """The fingerprint of all seeds, as far as known here, or 0 while the job is not known."""
+        """The fingerprint of all seeds and orders about the scope that are known here, or 0 while the job is not."""
         self._named: tuple[Sequence[str] | None, int] = None, 0
         """The seeds that the job named at the last look, and their fingerprint."""
         self._parts: BuiltParts | None = None
@@ -377,7 +377,7 @@ class Runtime:
         components.crawl_limits.change(job)
         if not components.crawl_limits.ends_loans:
             components.crawler.pause_reasons.discard(PauseReason.LIMIT)
-        self.components.site_settings.steering.follow(pauses, orders.values("delay"), excluded, drops)
+        self.components.site_settings.steering.follow(pauses, orders.values("delay"), excluded, drops, orders.scope)
         self.components.frontier.steer(now, lifted)
         self.balancing.loans.steer()
 
@@ -386,13 +386,15 @@ class Runtime:
         job, state, store = self.job, self.swarm_state, self.resources.store
         if self._named[0] is not job.seeds:
             self._named = job.seeds, fingerprint_of_seeds(job.seeds)
-        self.seeds_fingerprint = (self._named[1] ^ self.components.scope.reach.digest) or 1
+        scope = fingerprint_of(self.standing_orders.of_kind("scope"))
+        seeds = self._named[1] ^ self.components.scope.reach.digest
+        self.seeds_fingerprint = (seeds ^ scope) or 1
         store.meta.set("paused", b"1" if state.paused else b"0")
         store.meta.set("stamp", str(state.stamp).encode())
         write_orders(store, self.retry_orders)
         write_standing_orders(store, self.standing_orders)
         orders = self.retry_orders.fingerprint() ^ self.standing_orders.fingerprint()
-        self.state_fingerprint = state.fingerprint(self.seeds_fingerprint ^ orders)
+        self.state_fingerprint = state.fingerprint((seeds or 1) ^ orders)
         self.overlay.set_state_fingerprint(self.state_fingerprint)
         pause_reasons = self.components.crawler.pause_reasons
         (pause_reasons.add if state.paused else pause_reasons.discard)(PauseReason.COMMAND)

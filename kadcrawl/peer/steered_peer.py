@@ -111,6 +111,17 @@ class SteeredPeer(PeerBase):
         given = await self._give("drop", site, 1.0, user)
         return DroppedUrls(given.dropped, given.cells_left, given.parts_missing)
 
+    async def add_scope(self, subject: str, *, user: str = "") -> int:
+        """Bring hosts, or the URLs that a pattern between slashes finds, into the scope, for links from now on.
+
+        Returns as `pause_site`. Raises ConfigError for text that is neither.
+        """
+        return (await self._give("scope", subject, 1.0, user)).parts_missing
+
+    async def remove_scope(self, subject: str, *, user: str = "") -> int:
+        """Take hosts or URLs out of the scope: pending URLs fail as `scope_removed`. Returns as `add_scope`."""
+        return (await self._give("scope", subject, 0.0, user)).parts_missing
+
     async def change_setting(self, name: str, value: float | None, *, user: str = "") -> int:
         """Give a setting of the job another value in the whole swarm, or with None its own again.
 

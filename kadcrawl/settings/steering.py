@@ -5,10 +5,11 @@ sites has a match as site rules have them, and the most specific match with an o
 `urls.site_of` names it, by a host, a registered domain, or a URL.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.host_matches import matching, most_specific
+from kadcrawl.settings.scope_orders import ScopeOrders
 from kadcrawl.settings.site_rules import EVERY, normal_match
 from kadcrawl.urls import Partition, seed, site_of
 
@@ -25,6 +26,8 @@ class Steering:
         """The longest delay of all orders, or 0."""
         self._excluded: dict[str, bool] = {}
         """Match -> whether its sites are left out of the crawl."""
+        self.scope = ScopeOrders()
+        """The orders that bring URLs into the scope, or take them out."""
         self.version = 0
         """A number that changes with the orders."""
         self._drops: dict[str, int] = {}
@@ -36,11 +39,13 @@ class Steering:
         delays_s: Mapping[str, float],
         excluded: Mapping[str, bool] | None = None,
         drops: Mapping[str, int] | None = None,
+        scope: Sequence[tuple[str, bool]] = (),
     ) -> None:
         """Take the orders in force, by match: paused sites, least seconds between two requests, and excluded sites.
 
-        `drops` has the stamps of the orders to drop URLs.
+        `drops` has the stamps of the orders to drop URLs, and `scope` the orders about the scope, the latest first.
         """
+        self.scope.follow(scope)
         self._drops = dict(drops or {})
         self.version += 1
         self._paused, self._delays_s, self._excluded = dict(pauses), dict(delays_s), dict(excluded or {})

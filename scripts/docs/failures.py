@@ -46,6 +46,7 @@ FAILURES = {
     "include": "The URL matches no include pattern.",
     "login_failed": "The site could not be logged in to by its form or hook in three tries. The URL was not requested.",
     "site_off": "A rule of [[sites]] leaves the site of the URL out of the crawl.",
+    "scope_removed": "A person took the URL out of the scope by `kadcrawl scope remove` while the crawl ran.",
     "site_dropped": "The URL was pending when a person dropped the pending URLs of its site by `kadcrawl site drop`.",
     "site_excluded": "A person excluded the site while the crawl ran. `kadcrawl site include` lifts that order.",
     "proxy_judge": "The URL is on the site of --proxy-judge, which is not crawled.",

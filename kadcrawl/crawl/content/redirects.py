@@ -57,7 +57,7 @@ def why_seed_left(entry: FrontierEntry, target: str, scope: Scope) -> str | None
 
 
 _LEAVING: Final[frozenset[Reason | None]] = frozenset(
-    {"scope", "include", "exclude", "proxy_judge", "site_off", "site_excluded"}
+    {"scope", "include", "exclude", "proxy_judge", "site_off", "site_excluded", "scope_removed"}
 )
 """Reasons that a person has given. The other reasons are limits."""
 
@@ -71,6 +71,8 @@ def _advice(url: str, target: str, scope: Scope, why: Reason | None) -> str:
         return "the site of proxy-judge, which is not crawled; use another one"
     if why == "site_off":
         return "a site that the job leaves off; change its rule in [[sites]]"
+    if why == "scope_removed":
+        return "which a person took out of the scope; kadcrawl scope add brings it back"
     if why == "site_excluded":
         return "a site that a person excluded; kadcrawl site include lifts that"
     option = ""

@@ -19,7 +19,7 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.crawl.scope.query_limits import PathQueries
-from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.crawl.scope.scope import Reason, Scope
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.wire.messages import DatedLink, Link
 from kadcrawl.overlay.waves.activity import Activity
@@ -28,6 +28,9 @@ from kadcrawl.store.schema import is_pending
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
 from kadcrawl.urls import is_canonical
+
+LEFT_OUT: frozenset[Reason] = frozenset({"exclude", "site_off", "site_excluded", "scope_removed"})
+"""The reasons that bind even seeds. A seed is accepted all the same, so that a page line says why it is not fetched."""
 
 
 def _ignore(*_: object) -> None:
@@ -118,7 +121,9 @@ class Intake:
     def _is_taken(self, link: Link) -> bool:
         """Return whether a link of another peer is to be crawled, or is a seed near a seed that the job excludes."""
         reason = self._scope.why_not(link.url, link.depth, link.hops)
-        return reason is None or (reason in ("exclude", "site_off", "site_excluded") and link.depth == link.hops == 0)
+        return reason is None or (
+            reason in ("exclude", "site_off", "site_excluded", "scope_removed") and link.depth == link.hops == 0
+        )
 
     def merge_pending(
         self,

@@ -143,6 +143,7 @@ def _why_out(job: Job, scope: Scope, url: str, reason: str) -> str:
         "exclude": f"it matches exclude {scope.excluded_by(url)!r}",
         "include": "it matches no include",
         "site_off": "a rule of [[sites]] turns its site off",
+        "scope_removed": "an order of a person has taken it out of the scope",
         "site_dropped": "an order of a person has dropped it",
         "site_excluded": "an order of a person excludes its site",
         "proxy_judge": "it is on the site of proxy-judge, which is asked beside all clocks and so not crawled",

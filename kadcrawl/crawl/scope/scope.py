@@ -27,7 +27,7 @@ from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.urls import Partition, path_of, site_of
 
-Ordered = Literal["site_excluded", "site_dropped"]
+Ordered = Literal["site_excluded", "site_dropped", "scope_removed"]
 """Reasons that an order of a person gives while the crawl runs."""
 Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge", "site_off"] | Ordered | Trap
 SITE_DROPPED: Reason = "site_dropped"
@@ -96,7 +96,10 @@ class Scope:
             return "length"
         if self.max_depth is not None and depth > self.max_depth:
             return "depth"
-        if not self.is_near(url):
+        ordered = self.site_settings.steering.scope.verdict(url)
+        if ordered is False:
+            return "scope_removed"
+        if ordered is None and not self.is_near(url):
             return "scope"
         if self.site_settings.is_off(url):
             return "site_off"
@@ -108,7 +111,7 @@ class Scope:
             return "proxy_judge"
         if self.is_seed(url, depth, hops):
             return None
-        if self._include and self.included_by(url) is None and not self.is_sitemap(url):
+        if ordered is None and self._include and self.included_by(url) is None and not self.is_sitemap(url):
             return "include"
         return self._traps.why_not(url)
 

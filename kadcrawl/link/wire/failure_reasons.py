@@ -57,6 +57,10 @@ _BY_NAME: Final = {
     "redirect_loop": Reason("the redirects lead back to where they began"),
     "robots": Reason("robots.txt forbids it"),
     "robots_unreachable": Reason("the robots.txt cannot be read, so the site is left alone"),
+    "scope_removed": Reason(
+        "a person took the URL out of the scope",
+        "after kadcrawl scope add, kadcrawl retry --reason scope_removed fetches it",
+    ),
     "site_dropped": Reason(
         "a person dropped the pending URLs of the site", "kadcrawl retry --reason site_dropped fetches them"
     ),

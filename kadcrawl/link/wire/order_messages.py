@@ -18,9 +18,10 @@ ABOUT_CHARS_MAX = 500
 USER_CHARS_MAX = 40
 """Characters of the name of the person who gives an order."""
 
-OrderKind = Literal["pause", "delay", "exclude", "drop", "set"]
+OrderKind = Literal["pause", "delay", "exclude", "drop", "set", "scope"]
 """The kinds of standing orders: a site is paused, has at least this delay, is left out of the crawl, or loses the URLs
-that are pending where the order arrives, or a setting of the job has another value.
+that are pending where the order arrives, a setting of the job has another value, or URLs come into the scope or
+leave it.
 """
 MOMENTARY: frozenset[OrderKind] = frozenset({"drop"})
 """The kinds of orders that say something about the moment of their arrival, and nothing about the time after it."""
@@ -34,10 +35,13 @@ class StandingOrder(Struct, frozen=True, array_like=True):
     kind: OrderKind
     """What the order says about the sites."""
     about: Text
-    """The match of sites that the order is about (settings/host_matches.py), or the name of a setting."""
+    """The match of sites that the order is about (settings/host_matches.py), the name of a setting, or hosts or a
+    pattern of the scope (settings/scope_orders.py).
+    """
     value: Annotated[float, Meta(ge=0, le=COUNT_MAX)] | None
-    """1 to pause, exclude or drop and 0 to except sites, the least seconds between two requests, or the value of a
-    setting. None lifts it."""
+    """1 to pause, exclude, drop or add and 0 to except or remove, the least seconds between two requests, or the value
+    of a setting. None lifts it.
+    """
     stamp: Count = 0
     """The giver's clock in milliseconds since 1970, but later than all standing orders known there."""
     peer: IdBytes = bytes(20)

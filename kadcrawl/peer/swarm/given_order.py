@@ -14,7 +14,7 @@ class GivenOrder:
     """An order of a person that stands in a swarm."""
 
     kind: OrderKind
-    """`pause`, `delay`, `exclude` or `set`."""
+    """`pause`, `delay`, `exclude`, `set` or `scope`."""
     about: str
     """The site that the order is about, a host, or `*.` and a domain for all its hosts. Or the name of a setting."""
     value: float
@@ -39,6 +39,8 @@ class GivenOrder:
                 return f"{self.about} is paused" if self.value else f"{self.about} goes on"
             case "exclude":
                 return f"{self.about} is excluded" if self.value else f"{self.about} is included"
+            case "scope":
+                return f"{self.about} is {'in scope' if self.value else 'out of scope'}"
             case "set":
                 return f"{self.about} is {shown_value(self.about, self.value)}"
             case "drop":

@@ -75,7 +75,12 @@ class StandingOrders:
         given: dict[tuple[str, str], StandingOrder] = {}
         for order in wanted:
             check(order)
-            narrower = [one for one in self.in_force if one.kind == order.kind and lies_below(one.about, order.about)]
+            by_host = order.kind != "scope"  # Of orders about the scope, the latest counts, however narrow it is.
+            narrower = [
+                one
+                for one in self.in_force
+                if by_host and one.kind == order.kind and lies_below(one.about, order.about)
+            ]
             lifts = [msgspec.structs.replace(one, value=None, user=order.user) for one in narrower]
             for one in (*lifts, self._resolved(order)):
                 given[_key(one)] = msgspec.structs.replace(one, stamp=stamp, peer=peer)
@@ -92,7 +97,7 @@ class StandingOrders:
 
     def _resolved(self, order: StandingOrder) -> StandingOrder:
         """Return an order that lifts another as an exception, if an order for more hosts would hold in its place."""
-        if order.value is not None:
+        if order.value is not None or order.kind == "scope":
             return order
         others = {about: value for about, value in self.values(order.kind).items() if about != order.about}
         is_held = bool(most_specific(others, order.about.removeprefix("*.")))
@@ -109,6 +114,11 @@ class StandingOrders:
         kept = self.to_wire()[:STANDING_ORDERS_MAX]
         self._orders = {_key(order): order for order in kept}
         return [order for key, order in news.items() if key in self._orders]
+
+    @property
+    def scope(self) -> list[tuple[str, bool]]:
+        """(Subject, whether it is in scope) of the orders about the scope that are not lifted, the latest first."""
+        return [(one.about, one.value > 0) for one in self.of_kind("scope") if one.value is not None]
 
     def of_kind(self, kind: OrderKind) -> list[StandingOrder]:
         """Return the orders of a kind, lifted ones included, the latest first."""

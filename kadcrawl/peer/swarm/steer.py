@@ -18,6 +18,7 @@ from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingO
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.retry import counted
 from kadcrawl.settings.job_changes import check_change
+from kadcrawl.settings.scope_orders import subject_of
 from kadcrawl.settings.steering import match_of
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ def _named(runtime: Runtime, order: StandingOrder) -> StandingOrder:
     if order.kind == "set":
         check_change(runtime.job, order.about, order.value)
         return order
+    if order.kind == "scope":
+        return msgspec.structs.replace(order, about=subject_of(order.about, runtime.job))
     return msgspec.structs.replace(order, about=match_of(order.about, runtime.job.partition))
 
 

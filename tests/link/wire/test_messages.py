@@ -298,7 +298,7 @@ LARGE = 2 * 1024 * 1024
         (OrdersGiven(2), Reply),
         (OrdersGiven(2, 7, 1), Reply),
         (GiveOrders([StandingOrder("drop", "a.example", 1.0)]), Request),
-        (GiveOrders([StandingOrder("set", "delay", 2.5)]), Request),
+        (GiveOrders([StandingOrder("set", "delay", 2.5), StandingOrder("scope", "/x/", 0.0)]), Request),
         (GetQueue(SurveyQueue("a.example", 1, QUEUED_URLS_MAX)), Request),
         (Wave(160, 10.0, SurveyQueue()), Request),
         (Queue(QUEUE, 1, 2, [STANDING]), Reply),

@@ -1,0 +1,38 @@
+"""`kadcrawl scope`: a person changes the scope of a running crawl.
+
+Tests: tests/cli/commands/test_scope.py
+"""
+
+from pathlib import Path
+
+import click
+import cloup
+
+from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.keys import key_to_ask, peer_options
+from kadcrawl.cli.targets import targets
+from kadcrawl.cli.user import user_name
+
+
+@cloup.command(short_help="Change the scope of a running crawl: add, remove.")
+@cloup.argument("action", type=click.Choice(["add", "remove"]), metavar="add|remove")
+@cloup.argument("subjects", nargs=-1, required=True, metavar="HOST|/PATTERN/...")
+@peer_options("Any peer of the swarm.")
+@told
+def scope(action: str, subjects: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
+    """Bring URLs into the scope of a running crawl, or take them out, for links that are found from then on.
+
+    A HOST is as in `kadcrawl site`, such as *.example.org. A PATTERN between slashes is searched for in the URL, as
+    --exclude is. Of all orders that match a URL, the latest counts. URLs that an order adds need match no --include,
+    but --exclude and the limits still hold. Pending URLs that an order takes out fail as scope_removed.
+    """
+    from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder
+
+    value, user = float(action == "add"), user_name()
+    orders = [StandingOrder("scope", subject, value, user=user) for subject in dict.fromkeys(subjects)]
+    given = targets(peer, data, key_to_ask(key_file, data)).ask(GiveOrders(orders), OrdersGiven)
+    for order in orders:
+        click.echo(f"{order.about} is {'in scope' if value else 'out of scope'}")
+    if given.parts_missing:
+        click.echo(f"{given.parts_missing} parts of the swarm do not answer: they hear of it when they are back")
+    return DONE
