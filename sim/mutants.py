@@ -246,9 +246,10 @@ def clocks_forgotten_on_move(clock: Any) -> Any:
 def clock_leased_to_two(_: Any) -> Any:
     """The owner of a shared clock leases it although another peer has it."""
 
-    def lapse(self: Any, now: float) -> bool:
-        self.lease = None
-        return True
+    def lapse(self: Any, now: float) -> list[bytes]:
+        holders = list(self.leases)
+        self.leases.clear()
+        return holders
 
     return lapse
 

@@ -290,7 +290,9 @@ class Attempt:
             return await self._send_request(url, fields, login, opening, None)
         delay_s = max(frontier.clock(entry.site, parts.clock.now())[1], parts.site_settings.delay_s(url))
         waiter = waiter_of(frontier, entry.site, self._context.wake)
-        with parts.clocks.enter(clock, url, address, delay_s, waiter) as use:
+        rules = self._source.robots.look_up(origin_of(url), parts.clock.now())
+        is_known = isinstance(rules, Rules) or parts.site_settings.ignores_robots(url)
+        with parts.clocks.enter(clock, url, address, delay_s, waiter, is_known=is_known) as use:
             if use is None:
                 return None
             return await self._send_request(url, fields, login, opening, use)

@@ -31,10 +31,13 @@ from kadcrawl.link.wire.clock_messages import CLOCKS_MAX, ClockQuestion, ClocksL
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.system.spaced_batches import SpacedBatches
 from kadcrawl.urls import host_of, site_of
 
 if TYPE_CHECKING:
     from kadcrawl.crawl.clocks.clock_host import ClockHost
+
+AskedClock = tuple[SharedClock, ClockQuestion]
 
 LEASE_DEADLINE_S = 5.0
 """Seconds for the answer to a question about clocks, below the length of a lease."""
@@ -175,14 +178,19 @@ class ClockHolder:
             self._addresses.missed(use.host, use.address)
 
     @contextmanager
-    def enter(self, clock: str, url: str, address: str, delay_s: float, waiter: Waiter) -> Iterator[ClockUse | None]:
-        """Begin a request on a clock, and end it with the block. Yield None if the site has to wait for its turn."""
+    def enter(
+        self, clock: str, url: str, address: str, delay_s: float, waiter: Waiter, *, is_known: bool = False
+    ) -> Iterator[ClockUse | None]:
+        """Begin a request on a clock, and end it with the block. Yield None if the site has to wait for its turn.
+
+        `is_known`: the delay of the site is known, as its robots.txt has been read.
+        """
         shared = self._clocks.get(clock)
         if shared is None:
             shared = self._clocks[clock] = SharedClock(clock)
         loop = asyncio.get_running_loop()  # At the end of a world there is none any more.
         now = loop.time()
-        pace = Pace(delay_s, self._connections(url))
+        pace = Pace(delay_s, self._connections(url), is_known)
         if not shared.may_begin(waiter.key, pace, now):
             shared.wait(waiter.key, pace)
             self._waiters[waiter.key] = waiter
@@ -221,33 +229,42 @@ class ClockHolder:
         """Ask the owners of clocks, and call the sites in turn, until cancelled."""
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as questions:
-            while True:
-                asked: list[tuple[SharedClock, ClockQuestion]] = []
-                looked_at: list[SharedClock] = []
-                now = loop.time()
-                while self._due and self._due[0][0] <= now:
-                    at, name = heappop(self._due)
-                    if self._due_at.get(name) != at:
-                        continue
-                    del self._due_at[name]
-                    shared = self._clocks[name]
-                    if (question := shared.question(now)) is not None:
-                        asked.append((shared, question))
-                    if (site := shared.next_site(now)) is not None:
-                        self._call(site)
-                    looked_at.append(shared)
-                for shared in looked_at:
-                    self._touch(shared, now, now + LOOK_AGAIN_S)
-                if asked:
-                    questions.create_task(self._ask(asked), name="lease clocks")
-                self._forget_idle(now)
-                self._changed.clear()
-                timeout = None if not self._due else max(0.0, self._due[0][0] - loop.time())
-                try:
-                    async with asyncio.timeout(timeout):
-                        await self._changed.wait()
-                except TimeoutError:
-                    pass
+
+            def begin(owner: Contact, asked: list[AskedClock]) -> None:
+                for start in range(0, len(asked), CLOCKS_MAX):
+                    questions.create_task(self._ask_one(owner, asked[start : start + CLOCKS_MAX]), name="lease clocks")
+
+            batches = SpacedBatches(self._limits.batch_spacing_s, begin)
+            try:
+                while True:
+                    asked: list[AskedClock] = []
+                    looked_at: list[SharedClock] = []
+                    now = loop.time()
+                    while self._due and self._due[0][0] <= now:
+                        at, name = heappop(self._due)
+                        if self._due_at.get(name) != at:
+                            continue
+                        del self._due_at[name]
+                        shared = self._clocks[name]
+                        if (question := shared.question(now)) is not None:
+                            asked.append((shared, question))
+                        if (site := shared.next_site(now)) is not None:
+                            self._call(site)
+                        looked_at.append(shared)
+                    for shared in looked_at:
+                        self._touch(shared, now, now + LOOK_AGAIN_S)
+                    if asked:
+                        questions.create_task(self._ask(asked, batches), name="find owners of clocks")
+                    self._forget_idle(now)
+                    self._changed.clear()
+                    timeout = None if not self._due else max(0.0, self._due[0][0] - loop.time())
+                    try:
+                        async with asyncio.timeout(timeout):
+                            await self._changed.wait()
+                    except TimeoutError:
+                        pass
+            finally:
+                batches.close()
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
@@ -278,22 +295,21 @@ class ClockHolder:
                 self._due_at.pop(name, None)
             self._forget_above = max(IDLE_CLOCKS_MAX, 2 * len(self._clocks))
 
-    async def _ask(self, asked: list[tuple[SharedClock, ClockQuestion]]) -> None:
-        """Ask the owners of these clocks, each with as few messages as possible."""
-        by_owner: dict[Contact, list[tuple[SharedClock, ClockQuestion]]] = defaultdict(list)
+    async def _ask(self, asked: list[AskedClock], batches: SpacedBatches[Contact, AskedClock]) -> None:
+        """Ask the owners of these clocks, each with as few messages as possible.
+
+        A clock with a delay is asked for at once, as others may wait for it. Shares of connections wait for company.
+        """
+        by_owner: dict[Contact, list[AskedClock]] = defaultdict(list)
         cells = [self._partitioner.cell(shared.name) for shared, _ in asked]
         owners = await asyncio.gather(*map(self._owners.owner, cells))
         for owner, pair in zip(owners, asked, strict=True):
             by_owner[owner].append(pair)
-        await asyncio.gather(
-            *(
-                self._ask_one(owner, group[start : start + CLOCKS_MAX])
-                for owner, group in by_owner.items()
-                for start in range(0, len(group), CLOCKS_MAX)
-            )
-        )
+        for owner, group in by_owner.items():
+            is_urgent = owner.id == self._owners.me.id or any(question.delay_s for _, question in group)
+            batches.put(owner, group, hurries=is_urgent)
 
-    async def _ask_one(self, owner: Contact, asked: list[tuple[SharedClock, ClockQuestion]]) -> None:
+    async def _ask_one(self, owner: Contact, asked: list[AskedClock]) -> None:
         loop = asyncio.get_running_loop()
         message = LeaseClocks(self._owners.me, [question for _, question in asked])
         host, sent_at = self._host(), loop.time()

@@ -22,6 +22,7 @@ from kadcrawl.link.handler import Handler
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.wire.basics import COUNT_MAX
 from kadcrawl.link.wire.clock_messages import (
+    CLOCKS_MAX,
     ClockFree,
     ClockFreeNoted,
     ClockQuestion,
@@ -32,12 +33,15 @@ from kadcrawl.link.wire.clock_messages import (
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, Message
 from kadcrawl.overlay.addresses import ip_version
+from kadcrawl.system.spaced_batches import SpacedBatches
 
 OPEN_WAIT_S = 3.0
 """Longest wait for the cell of a clock to open."""
 CLOSED_WAIT_S = 0.5
 """Seconds before a peer asks again about a clock whose cell is closed."""
 TELL_DEADLINE_S = 2.0
+HURRIED_S = 0.05
+"""Least seconds between two messages to one peer about clocks with a delay that are free."""
 TOLD_MAX = 10_000
 """Peers whose address is remembered while they wait."""
 
@@ -86,6 +90,7 @@ class ClockHost:
         self._contacts: dict[bytes, Contact] = {}
         """Peer -> its contact, of the peers that asked last."""
         self._waiters: Waiters | None = None
+        self._free: SpacedBatches[Contact, str] = SpacedBatches(HURRIED_S, self._begin_to_tell)
 
     def __len__(self) -> int:
         """Return the number of clocks of which this peer knows leases or rests."""
@@ -119,7 +124,7 @@ class ClockHost:
         opening = self._frontier.opening(cell)
         if opening is None or not self._may_lease():
             owner = self._owner(cell)
-            return ClockTurn(0, CLOSED_WAIT_S, owner if owner.id != self._me().id else None)
+            return ClockTurn(0, CLOSED_WAIT_S, owner=owner if owner.id != self._me().id else None)
         clock, now = question.clock, asyncio.get_running_loop().time()
         rest_s = 0.0
         if not self._keeper.knows(clock, opening):
@@ -131,8 +136,8 @@ class ClockHost:
             delay_s = question.delay_s
             wait_s = answer.turn.wait_s + REST_S + delay_s
             self._frontier.learn_clock(clock, wait_s, delay_s, self._now())
-        if answer.next_peer is not None:
-            self._tell(answer.next_peer, clock)
+        for other in answer.next_peers:
+            self._tell(other, clock, hurries=question.delay_s > 0)
         return answer.turn
 
     def _remember(self, contact: Contact) -> None:
@@ -141,19 +146,25 @@ class ClockHost:
         if len(self._contacts) > TOLD_MAX:
             del self._contacts[next(iter(self._contacts))]
 
-    def _tell(self, peer: bytes, clock: str) -> None:
+    def _tell(self, peer: bytes, clock: str, *, hurries: bool) -> None:
         contact = self._contacts.get(peer)
         if peer == self._me().id:
             if self._waiters is not None:
                 self._waiters.is_free(clock)
         elif contact is not None and not is_leaf(contact) and ip_version(contact.host) is not None:
-            self._spawn(self._send_free(contact, clock), "clock free")
+            self._free.put(contact, [clock], hurries=hurries)
 
-    async def _send_free(self, contact: Contact, clock: str) -> None:
-        with suppress(RemoteError):
-            await self._client.ask(contact, ClockFree(clock), ClockFreeNoted, TELL_DEADLINE_S)
+    def _begin_to_tell(self, contact: Contact, clocks: list[str]) -> None:
+        self._spawn(self._send_free(contact, clocks), "clocks free")
+
+    async def _send_free(self, contact: Contact, clocks: list[str]) -> None:
+        for start in range(0, len(clocks), CLOCKS_MAX):
+            with suppress(RemoteError):
+                some = ClockFree(clocks[start : start + CLOCKS_MAX])
+                await self._client.ask(contact, some, ClockFreeNoted, TELL_DEADLINE_S)
 
     async def _hear_free(self, message: ClockFree) -> ClockFreeNoted:
         if self._waiters is not None:
-            self._waiters.is_free(message.clock)
+            for clock in message.clocks:
+                self._waiters.is_free(clock)
         return ClockFreeNoted()

@@ -38,6 +38,11 @@ def is_clock(name: str) -> bool:
     return name.startswith((IP, HOST))
 
 
+def is_of_host(name: str) -> bool:
+    """Return whether this is the name of the clock of a host."""
+    return name.startswith(HOST)
+
+
 def plain_address(address: str) -> str:
     """Return the one spelling of a numeric IP address, without zone. Raises ValueError."""
     parsed = ip_address(address.partition("%")[0])

@@ -3,19 +3,26 @@
 The peer makes requests only while it has the lease of the clock. The sites that wait are asked in turn: the first in
 the order has a *promise* for a moment, since it may have nothing to ask any more. With a delay one request is under way
 at a time, and the next begins a delay after the server surely had the last. Without a delay several requests may be
-under way. A lease is given back when no site waits for the clock, or when the clock rests beyond its end. A decision:
-times are seconds of the loop.
+under way. A lease is given back when no site waits for the clock, or when the clock rests beyond its end.
+
+The clock of a host without a delay is shared out to several peers, each with some of the host's connections. A peer
+tells once that the host has several, as soon as it has read robots.txt, and asks for more while sites wait. A site with
+a delay needs the clock for itself, so the peer exchanges its lease. A decision: times are seconds of the loop.
 """
 
 from collections.abc import Hashable
 from math import inf
 from typing import NamedTuple
 
-from kadcrawl.crawl.clocks.clock_names import AHEAD_S, LEASE_S
-from kadcrawl.link.wire.clock_messages import ClockQuestion, ClockTurn
+from kadcrawl.crawl.clocks.clock_names import AHEAD_S, LEASE_S, is_of_host
+from kadcrawl.link.wire.clock_messages import ALL_CONNECTIONS, ClockQuestion, ClockTurn
 
 IDLE_S = 0.3
 """Seconds for which a free clock is kept without a site that waits: the next page of a site may be found just then."""
+SHARED_IDLE_S = 2.0
+"""The same for the share of a clock, which keeps no other peer from the clock while there are shares to spare."""
+MORE_S = 0.5
+"""Seconds before a holder asks for more connections, or again."""
 PROMISE_S = 0.25
 """Seconds for which the next site in turn has the clock to itself."""
 UNHEARD_FIRST_S, UNHEARD_MOST_S = 0.5, 5.0
@@ -33,6 +40,8 @@ class Pace(NamedTuple):
     """Seconds between two requests."""
     connections: int
     """Requests that may be under way at a time without a delay."""
+    is_known: bool = False
+    """The robots.txt of the site has been read, so its delay is known."""
 
     @property
     def most(self) -> int:
@@ -59,6 +68,16 @@ class SharedClock:
         self._unheard_s = 0.0
         self._asked: ClockQuestion | None = None
         """The question under way."""
+        self._connections = 0
+        """Requests that may be under way by the lease."""
+        self._is_alone = True
+        """No other peer has a lease of the clock."""
+        self._known_most = 0
+        """Requests that the sites asked in this lease let be under way, by their robots.txt, or 0 if none is read."""
+        self._told_most = 0
+        """The same as the owner of the clock was told."""
+        self._more_at = -inf
+        """Second from which more connections may be asked for."""
         self._in_flight = 0
         self._most = 0
         """Requests that may be under way beside each other, by those that are."""
@@ -83,7 +102,7 @@ class SharedClock:
         """Count a request that begins, and return whether its site waited, which it does no more."""
         self._most = min(self._most, pace.most) if self._in_flight else pace.most
         self._in_flight += 1
-        self._delay_s = max(self._delay_s, pace.delay_s)
+        self._learn(pace)
         if self._promised == site:
             self._promised = None
         return self._waiting.pop(site, None) is not None
@@ -108,7 +127,7 @@ class SharedClock:
             self._waiting = {site: pace, **self._waiting}
         else:
             self._waiting[site] = pace
-        self._delay_s = max(self._delay_s, pace.delay_s)
+        self._learn(pace)
 
     def next_site(self, now: float) -> Hashable | None:
         """Return the site whose turn is now, if it waits, and promise it the clock for a moment."""
@@ -126,7 +145,18 @@ class SharedClock:
             return False
         if self._asked is not None and self._asked.ends:
             return False  # The lease is on its way back.
+        if self._needs_it_alone(pace) or self._in_flight >= self._connections:
+            return False
         return not self._in_flight or self._in_flight < min(self._most, pace.most)
+
+    def _needs_it_alone(self, pace: Pace) -> bool:
+        """Return whether a site may not be asked while other peers ask on this clock."""
+        return not self._is_alone and pace.most == 1
+
+    def _learn(self, pace: Pace) -> None:
+        self._delay_s = max(self._delay_s, pace.delay_s)
+        if pace.is_known:
+            self._known_most = min(self._known_most or pace.most, pace.most)
 
     # --- the lease -------------------------------------------------------------------------------------------------
 
@@ -139,7 +169,7 @@ class SharedClock:
             return self._ask(now, wants=True) if wants and now >= self._ask_at else None
         if not self._in_flight and self._ends_at(now) <= now:
             return self._ask(now, wants=wants, ends=True)
-        return self._ask(now, wants=True) if now >= self._renew_at else None
+        return self._ask(now, wants=True) if now >= min(self._renew_at, self._tells_at()) else None
 
     def heard(self, turn: ClockTurn, sent_at: float, now: float) -> None:
         """Take the answer to the last question, which was sent at `sent_at`."""
@@ -150,11 +180,13 @@ class SharedClock:
             self._drop_lease()
         if turn.lease:
             self._number, self._until, self._renew_at = turn.lease, sent_at + LEASE_S, sent_at + LEASE_S / 2
-            self._leased_at = now
+            self._leased_at, self._more_at = now, now + MORE_S
+            self._connections, self._is_alone = turn.connections, turn.connections == ALL_CONNECTIONS
             self._next_at = max(self._next_at, now + turn.wait_s)
         elif self._number:
             # Others wait. The lease goes on to its end, and longer only if a request is under way then.
             self._renew_at = self._until if now < self._until else now + turn.wait_s
+            self._more_at = self._renew_at
         else:
             self._ask_at = now + (REDIRECT_WAIT_S if turn.owner is not None else turn.wait_s)
 
@@ -166,6 +198,7 @@ class SharedClock:
         self._unheard_s = min(max(UNHEARD_FIRST_S, 2 * self._unheard_s), UNHEARD_MOST_S)
         self._ask_at = now + self._unheard_s
         self._renew_at = now + self._unheard_s if self._number else inf
+        self._more_at = now + self._unheard_s
 
     def is_free_now(self, now: float) -> None:
         """Ask at once, as the owner says that the clock is free."""
@@ -175,7 +208,9 @@ class SharedClock:
         """Return the second at which `question` or `next_site` is to be called again, or infinity."""
         question_at = turn_at = inf
         if self._number:
-            question_at = self._renew_at if self._in_flight else min(self._ends_at(now), self._renew_at)
+            question_at = min(self._renew_at, self._tells_at())
+            if not self._in_flight:
+                question_at = min(self._ends_at(now), question_at)
         elif self._waiting:
             question_at = max(self._ask_at, self._next_at - AHEAD_S)
         if self._asked is not None:
@@ -198,20 +233,48 @@ class SharedClock:
 
     def _ends_at(self, now: float) -> float:
         """Return the second at which a lease without a request under way is given back."""
-        if self._next_at >= self._until:
+        if self._next_at >= self._until or not self._connections:
+            return now
+        if self._waiting and self._needs_it_alone(next(iter(self._waiting.values()))):
             return now
         if self._waiting:
             return self._until
         promised_until = self._promised_until if self._promised is not None else -inf
-        return min(self._until, max(self._next_at, self._leased_at, promised_until) + IDLE_S)
+        idle_s = IDLE_S if self._is_alone else SHARED_IDLE_S
+        return min(self._until, max(self._next_at, self._leased_at, promised_until) + idle_s)
+
+    def _tells_at(self) -> float:
+        """Return the second from which the owner is to hear more than at the next renewal.
+
+        The host has several connections, so other peers may have some, or sites wait for more connections.
+        """
+        if self._is_alone:
+            is_news = is_of_host(self.name) and self._known_most > 1 and self._told_most != self._known_most
+            return self._leased_at if is_news else inf
+        if not self._waiting or not 0 < self._connections <= self._in_flight:
+            return inf
+        return self._more_at if next(iter(self._waiting.values())).most > self._connections else inf
 
     def _ask(self, now: float, *, wants: bool, ends: bool = False) -> ClockQuestion:
         wait_s = min(max(0.0, self._next_at - now), WAIT_MAX_S)
         delay_s = min(self._delay_s, WAIT_MAX_S)
-        busy = self._in_flight > 0
-        self._asked = ClockQuestion(self.name, self._number, wants, ends, busy, wait_s, delay_s)
+        # What the peer does not need it gives back. From now on it has no more.
+        needs = self._in_flight + len(self._waiting) + (self._promised is not None and self._promised_until > now)
+        needs = min(needs, self._most_of_all() or needs)
+        self._connections = max(self._in_flight, min(self._connections, needs))
+        self._told_most = self._known_most
+        self._asked = ClockQuestion(
+            *(self.name, self._number, wants, ends, self._in_flight, needs, self._known_most), wait_s, delay_s
+        )
         return self._asked
+
+    def _most_of_all(self) -> int:
+        """Return the most requests that the sites which wait, or are asked, let be under way, or 0 without any."""
+        return max([pace.most for pace in self._waiting.values()] + [self._most] * (self._in_flight > 0), default=0)
 
     def _drop_lease(self) -> None:
         self._number, self._until, self._renew_at = 0, -inf, inf
-        self._delay_s = max((pace.delay_s for pace in self._waiting.values()), default=0.0)
+        self._connections, self._is_alone, self._told_most = 0, True, 0
+        self._delay_s, self._known_most = 0.0, 0
+        for pace in self._waiting.values():
+            self._learn(pace)

@@ -2,7 +2,7 @@
 
 A shared clock is the politeness clock of an IP address or of a host. A lease is the right to make requests on it for
 some seconds, which its *holder* counts from the second at which it sent the question. No instant travels, so the clocks
-of two machines may differ.
+of two machines may differ. The clock of a host without a delay is shared out: each holder has some of its connections.
 
 Tests: tests/link/wire/test_messages.py, tests/crawl/clocks/test_clock_keeper.py
 """
@@ -20,6 +20,9 @@ CLOCK_CHARS_MAX = 300
 
 ClockName = Annotated[str, Meta(min_length=4, max_length=CLOCK_CHARS_MAX, pattern=PRINTABLE)]
 LeaseNumber = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+ALL_CONNECTIONS = 1_000
+"""The connections of a holder that has its clock to itself: as many as its sites allow."""
+Connections = Annotated[int, Meta(ge=0, le=ALL_CONNECTIONS)]
 
 
 class ClockQuestion(Struct, frozen=True, array_like=True):
@@ -33,8 +36,12 @@ class ClockQuestion(Struct, frozen=True, array_like=True):
     """The holder wants a lease, or to go on with its lease."""
     ends: bool
     """The holder gives its lease back, and has no request under way."""
-    busy: bool
-    """A request of the holder is under way."""
+    in_flight: Connections
+    """Requests of the holder under way."""
+    needs: Connections
+    """Requests that the holder would have under way: those that are, and those that wait."""
+    most: Connections
+    """Requests that the clock's sites let be under way at a time, by their robots.txt, or 0 if it is not read yet."""
     wait_s: Seconds
     """Seconds for which the clock must rest after the holder's last request."""
     delay_s: Seconds
@@ -60,6 +67,8 @@ class ClockTurn(Struct, frozen=True, array_like=True):
     """Number of the new lease, or 0 for none. An earlier lease that was not given back goes on to its end."""
     wait_s: Seconds
     """Seconds before the first request of the lease. Without a lease, seconds before the holder asks again."""
+    connections: Connections = 0
+    """Requests that may be under way by this lease. A lease with none is given back once the last request is over."""
     owner: Contact | None = None
     """The peer to ask instead, if the clock is not kept here."""
 
@@ -72,13 +81,13 @@ class ClocksLeased(Message, frozen=True):
 
 
 class ClockFree(Message, frozen=True):
-    """The owner of a clock tells the next peer in turn that the clock is free. Answered by ClockFreeNoted.
+    """The owner of clocks tells the next peer in turn that they are free. Answered by ClockFreeNoted.
 
     A repeat is harmless: the peer asks once more.
     """
 
-    clock: ClockName
-    """Name of the clock."""
+    clocks: Annotated[list[ClockName], Meta(max_length=CLOCKS_MAX, min_length=1)]
+    """Names of the clocks."""
 
 
 class ClockFreeNoted(Message, frozen=True):

@@ -36,7 +36,7 @@ class Bench:
         self.frontier = Frontier(store, Limits(), SiteSettings(Job(delay_s=1.0)))
         self.cell = self.partitioner.cell(CLOCK)
         self.is_awake, self.is_owner, self.unsure_since = True, True, cast(float | None, None)
-        self.told: list[tuple[Contact, str]] = []
+        self.told: list[tuple[Contact, list[str]]] = []
         self.told_here: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.host = ClockHost(
@@ -67,7 +67,7 @@ class Bench:
 
     async def ask(self, to: Contact, message: ClockFree, *_: object) -> ClockFreeNoted:
         """Ask another peer as a `LinkClient` does."""
-        self.told.append((to, message.clock))
+        self.told.append((to, message.clocks))
         return ClockFreeNoted()
 
     def is_free(self, clock: str) -> None:
@@ -77,7 +77,7 @@ class Bench:
     async def turn(
         self, holder: Contact, lease: int = 0, *, wants: bool = True, ends: bool = False, clock: str = CLOCK
     ) -> ClockTurn:
-        question = ClockQuestion(clock, lease, wants, ends, False, 0.0, 1.0)
+        question = ClockQuestion(clock, lease, wants, ends, 0, 1, 0, 0.0, 1.0)
         return (await self.host.lease(LeaseClocks(holder, [question]))).turns[0]
 
 
@@ -96,7 +96,7 @@ async def test_a_clock_is_leased_once_its_cell_is_open(bench: Bench) -> None:
 
 async def test_a_peer_that_does_not_own_the_cell_names_the_owner(bench: Bench) -> None:
     bench.is_owner = False
-    assert ClockTurn(0, CLOSED_WAIT_S, FAR) == await bench.turn(A)
+    assert ClockTurn(0, CLOSED_WAIT_S, owner=FAR) == await bench.turn(A)
 
 
 async def test_a_peer_that_may_have_slept_leases_nothing(bench: Bench) -> None:
@@ -131,7 +131,7 @@ async def test_the_next_peer_in_turn_is_told_that_the_clock_is_free(bench: Bench
     await bench.turn(B)
     await bench.turn(A, lease, wants=False, ends=True)
     await asyncio.gather(*bench.tasks)
-    assert [(B, CLOCK)] == bench.told
+    assert [(B, [CLOCK])] == bench.told
     lease = (await bench.turn(B)).lease
     await bench.turn(ME)
     await bench.turn(B, lease, wants=False, ends=True)
@@ -146,5 +146,5 @@ async def test_a_leaf_is_told_nothing_as_it_has_no_address(bench: Bench) -> None
 
 
 async def test_a_clock_told_to_be_free_is_asked_for(bench: Bench) -> None:
-    await bench.host.handlers()[ClockFree](ClockFree(CLOCK))
+    await bench.host.handlers()[ClockFree](ClockFree([CLOCK]))
     assert [CLOCK] == bench.told_here

@@ -1,4 +1,4 @@
-"""Leases of shared clocks by their keeper: one at a time, in a fair order, and none that may still be in use."""
+"""Leases of shared clocks by their keeper: in a fair order, and no more than a site has connections."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -9,7 +9,8 @@ from hypothesis import given, settings, strategies as st
 from kadcrawl.crawl.clocks import clock_keeper
 from kadcrawl.crawl.clocks.clock_keeper import Answer, ClockKeeper
 from kadcrawl.crawl.clocks.clock_names import LEASE_S, REACHES_S, host_clock, ip_clock, is_clock, plain_address
-from kadcrawl.link.wire.clock_messages import ClockQuestion
+from kadcrawl.crawl.clocks.shared_clock import Pace, SharedClock
+from kadcrawl.link.wire.clock_messages import ALL_CONNECTIONS, ClockQuestion
 
 A, B, C = b"a" * 20, b"b" * 20, b"c" * 20
 CLOCK = "ip 192.0.2.1"
@@ -30,8 +31,12 @@ def ask(
     opening: int = 1,
     rest_s: float = 0.0,
     clock: str = CLOCK,
+    in_flight: int = 0,
+    needs: int = 1,
+    most: int = 0,
 ) -> Answer:
-    question = ClockQuestion(clock, lease, wants, ends, busy, wait_s, delay_s)
+    in_flight = in_flight or busy
+    question = ClockQuestion(clock, lease, wants, ends, in_flight, max(needs, in_flight), most, wait_s, delay_s)
     return keeper.answer(peer, question, opening, rest_s, now)
 
 
@@ -51,7 +56,7 @@ def test_a_leased_clock_is_leased_to_no_other_peer() -> None:
     turn = ask(keeper, B, 1.0).turn
     assert 0 == turn.lease
     assert turn.wait_s >= LEASE_S + REACHES_S - 1.0
-    assert A == keeper.holder(CLOCK, 1.0)
+    assert [A] == keeper.holders(CLOCK, 1.0)
 
 
 def test_a_lease_that_is_not_given_back_lasts_until_no_request_of_it_is_on_its_way() -> None:
@@ -77,7 +82,7 @@ def test_a_lease_that_is_given_back_is_free_when_its_holder_says() -> None:
     lease = ask(keeper, A, 0.0).turn.lease
     ask(keeper, B, 0.5)
     answer = ask(keeper, A, 1.0, lease=lease, wants=False, ends=True, wait_s=0.8)
-    assert B == answer.next_peer
+    assert (B,) == answer.next_peers
     turn = ask(keeper, B, 1.1).turn
     assert turn.lease
     assert 0.7 == pytest.approx(turn.wait_s)
@@ -99,7 +104,7 @@ def test_a_request_under_way_by_a_lease_of_a_former_owner_keeps_the_clock() -> N
     turn = ask(keeper, A, 2.0, lease=77, busy=True).turn
     assert turn.lease
     assert 0.0 == turn.wait_s
-    assert A == keeper.holder(CLOCK, 4.0)
+    assert [A] == keeper.holders(CLOCK, 4.0)
     ask(keeper, A, 5.0, lease=turn.lease, wants=False, ends=True)
     assert ask(keeper, B, 5.0).turn.lease
 
@@ -117,7 +122,7 @@ def test_an_old_question_gives_no_new_lease_back() -> None:
     second = ask(keeper, A, 3.0, lease=first).turn.lease
     assert second not in (0, first)
     ask(keeper, A, 3.1, lease=first, wants=False, ends=True)
-    assert A == keeper.holder(CLOCK, 3.2)
+    assert [A] == keeper.holders(CLOCK, 3.2)
     assert 0 == ask(keeper, B, 3.2).turn.lease
 
 
@@ -125,7 +130,7 @@ def test_a_peer_gives_no_lease_of_another_peer_back() -> None:
     keeper = new()
     lease = ask(keeper, A, 0.0).turn.lease
     ask(keeper, B, 0.1, lease=lease, wants=False, ends=True)
-    assert A == keeper.holder(CLOCK, 0.2)
+    assert [A] == keeper.holders(CLOCK, 0.2)
 
 
 def test_a_holder_without_its_number_waits_as_any_other_peer() -> None:
@@ -161,7 +166,7 @@ def test_peers_that_wait_have_their_turns_in_the_order_of_their_questions() -> N
     ask(keeper, C, 0.2)
     answer = ask(keeper, A, 1.0, lease=lease, ends=True)  # It wants more, and is the last by now.
     assert 0 == answer.turn.lease
-    assert B == answer.next_peer
+    assert (B,) == answer.next_peers
     assert 0 == ask(keeper, C, 1.1).turn.lease
     assert ask(keeper, B, 1.2).turn.lease
 
@@ -287,3 +292,119 @@ def test_no_two_requests_are_closer_than_the_delay_whatever_is_lost(
                 world.leases.pop(peer, None)
     spaced = sorted(world.arrived)
     assert all(later - earlier >= delay_s - 1e-9 for earlier, later in pairwise(spaced))
+
+
+HOST = "host a.test"
+
+
+def shared(most: int = 4) -> tuple[ClockKeeper, int]:
+    """Return a keeper, and the lease of A, which has one connection of a host without a delay."""
+    keeper = new()
+    lease = ask(keeper, A, 0.0, clock=HOST, delay_s=0.0).turn.lease
+    turn = ask(keeper, A, 0.1, lease=lease, clock=HOST, delay_s=0.0, in_flight=1, most=most).turn
+    assert 1 == turn.connections
+    return keeper, turn.lease
+
+
+def test_a_host_is_shared_out_once_its_robots_txt_has_been_read() -> None:
+    keeper = new()
+    first = ask(keeper, A, 0.0, clock=HOST, delay_s=0.0, needs=3).turn
+    assert ALL_CONNECTIONS == first.connections
+    assert not ask(keeper, B, 0.1, clock=HOST, delay_s=0.0).turn.lease, "its delay is not known yet"
+    answer = ask(keeper, A, 0.2, lease=first.lease, clock=HOST, delay_s=0.0, in_flight=1, needs=2, most=4)
+    assert (B,) == answer.next_peers
+    assert ask(keeper, B, 0.3, clock=HOST, delay_s=0.0).turn.connections
+    assert [A, B] == keeper.holders(HOST, 0.3)
+
+
+def test_the_shares_of_a_host_are_no_more_than_its_connections() -> None:
+    keeper, _ = shared()
+    found = [ask(keeper, bytes([n]) * 20, 0.2, clock=HOST, delay_s=0.0, needs=9).turn.connections for n in range(6)]
+    assert 1 + sum(found) == 4
+    assert 0 == found[-1]
+
+
+def test_the_clock_of_an_address_is_not_shared_out() -> None:
+    keeper = new()
+    lease = ask(keeper, A, 0.0, delay_s=0.0).turn.lease
+    ask(keeper, A, 0.1, lease=lease, delay_s=0.0, in_flight=1, most=4)
+    assert not ask(keeper, B, 0.2, delay_s=0.0).turn.lease, "other sites of the address may have a delay"
+
+
+def test_a_holder_gives_back_what_it_does_not_need_and_shares_with_peers_that_wait() -> None:
+    keeper, lease = shared()
+    lease = ask(keeper, A, 0.7, lease=lease, clock=HOST, delay_s=0.0, in_flight=1, needs=4, most=4).turn.lease
+    turn = ask(keeper, A, 1.3, lease=lease, clock=HOST, delay_s=0.0, in_flight=2, needs=4, most=4).turn
+    assert 3 == turn.connections
+    turn = ask(keeper, A, 1.9, lease=turn.lease, clock=HOST, delay_s=0.0, in_flight=3, needs=4, most=4).turn
+    assert 4 == turn.connections
+    assert not ask(keeper, B, 2.0, clock=HOST, delay_s=0.0).turn.lease
+    turn = ask(keeper, A, 2.1, lease=turn.lease, clock=HOST, delay_s=0.0, in_flight=4, needs=9, most=4).turn
+    assert 2 == turn.connections
+    assert not ask(keeper, B, 2.2, clock=HOST, delay_s=0.0).turn.lease, "four requests are under way"
+    answer = ask(keeper, A, 2.6, lease=turn.lease, clock=HOST, delay_s=0.0, in_flight=2, needs=9, most=4)
+    assert (B,) == answer.next_peers
+    assert ask(keeper, B, 2.7, clock=HOST, delay_s=0.0).turn.connections
+
+
+def test_a_share_of_a_dead_peer_comes_back() -> None:
+    keeper, _ = shared(2)
+    assert ask(keeper, B, 0.2, clock=HOST, delay_s=0.0).turn.connections
+    assert not ask(keeper, C, 0.3, clock=HOST, delay_s=0.0).turn.lease
+    assert ask(keeper, C, 0.2 + LEASE_S + REACHES_S, clock=HOST, delay_s=0.0).turn.connections
+
+
+def test_a_host_that_turns_out_to_have_a_delay_is_leased_to_one_peer_again() -> None:
+    keeper, lease = shared()
+    other = ask(keeper, B, 0.2, clock=HOST, delay_s=0.0).turn.lease
+    ask(keeper, A, 0.3, lease=lease, clock=HOST, ends=True, most=1)
+    turn = ask(keeper, B, 0.4, lease=other, clock=HOST, delay_s=0.0, in_flight=1, most=4).turn
+    assert (True, 0) == (bool(turn.lease), turn.connections), "it ends its request, and begins no other"
+    assert not ask(keeper, A, 0.5, clock=HOST, most=1).turn.lease
+    answer = ask(keeper, B, 0.6, lease=turn.lease, clock=HOST, wants=False, ends=True, delay_s=0.0)
+    assert (A,) == answer.next_peers
+    assert ALL_CONNECTIONS == ask(keeper, A, 0.7, clock=HOST, most=1).turn.connections
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([A, B, C]),
+            st.sampled_from(["ask", "ask", "ask", "request", "request", "request", "lost", "die"]),
+            st.floats(0.0, 0.5),
+            st.floats(0.5, 2.5),
+        ),
+        min_size=20,
+        max_size=120,
+    )
+)
+def test_a_host_never_has_more_requests_under_way_than_connections_whatever_is_lost(
+    steps: list[tuple[bytes, str, float, float]],
+) -> None:
+    pace, now, serial = Pace(0.0, 3, is_known=True), 0.0, 0
+    keeper, clocks = new(), {peer: SharedClock(HOST) for peer in (A, B, C)}
+    under_way: list[tuple[float, SharedClock]] = []
+    for peer, what, pause_s, takes_s in steps:
+        now += pause_s
+        for over in [one for one in under_way if one[0] <= now]:
+            over[1].end(over[0])
+            under_way.remove(over)
+        clock = clocks[peer]
+        match what:
+            case "ask" | "lost":
+                if (question := clock.question(now)) is not None:
+                    turn = keeper.answer(peer, question, 1, 0.0, now).turn
+                    clock.heard(turn, now, now) if what == "ask" else clock.unheard(now)
+            case "request":
+                for _ in range(3):
+                    serial += 1
+                    site = clock.next_site(now) or serial
+                    if clock.may_begin(site, pace, now) and clock.may_send(now):
+                        clock.begin(site, pace)
+                        under_way.append((now + takes_s, clock))
+                    else:
+                        clock.wait(site, pace)
+            case "die":
+                clocks[peer] = SharedClock(HOST)
+        assert len(under_way) <= 3

@@ -7,7 +7,7 @@ import pytest
 from kadcrawl.crawl.clocks import shared_clock
 from kadcrawl.crawl.clocks.clock_names import LEASE_S
 from kadcrawl.crawl.clocks.shared_clock import Pace, SharedClock
-from kadcrawl.link.wire.clock_messages import ClockTurn
+from kadcrawl.link.wire.clock_messages import ALL_CONNECTIONS, ClockTurn
 
 SLOW, FREE = Pace(1.0, 4), Pace(0.0, 4)
 S, T, U = "s.test", "t.test", "u.test"
@@ -18,7 +18,7 @@ def leased(pace: Pace = SLOW) -> SharedClock:
     clock = SharedClock("ip 192.0.2.1")
     clock.wait(S, pace)
     assert clock.question(0.0) is not None
-    clock.heard(ClockTurn(7, 0.0), 0.0, 0.0)
+    clock.heard(ClockTurn(7, 0.0, ALL_CONNECTIONS), 0.0, 0.0)
     return clock
 
 
@@ -105,7 +105,7 @@ def test_nothing_is_sent_after_the_end_of_the_lease_counted_from_the_question() 
     clock = SharedClock("ip 192.0.2.1")
     clock.wait(S, SLOW)
     clock.question(10.0)
-    clock.heard(ClockTurn(7, 0.5), 10.0, 13.0)
+    clock.heard(ClockTurn(7, 0.5, ALL_CONNECTIONS), 10.0, 13.0)
     assert not clock.may_begin(S, SLOW, 13.4)
     assert clock.may_begin(S, SLOW, 13.5)
     clock.begin(S, SLOW)
@@ -119,8 +119,8 @@ def test_a_lease_in_use_is_renewed_half_way() -> None:
     assert LEASE_S / 2 == clock.due(0.1)
     question = clock.question(LEASE_S / 2)
     assert question is not None
-    assert (7, True, False, True) == (question.lease, question.wants, question.ends, question.busy)
-    clock.heard(ClockTurn(8, 0.0), 3.0, 3.1)
+    assert (7, True, False, True) == (question.lease, question.wants, question.ends, question.in_flight)
+    clock.heard(ClockTurn(8, 0.0, ALL_CONNECTIONS), 3.0, 3.1)
     assert clock.may_send(3.0 + LEASE_S - 0.1)
 
 

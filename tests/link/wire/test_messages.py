@@ -203,7 +203,7 @@ FETCHED = FetchedForPeer(
     RELAY_BODY_BYTES_MAX, bytes(RELAY_PART_BYTES_MAX), LOAN,
 )  # fmt: skip
 """The largest answer of another peer."""
-CLOCK_QUESTION = ClockQuestion("c" * CLOCK_CHARS_MAX, COUNT_MAX, True, True, True, 86_400.0, 86_400.0)
+CLOCK_QUESTION = ClockQuestion("c" * CLOCK_CHARS_MAX, COUNT_MAX, True, True, 1000, 1000, 1000, 86_400.0, 86_400.0)
 LARGE = 2 * 1024 * 1024
 
 
@@ -231,8 +231,8 @@ LARGE = 2 * 1024 * 1024
         (AbsenceSeen(True), Reply),
         (FetchForPeer(CONTACT, "http://a.example/", "http://a.example/", FIELDS_MOST, True, "192.0.2.1"), Request),
         (LeaseClocks(CONTACT, [CLOCK_QUESTION] * CLOCKS_MAX), Request),
-        (ClocksLeased([ClockTurn(COUNT_MAX, 86_400.0, CONTACT)] * CLOCKS_MAX), Reply),
-        (ClockFree("host a.example:8080"), Request),
+        (ClocksLeased([ClockTurn(COUNT_MAX, 86_400.0, 1000, CONTACT)] * CLOCKS_MAX), Reply),
+        (ClockFree(["host a.example:8080"]), Request),
         (ClockFreeNoted(), Reply),
         (FetchedForPeer("network"), Reply),
         (FetchedForPeer("", "dns", "no such host"), Reply),
@@ -495,7 +495,7 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["ClocksLeased", [[0, 0.0, None]] * (CLOCKS_MAX + 1)]),
         msgpack.packb(["ClocksLeased", [[COUNT_MAX + 1, 0.0, None]]]),
         msgpack.packb(["ClocksLeased", [[0, -1.0, None]]]),
-        msgpack.packb(["ClockFree", "c" * (CLOCK_CHARS_MAX + 1)]),
+        msgpack.packb(["ClockFree", ["c" * (CLOCK_CHARS_MAX + 1)]]),
         msgpack.packb(["FetchForPeer", [ID, "h", 1], "http://a/", "http://a/", [], False, "1" * 65]),
         msgpack.packb(["GetSwarmState", 2**32]),
         msgpack.packb(["GotSwarmState", 0, False, [], bytes(SEGMENT_ID_BYTES * SEGMENTS_MAX + 1)]),
