@@ -92,6 +92,8 @@ class Journal:
             opened.pop_all()  # They stay open.
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """The line logs by the table that journals their lines."""
+        self._kept_from = dict.fromkeys(self._logs, 0)
+        """The place before which each outbox has no lines any more, as far as this run knows."""
         self._roller = LogRoller(self._logs.values(), limits.pages_bytes_max, sync)
         self._writes = 0
         """Number of changes written so far."""
@@ -177,7 +179,9 @@ class Journal:
         fds = [*(fd for step in self._commit_steps for fd in step()), *logs, self._wal.fd]
         self._dirty.clear()
         for outbox, log in self._logs.items():
-            self._db.execute(f"DELETE FROM {outbox} WHERE place<?", (log.synced - KEPT_BYTES,))
+            if (kept_from := log.synced - KEPT_BYTES) > self._kept_from[outbox]:
+                self._db.execute(f"DELETE FROM {outbox} WHERE place<?", (kept_from,))
+                self._kept_from[outbox] = kept_from
         lines = [(log, log.staged(), log.length) for log in self._logs.values()]
         writes = self._writes
         self._db.execute("COMMIT")

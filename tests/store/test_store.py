@@ -15,7 +15,7 @@ import pytest
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.keys import Cell, Key, site_hash
-from kadcrawl.store import wal
+from kadcrawl.store import journal, wal
 from kadcrawl.store.cell_digest import digest_records
 from kadcrawl.store.store import DONE, PENDING, Store
 from tests.support.stores import accept, key, line, opened, written
@@ -199,6 +199,28 @@ def failing(error: OSError) -> Callable[[Iterable[int]], None]:
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_an_outbox_is_trimmed_only_when_lines_have_become_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "KEPT_BYTES", 0)
+    store = opened(tmp_path)
+    trimmed: list[str] = []
+    store.journal._db.set_trace_callback(
+        lambda said: trimmed.append(said) if said.startswith("DELETE FROM outbox") else None
+    )
+    for number in range(3):
+        store.meta.set("x", b"%d" % number)
+        await store.journal.commit()
+    assert trimmed == []
+    store.finish(accept(store, 1), line(1))
+    for number in range(3, 6):
+        store.meta.set("x", b"%d" % number)
+        await store.journal.commit()
+    assert trimmed == [f"DELETE FROM outbox WHERE place<{len(line(1))}"]
+    assert store.journal.last_page_lines() == []
+    store.close()
 
 
 async def test_who_waits_for_a_failed_commit_is_told(tmp_path: Path) -> None:
