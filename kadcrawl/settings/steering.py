@@ -66,6 +66,11 @@ class Steering:
         return bool(self._excluded) and bool(most_specific(self._excluded, self._name(site)))
 
     @property
+    def has_pauses(self) -> bool:
+        """True if some site is paused by an order."""
+        return any(self._paused.values())
+
+    @property
     def has_drops(self) -> bool:
         """True if the URLs of some site were dropped by an order."""
         return bool(self._drops)

@@ -286,3 +286,15 @@ async def test_an_excluded_site_ends_without_a_request_and_can_come_back(
         await peers[0].resume_site(sites.name(1))
         assert {"site_excluded": PAGES} == (await peers[1].retry(["site_excluded"], site=sites.name(1))).urls
         await until(lambda: sites.fetched(1) >= 2)
+
+
+async def test_a_peer_whose_sites_are_paused_gives_its_share_of_the_pages_back(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = answered
+        peers = await swarm(make_peer, "ab", max_pages=20, update_s=3600.0)
+        [paused] = sites_of(peers[0], peers[1], site, 1)
+        [other] = sites_of(peers[1], peers[0], site, 1)
+        await peers[0].pause_site(site.url("/", paused)[7:-1])
+        await peers[0].crawl([site.url(f"/{page}", number) for number in (paused, other) for page in range(PAGES)])
+        await until(lambda: peers[1].counters.pages == 20)
+        assert 0 == peers[0].counters.pages

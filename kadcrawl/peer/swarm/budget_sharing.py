@@ -87,6 +87,10 @@ def _is_ending(runtime: Runtime) -> bool:
 
 
 def _must_wait(runtime: Runtime) -> bool:
-    """Return whether every site of this peer must be left alone for a while longer."""
+    """Return whether every site of this peer must be left alone for a while longer, or until a person says so."""
     due = runtime.components.frontier.next_due()
-    return not runtime.components.crawler.in_flight and due is not None and due > runtime.resources.clock.now() + SOON_S
+    if runtime.components.crawler.in_flight:
+        return False
+    if due is None:
+        return runtime.components.site_settings.steering.has_pauses
+    return due > runtime.resources.clock.now() + SOON_S
