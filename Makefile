@@ -117,6 +117,9 @@ bench-moves: $(STAMP) ## Count the cells that a join and a leave examine and mov
 bench-in-process: $(STAMP) ## Measure 200 peers in one process: memory, CPU, open files (two minutes)
 	$(BIN)/python -m scripts.bench_many_peers --way in-process $(ARGS)
 
+bench-simulation: $(STAMP) ## Measure the simulator: memory a peer at a thousand peers, and seeds by CPU second (four minutes)
+	$(BIN)/python -m scripts.bench_simulation $(ARGS)
+
 bench-overload: $(STAMP) ## Crawl by host and by URL with ten peers in one process, also stopped by SIGSTOP (four minutes)
 	$(BIN)/python -m scripts.bench_overload $(ARGS)
 
@@ -180,4 +183,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist site *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-web test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-web bench-moves bench-in-process bench-overload bench-long soak five-peers sim sim-big sim-mutants papers examples screenshots docs dist clean
+.PHONY: help setup demo check house test test-coverage test-worlds test-examples test-chaos test-web test-newer fuzz chaos chaos-net bench bench-links profile page-counts bench-overlay bench-members bench-memory bench-web bench-moves bench-in-process bench-simulation bench-overload bench-long soak five-peers sim sim-big sim-mutants papers examples screenshots docs dist clean
