@@ -81,4 +81,5 @@ def row_of(runtime: "Runtime") -> PeerRow:
         refused_by=runtime.key_mismatches.count,
         limit=components.crawl_limits.reached,
         bytes_granted=min(components.crawl_limits.bytes.granted, COUNT_MAX),
+        paused_sites=sum(value > 0 for value in runtime.standing_orders.values("pause").values()),
     )

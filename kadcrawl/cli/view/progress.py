@@ -97,6 +97,8 @@ class Progress:
         peers = f"{living} peer{'s' if living != 1 else ''}{in_words(waiting, living)}"
         seconds = int(now - self._began)
         ends = [peers, f"{seconds // 60}:{seconds % 60:02}"]
+        if paused := max((row.paused_sites for row in rows), default=0):
+            ends.append(f"{paused} site{'s' if paused != 1 else ''} paused by order")
         due_s = next_due_s(rows)
         if due_s is not None and not any(row.pending for row in rows):
             ends.append(f"next page due {'now' if due_s < 1 else f'in {roughly(due_s)}'}")

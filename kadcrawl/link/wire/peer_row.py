@@ -83,6 +83,9 @@ class PeerRow(Struct, frozen=True, array_like=True):
     details: PeerDetails | None = None
     """The details of the peer, if the census asks for them."""
 
+    paused_sites: Count = 0
+    """Orders that keep sites paused, as far as the peer knows."""
+
     @property
     def state_text(self) -> str:
         """The state in words, as a person reads it."""

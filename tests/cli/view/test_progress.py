@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from kadcrawl.cli.view.live.expectation import MORE_SITES_AFTER_S, Expectation
 from kadcrawl.cli.view.live.sites import SiteLine, SiteReport
@@ -140,3 +141,9 @@ def test_what_to_expect_is_said_once_and_each_correction_once(
 def test_sites_are_looked_at_seldom_without_a_terminal() -> None:
     with Progress("crawl") as shown:
         assert SITES_INTERVAL_PLAIN_S == shown.sites_interval_s
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 site paused by order"), (3, "3 sites paused by order")])
+def test_a_line_says_that_sites_are_paused(count: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Progress("start").update([replace(row, paused_sites=count) for row in rows_in_states("crawling", "crawling")])
+    assert f"2 peers, 0:00, {said}" in capsys.readouterr().err
