@@ -64,6 +64,7 @@ SECTIONS = {
         "export": "commands.export",
         "check-data": "commands.check_data",
         "index": "commands.index",
+        "vacuum": "commands.vacuum",
         "train": "commands.train",
     },
     "Keys": {"keygen": "keys", "rekey": "commands.rekey"},

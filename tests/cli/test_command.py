@@ -229,8 +229,8 @@ async def test_a_directory_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *("crawl", "check", "check-data", "index", "doctor", "start", "join", "export", "train"),
-        *("status", "add", "pause", "resume", "leave", "stop", "completion"),
+        *("crawl", "check", "check-data", "index", "vacuum", "doctor", "start", "join", "export"),
+        *("train", "status", "add", "pause", "resume", "leave", "stop", "completion"),
     ],
 )
 async def test_every_command_explains_itself(command: str) -> None:

@@ -1,0 +1,62 @@
+"""`kadcrawl vacuum` gives the free pages of the journals of a crawl at rest back to the disk.
+
+Tests: tests/cli/commands/test_vacuum.py
+"""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import click
+import cloup
+
+from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.options import DIRECTORIES
+from kadcrawl.errors import ConfigError
+from kadcrawl.system.directory_lock import held_still
+from kadcrawl.system.file_names import JOURNAL
+
+ROOM_FACTOR = 2
+"""Free bytes needed for each byte that stays: SQLite writes the journal to a temporary file and to the WAL."""
+
+
+@cloup.command(short_help="Give free pages of journals back to the disk.")
+@DIRECTORIES
+@told
+def vacuum(directories: tuple[Path, ...]) -> int:
+    """Make the journals in DIR... (of a crawl, or of a peer) as small as their rows.
+
+    A journal keeps the room of rows that are gone, and uses it again. So this is worth its time only after a crawl had
+    far more pending URLs than now. No peer of DIR may run meanwhile. If it is broken off, nothing has changed.
+    """
+    from kadcrawl.cli.targets import directories as peers_of
+
+    for directory in directories:
+        journals = [path for peer in peers_of(directory) if (path := peer / JOURNAL).is_file()]
+        if not journals:
+            raise ConfigError(f"{directory} has no journal: name the directory of a crawl, or of a peer")
+        for journal in journals:
+            with held_still(journal.parent) as is_still:
+                if not is_still:
+                    raise ConfigError(f"a peer is running in {journal.parent}: stop it first")
+                before = journal.stat().st_size
+                _vacuum(journal)
+            click.echo(f"{journal}: {before:,} bytes before, {journal.stat().st_size:,} now")
+    return DONE
+
+
+def _vacuum(journal: Path) -> None:
+    """Write a journal anew without its free pages. Raises ConfigError."""
+    try:
+        with closing(sqlite3.connect(journal, isolation_level=None)) as db:
+            pages, free, size = (
+                db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+            )
+            needed, there = ROOM_FACTOR * (pages - free) * size, shutil.disk_usage(journal.parent).free
+            if there < needed:
+                raise ConfigError(f"{journal} needs {needed:,} free bytes, and there are {there:,}: make room first")
+            db.execute("VACUUM")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        raise ConfigError(f"cannot vacuum {journal}: {error}; `kadcrawl check-data` says what is wrong") from None

@@ -1,0 +1,60 @@
+"""`kadcrawl vacuum` makes a journal as small as its rows, and changes no row."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fuzz.data_directories import make
+from kadcrawl.cli.app import main
+from kadcrawl.cli.commands import vacuum as command
+from kadcrawl.peer.directory import Directory
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["vacuum", *map(str, arguments)])
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """The journal of a peer with many free pages."""
+    make(tmp_path, is_finished=True)
+    path = tmp_path / "peer-1" / "peer.sqlite"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("INSERT INTO meta VALUES ('large', zeroblob(1000000))")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM meta WHERE name='large'")
+    return path
+
+
+def rows(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as db:
+        return list(db.iterdump())
+
+
+def test_free_pages_go_back_and_all_rows_stay(tmp_path: Path, journal: Path) -> None:
+    before, size = rows(journal), journal.stat().st_size
+    result = run(tmp_path)
+    assert result.exit_code == 0, result
+    assert before == rows(journal)
+    assert size - journal.stat().st_size > 900_000
+    assert f"{journal}: {size:,} bytes before, {journal.stat().st_size:,} now" in result.output
+
+
+def test_a_running_peer_a_full_disk_and_no_journal_are_refused(
+    tmp_path: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = journal.stat().st_size
+    with closing(Directory(journal.parent)):
+        result = run(tmp_path)
+        assert (2, True) == (result.exit_code, "a peer is running in" in result.output + result.stderr)
+    with monkeypatch.context() as patch:
+        patch.setattr(command.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+        result = run(tmp_path)
+        assert (2, True) == (result.exit_code, "make room first" in result.output + result.stderr)
+    assert size == journal.stat().st_size
+    result = run(journal.parent / "warc")
+    assert (2, True) == (result.exit_code, "has no journal" in result.output + result.stderr)
