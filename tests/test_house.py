@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 CONVERSATIONS = {
     "cli": "ask exits run site_names",
-    "cli.commands": "control crawl doctor export join rekey run_peer start",
+    "cli.commands": "control crawl doctor export join rekey run_peer start vacuum",
     "cli.data_check": "catalog data_repair journal_check",
     "cli.doctor": "checkup directory_probes helper_probes network_probes",
     "cli.local": (

@@ -1,5 +1,6 @@
 """`kadcrawl vacuum` makes a journal as small as its rows, and changes no row."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,6 @@ from click.testing import CliRunner, Result
 
 from fuzz.data_directories import make
 from kadcrawl.cli.app import main
-from kadcrawl.cli.commands import vacuum as command
 from kadcrawl.peer.directory import Directory
 
 
@@ -52,7 +52,7 @@ def test_a_running_peer_a_full_disk_and_no_journal_are_refused(
         result = run(tmp_path)
         assert (2, True) == (result.exit_code, "a peer is running in" in result.output + result.stderr)
     with monkeypatch.context() as patch:
-        patch.setattr(command.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+        patch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
         result = run(tmp_path)
         assert (2, True) == (result.exit_code, "make room first" in result.output + result.stderr)
     assert size == journal.stat().st_size
