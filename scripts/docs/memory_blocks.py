@@ -28,4 +28,19 @@ def idle_memory(kept: KeptFigures) -> str:
     return f"{table(head, rows)}\n\n{kept.measured('idle-memory')}"
 
 
-MEMORY_BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {"idle-memory": idle_memory}
+def simulation(kept: KeptFigures) -> str:
+    """Return the table of what the simulator costs."""
+    cost = kept["simulation"]
+    head = ("peers of one swarm", "pages", "MB a peer", "CPU s", "messages", "seeds of 16 peers by CPU second")
+    row = (
+        f"{cost['peers']:,}",
+        f"{cost['pages']:,}",
+        f"{cost['mb_a_peer']:.2f}",
+        f"{cost['swarm_cpu_s']:.0f}",
+        f"{cost['messages']:,}",
+        f"{cost['seeds_a_cpu_s']:.2f}",
+    )
+    return f"{table(head, [row])}\n\n{kept.measured('simulation')}"
+
+
+MEMORY_BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {"idle-memory": idle_memory, "simulation": simulation}

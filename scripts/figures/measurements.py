@@ -72,6 +72,11 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
     ),
     "node-usage": Measurement("CPU, memory and bandwidth of eight nodes", _module("scripts.node_usage"), 1.5),
     "many-peers": Measurement("Many peers on one machine", _module("scripts.bench_many_peers"), 2),
+    "simulation": Measurement(
+        "What the simulator costs",
+        _module("scripts.bench_simulation", "--peers", "200", "--pages", "400", "--seeds", "4"),
+        1,
+    ),
     "bench-overload": Measurement("Ten peers in one process", _module("scripts.bench_overload"), 4, may_miss=True),
     "five-peers": Measurement("Five unequal peers", _module("scripts.five_peers"), 5, may_miss=True),
     "papers": Measurement("The papers' experiments", ("sim.papers", "-o", FILE), 9, writes_directory=True),
