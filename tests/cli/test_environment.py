@@ -80,6 +80,7 @@ VALUES = {
     "--log-format": ("json", "text"),
     "--log-level": ("DEBUG", "error"),
     "--metrics": ("127.0.0.1:5000", "0"),
+    "--web": ("127.0.0.1:5000", "0"),
     "--traces": ("http://127.0.0.1:4318", "http://[::1]:4318"),
     "--trace-share": ("0.5", "1"),
     "--top": ("3", "4"),

@@ -49,7 +49,7 @@ async def test_the_command_sets_limits_for_all_its_peers(tmp_path: Path) -> None
     async with Web() as site:
         site.pages["/"] = lambda _: web.Response(text="<a href=/2>" + " " * 50_000, content_type="text/html")
         run = await kadcrawl(
-            *crawl(tmp_path, site.url("/")), "--limit", "body_bytes_max=1 kB", "--limit", "warc-bytes-max=2 kB"
+            *crawl(tmp_path, site.url("/")), "--limit", "body_bytes_max=1 kB", "--limit", "warc-bytes-max=1 kB"
         )
     assert run.code == 0, run
     lines = (tmp_path / "peer-1" / "pages.jsonl").read_text()

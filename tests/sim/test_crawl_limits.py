@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,5 +181,6 @@ def test_a_lender_that_does_not_pay_for_its_loans_is_found(lendings: Counter[str
         patch.object(Budget, "take_back", lambda *_: None),
         opened(1, max_pages=LIMIT_PAGES, **LENDING) as one,
     ):
-        one.machines.loop.run_until_complete(one.live(leaves=2))
+        with suppress(TimeoutError):  # Most such worlds do not end, as too much is granted to share out the rest.
+            one.machines.loop.run_until_complete(one.live(leaves=2))
         assert excess_pages(one) > 0

@@ -400,7 +400,8 @@ def _read(tag: bytes, base: str, encoding: str, agent: str, native: NativeLinks 
         href = query_in(encoding, href)
     lasting = _PAGE_DEPENDENT.search(href) is None
     follow = name == "link" or "nofollow" not in rel
-    url = native.join(base, href.encode()) if native is not None and href.isascii() else None
+    is_native = native is not None and href.isascii() and len(href) <= NATIVE_URL_CHARS_MAX
+    url = native.join(base, href.encode()) if native is not None and is_native else None
     if url is None and (url := canonical(href, base)) is None:
         return _NOTHING, lasting
     is_hint = name == "link" and "canonical" in rel

@@ -56,7 +56,7 @@ def _crawl(view: SwarmView, own: CrawlVerdict, there: list[PeerRow], now: float)
         "started": round(now - max((row.uptime_s for row in there), default=0)),
         "partition": job.partition if job is not None else None,
         "history": job.history if job is not None else None,
-        "cell_bits": job.cell_bits if job is not None else None,
+        "cell_bits": job.bits if job is not None else None,
         "pages": sum(one.pages for one in counters),
         "pending": sum(row.pending for row in there),
         "failed": sum(still_failed(counters).values()),
