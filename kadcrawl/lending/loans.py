@@ -134,7 +134,7 @@ class Loans:
     async def _are_copied(self, cell: Cell, keys: Collection[Key]) -> bool:
         with suppress(TimeoutError):
             async with asyncio.timeout(COPIES_WAIT_S):
-                return await self._cells.sync.whole({cell: keys})
+                return await self._cells.sync.whole({cell: keys}, hurries=True)  # The borrower has no work.
         return False
 
     async def run(self) -> None:

@@ -69,6 +69,8 @@ class ReplicationStream:
         """Changes ever queued."""
         self.delivered = 0
         """Changes journaled at the peer."""
+        self._hurries = False
+        """True if a peer without work waits for the next delivery."""
         self.hurried = asyncio.Event()
         """Set when the next delivery may have become urgent."""
         self._began_at = -inf
@@ -136,7 +138,7 @@ class ReplicationStream:
     def wait_s(self, now: float, *, is_hurried: bool) -> float:
         """Return the seconds until the next delivery may begin."""
         spacing = self._spacing
-        if is_hurried or self._is_full:
+        if is_hurried or self._hurries or self._is_full:
             spacing_s = spacing.hurried_s
         else:
             spacing_s = spacing.urgent_s if self.is_urgent else spacing.calm_s
@@ -145,6 +147,7 @@ class ReplicationStream:
     def begin(self, now: float) -> None:
         """Note that a delivery begins."""
         self._began_at = self._moved_at = now
+        self._hurries = False
 
     def end(self) -> None:
         """Note that a delivery is over."""
@@ -222,8 +225,12 @@ class ReplicationStream:
                 future.set_result(True)
         self.waiting = still
 
-    def wait(self, future: asyncio.Future[bool]) -> None:
-        """Set the result of `future` when all changes queued so far are delivered, or the peer is lost."""
+    def wait(self, future: asyncio.Future[bool], *, hurries: bool = False) -> None:
+        """Set the result of `future` when all changes queued so far are delivered, or the peer is lost.
+
+        With `hurries` the next delivery does not wait for company.
+        """
+        self._hurries |= hurries
         self.waiting = [waiting for waiting in self.waiting if not waiting[1].done()]  # Some callers were cancelled.
         self.waiting.append((self.queued, future))
         self.hurried.set()

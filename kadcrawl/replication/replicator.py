@@ -163,16 +163,16 @@ class Replicator:
         """Tell a peer to drop its copy of a cell, if the copy has not changed."""
         self._stream(contact).put_notice(Cell(held.cell), OWNER, held)
 
-    async def delivered(self, contact: Contact, keys: Collection[Key] | None = None) -> bool:
+    async def delivered(self, contact: Contact, keys: Collection[Key] | None = None, *, hurries: bool = False) -> bool:
         """Return True when all changes of these keys are journaled at the peer, or False if the peer is lost first.
 
-        None stands for all keys.
+        None stands for all keys. With `hurries` they do not wait for company.
         """
         stream = self._streams.get(contact.id)
         if stream is None or stream.delivered == stream.queued or (keys is not None and not stream.lacks(keys)):
             return True
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        stream.wait(future)
+        stream.wait(future, hurries=hurries)
         return await future
 
     def lost(self, peer: bytes) -> None:

@@ -80,6 +80,12 @@ async def test_a_session_outlives_the_owner_of_its_site(dies: bool, make_peer: M
         await first.crawl([site.url("/0")])
         await until(lambda: len(site.fetched) >= PAGES // 3)
         owner = owner_of(site.url("/0"), peers)
+        # The copy of a new session waits for company, half a second at most.
+        place = owner.components.partitioner.locate(site.url("/0"))
+        backups = owner.runtime.cells.holdings.owned[place.cell].backups
+        holders = [peer for peer in peers if peer.contact in backups]
+        assert holders
+        await until(lambda: all(peer.store.sites.cookies(place.site).version for peer in holders))
         if dies:
             await crash(owner)
         else:

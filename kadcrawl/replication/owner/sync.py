@@ -130,8 +130,11 @@ class CellSync:
             self._parts.spawn(self._sync(progress), f"sync {cell}")
             self._syncing[cell] = progress
 
-    async def whole(self, keys: Mapping[Cell, Collection[Key]]) -> bool:
-        """Return True when all backups have these keys of the cells, or False if a cell is not open here."""
+    async def whole(self, keys: Mapping[Cell, Collection[Key]], *, hurries: bool = False) -> bool:
+        """Return True when all backups have these keys of the cells, or False if a cell is not open here.
+
+        With `hurries` the copies do not wait for company.
+        """
         for cell, some in keys.items():
             while True:
                 owned = self._holdings.owned.get(cell)
@@ -139,7 +142,7 @@ class CellSync:
                     return False
                 backups = owned.backups
                 if owned.whole:
-                    delivered = [await self._replicator.delivered(contact, some) for contact in backups]
+                    delivered = [await self._replicator.delivered(one, some, hurries=hurries) for one in backups]
                     if all(delivered) and owned.whole and owned.backups == backups:
                         break
                 if cell not in self._syncing and not owned.whole:
