@@ -50,7 +50,19 @@ def overloaded(random: Random, plan: Plan, overload: Overload) -> Plan:
     pauses = tuple((_stops if overload == "stops" else _stalls)(random, plan.peers))
     others = () if random.random() < ALONE else plan.events
     later = [replace(one, at_s=round(one.at_s + _stopped_s(pauses, one.at_s), 3)) for one in others]
+    pauses = tuple(_with_newcomers(pause, plan.peers, later) for pause in pauses)
     return replace(plan, events=_in_order([*pauses, *later]))
+
+
+def _with_newcomers(pause: Event, peers: int, later: Sequence[Event]) -> Event:
+    """Return a pause of all peers with those that joined before.
+
+    A newcomer left alone would take all others for dead, and they are more than the copies of a page.
+    """
+    if pause.machines != tuple(range(peers)):
+        return pause
+    newcomers = {number for one in later if one.kind is Kind.JOIN and one.at_s <= pause.at_s for number in one.machines}
+    return replace(pause, machines=tuple(sorted({*pause.machines, *newcomers})))
 
 
 def _stops(random: Random, peers: int) -> Iterator[Event]:

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from sim.draw import draw
 from sim.draw_overload import OVERLOADS, Overload, overloaded
@@ -32,6 +33,15 @@ def test_faults_that_follow_overload_come_no_sooner_after_each_other(overload: O
     )
     assert kill.at_s < restart.at_s
     assert FAULTS[2].at_s - FAULTS[1].at_s <= awake_s + 1e-2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_those_that_joined_before_stand_still_with_all_others(seed: int) -> None:
+    plan = replace(PLAN, events=(Event(1.0, Kind.JOIN, (8,)), *PLAN.events, Event(120.0, Kind.JOIN, (9,))))
+    stopped = overloaded(Random(seed), plan, "stops")
+    joins = {machine: one.at_s for one in stopped.events if one.kind is Kind.JOIN for machine in one.machines}
+    for pause in (one for one in stopped.events if one.kind is Kind.FREEZE and set(range(8)) <= {*one.machines}):
+        assert {*pause.machines} - {*range(8)} == {machine for machine, at_s in joins.items() if at_s <= pause.at_s}
 
 
 def test_clocks_that_jump_together_are_those_of_machines_that_boot_together() -> None:
