@@ -16,7 +16,7 @@ from scripts.sites import SitesError, StoredSite, sites
 from sim.judge import Access, Expected, judge
 from tests.support.sites.finished_crawl import CrawlToTheEnd
 
-pytestmark = [pytest.mark.sites, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.chaos, pytest.mark.sites, pytest.mark.timeout(600)]
 
 CRAWLER = "kadcrawl/"
 """The beginning of the crawler's User-Agent. An independent crawl finds the truth on the same servers."""
