@@ -574,7 +574,7 @@ def changes_not_copied(_: Any) -> Any:
 def copies_not_awaited(_: Any) -> Any:
     """A link is acknowledged before the backups have the link."""
 
-    async def delivered(self: Any, contact: Any, keys: Any = None) -> bool:
+    async def delivered(self: Any, contact: Any, keys: Any = None, *, hurries: bool = False) -> bool:
         return True
 
     return delivered

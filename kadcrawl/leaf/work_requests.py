@@ -189,7 +189,7 @@ class WorkRequester:
         self._peers.learn(grant.others)
         if grant.seeds_fingerprint != peer.seeds:
             await self._fetch_job(peer)  # The lent pages may be in scope only by new seeds.
-        if grant.settings is not None:
+        if grant.settings:
             self._settings.hear(grant.settings)
         self._on_time(grant.crawl_ms)
         self._activity = grant.activity
@@ -224,7 +224,8 @@ class WorkRequester:
         async for segments in fetch_segments(self._client, peer.address, self._reach.lacking(state.reach)):
             self._reach.add(segments)
         scope = [order for order in state.orders if order.kind == "scope"]
-        self._settings.hear(scope)
+        if scope:
+            self._settings.hear(scope)
         peer.note_job((named ^ digest_of_ids(state.reach) ^ fingerprint_of(scope)) or 1)
 
     async def _hand_back(self, lender: Contact, lends: Sequence[Lend]) -> None:

@@ -54,7 +54,8 @@ async def test_the_judge_sees_what_is_not_as_it_should_be(web: DealtWeb, tmp_pat
         web.truth[url + "x"] = 200
         web.access_log.append(last)
         swarm.processes[0].exit_expected = 7
-        (swarm.processes[0].directory / "pages.jsonl").write_text("")
+        for process in swarm.processes:  # One of them may have fetched all by then.
+            (process.directory / "pages.jsonl").write_text("")
 
     outcome = await run(Scenario(spoiled), 1, web, tmp_path / "run", replace(SMALL, peers=2))
     assert "spoiled" == outcome.scenario

@@ -4,7 +4,6 @@ Tests: tests/cli/commands/test_vacuum.py
 """
 
 import shutil
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -48,6 +47,8 @@ def vacuum(directories: tuple[Path, ...]) -> int:
 
 def _vacuum(journal: Path) -> None:
     """Write a journal anew without its free pages. Raises ConfigError."""
+    import sqlite3  # Not at the top: the completion of a command loads this module.
+
     try:
         with closing(sqlite3.connect(journal, isolation_level=None)) as db:
             pages, free, size = (

@@ -5,15 +5,18 @@ Tests: tests/cli/commands/test_site.py
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from kadcrawl.link.wire.order_messages import StandingOrder
-from kadcrawl.peer.swarm.given_order import GivenOrder
+
+if TYPE_CHECKING:  # The summary of a crawl at rest loads nothing of a peer.
+    from kadcrawl.peer.swarm.given_order import GivenOrder
 
 SITES_SHOWN = 3
 """Paused sites that a line of the status names."""
 
 
-def lines(orders: Sequence[GivenOrder]) -> list[str]:
+def lines(orders: "Sequence[GivenOrder]") -> list[str]:
     """Return a line for each order that stands, the latest first."""
     if not orders:
         return ["no order about a site stands"]
@@ -35,6 +38,8 @@ def paused_line(orders: Sequence[StandingOrder]) -> str | None:
 
 def changed_lines(orders: Sequence[StandingOrder]) -> list[str]:
     """Return a sentence for each setting that a person has changed."""
+    from kadcrawl.peer.swarm.given_order import GivenOrder
+
     given = [GivenOrder.of(order) for order in orders if order.kind == "set" and order.stands]
     return [
         f"{one} by order of {one.user or '?'} at {_when(one.given_at)} (kadcrawl set {one.about} default lifts it)"
