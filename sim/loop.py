@@ -159,10 +159,11 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> SimHandle:
-        if self._over:
-            self._check_closed()  # type: ignore[attr-defined]
         handle = SimHandle(copy_context() if context is None else context, callback, args)
-        self._ready.append(handle)
+        if self.is_closed():
+            handle.cancel()  # Objects of dead machines may still cancel tasks while the collector frees them.
+        else:
+            self._ready.append(handle)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]  # there is no other thread

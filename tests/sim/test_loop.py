@@ -343,3 +343,13 @@ def test_at_the_end_of_a_world_files_are_closed_without_waiting() -> None:
 
         loop.run_until_complete(story())
     assert sorted(closed) == ["killed", "unfinished"]
+
+
+def test_what_the_collector_cancels_after_the_end_has_no_effect() -> None:
+    """An HTTP client of a dead machine cancels its look-ups of names when it is freed."""
+    ran: list[int] = []
+    with world(1) as loop:
+        task = loop.create_task(asyncio.sleep(1), name="look up")
+    task.cancel()
+    assert loop.call_soon(ran.append, 1).cancelled()
+    assert [] == ran
