@@ -130,6 +130,8 @@ async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
     balance: str,
     history: str,
 ) -> None:
+    # The crawl takes long beside the half a second for which links and copies wait for company.
+    slow_web.fallback = slow(tree(PAGES, SITES)(slow_web), 4 * ANSWER_S)
     weak = partial(make_peer, limits=WEAK)
     peers = await swarm(weak, "ab", balance=balance, update_s=0.5, history=history)
     leaf = await make_leaf("leaf", peers[0])
