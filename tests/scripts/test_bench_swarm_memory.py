@@ -27,7 +27,6 @@ def test_one_filter_for_all_keys_takes_few_bytes_of_each() -> None:
     assert 2 < of_one_filter([keys_of(1, 4_000)]) / 4_000 < 12
 
 
-@pytest.mark.worlds
 def test_a_swarm_has_the_copies_of_a_peer() -> None:
     small, large = measure(10_000_000, keys_most=1_500), measure(1_000_000_000, keys_most=1_500)
     assert COPIES * small.peer == pytest.approx(small.swarm)
