@@ -13,7 +13,7 @@ from random import Random
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.url_traces import UrlTraces
-from kadcrawl.errors import StartError
+from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import PeerScore
 from kadcrawl.members.credentials import Credentials
@@ -127,7 +127,10 @@ def _open_traces(config: Config, clock: Clock, random: Random, stack: AsyncExitS
     """Return the traces that a configuration asks for. Raises ConfigError if their package is missing."""
     if config.traces is None:
         return None
-    from kadcrawl.peer.tracing.otel_traces import OtelTraces  # Not at the top: the library is an extra.
+    try:
+        from kadcrawl.peer.tracing.otel_traces import OtelTraces  # Not at the top: the library is an extra.
+    except ModuleNotFoundError as error:
+        raise ConfigError("traces need a package: pip install 'kadcrawl[traces]'") from error
 
     traces = OtelTraces(config.traces, config.trace_share, clock, random)
     stack.push_async_callback(traces.close)

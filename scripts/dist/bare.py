@@ -19,6 +19,7 @@ EXTRAS: Final = {
     "bson": "mongodb",
     "matplotlib": "papers",
     "numpy": "papers",
+    "opentelemetry": "traces",
     "pyarrow": "parquet",
     "pymongo": "mongodb",
     "pytest": "sim",

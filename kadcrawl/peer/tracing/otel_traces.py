@@ -12,27 +12,22 @@ import logging
 from collections.abc import Mapping
 from random import Random
 
-try:
-    from opentelemetry.context import Context
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
-    from opentelemetry.sdk.trace.id_generator import IdGenerator
-    from opentelemetry.trace import (
-        NonRecordingSpan,
-        SpanContext,
-        SpanKind,
-        Status,
-        StatusCode,
-        TraceFlags,
-        Tracer,
-        set_span_in_context,
-    )
-except ImportError as error:
-    from kadcrawl.errors import ConfigError
-
-    raise ConfigError("traces need a package: pip install 'kadcrawl[traces]'") from error
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    Tracer,
+    set_span_in_context,
+)
 
 from kadcrawl.crawl.fetch.result import UNASKED, FetchResult
 from kadcrawl.crawl.scope.partitioner import UrlLocation

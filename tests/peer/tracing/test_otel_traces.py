@@ -170,8 +170,8 @@ def test_a_share_is_a_part(tmp_path: Path, share: float) -> None:
 def test_without_the_package_it_is_said_what_to_install() -> None:
     code = (
         "import sys; sys.modules['opentelemetry.sdk.trace'] = None\n"
-        "from kadcrawl.errors import ConfigError\n"
-        "try: import kadcrawl.peer.tracing.otel_traces\n"
+        "from kadcrawl.peer.resources import _open_traces\nfrom types import SimpleNamespace as N\nfrom kadcrawl.errors import ConfigError\n"
+        "try: _open_traces(N(traces=1), None, None, None)\n"
         "except ConfigError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
