@@ -32,6 +32,7 @@ from kadcrawl.crawl.recrawl.rounds import VisitStart
 from kadcrawl.crawl.robots.cache import ROBOTS_PATH
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.robots_fetch import RobotsSearch
+from kadcrawl.crawl.url_traces import FETCH, FETCH_OTHER
 from kadcrawl.errors import StorageError
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
@@ -337,6 +338,8 @@ class Attempt:
                 wait_s = verified_s if fetched.error is FetchError.VERIFYING else OPINION_WAIT_S
                 frontier.hold(entry.site, now + wait_s, now)
             return None
+        if parts.traces is not None:
+            parts.traces.fetched(entry.key, FETCH if url == entry.url else FETCH_OTHER, fetched)
         received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()
         frontier.time_request(entry.site, fetched.seconds, fetched.why_failed is None, now, fetched.status)
         self._heed(fetched, now)

@@ -44,7 +44,6 @@ from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.output.warc import warc_name
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.reach.build import Reach, Swarm, build_reach
-from kadcrawl.crawl.reach.relayed_fetcher import PageFetching
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
@@ -52,7 +51,7 @@ from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.crawl.time_count import journaled_s
-from kadcrawl.crawl.url_traces import TracedFetcher, TracedFormFetcher, UrlTraces
+from kadcrawl.crawl.url_traces import UrlTraces
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Config
@@ -245,14 +244,9 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         clocks=clocks,
         traces=traces,
     )
-    own_fetcher: PageFetching = reach.own
     if traces is not None:
         traces.begin(resources.owners.me.id.hex(), job.name)
         forwarder.acknowledged.append(traces.forwarded)
-        tracing = traces, lambda url: partitioner.locate(url).key, clock.now
-        own_fetcher = TracedFetcher(own_fetcher, *tracing)
-        direct = TracedFormFetcher(parts.direct, *tracing)
-        parts = replace(parts, fetcher=TracedFetcher(parts.fetcher, *tracing), direct=direct)
 
     of_loans = replace(parts, crawl_limits=LoanLimits(crawl_limits))
 
@@ -263,7 +257,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     sessions = Sessions(cookies, site_settings, resources.config.secrets)
     logging_in = LoggingIn(sessions, frontier, clock, resources.call_login_hook, limits)
     own = CrawlSource(store, frontier, RobotsCache(store, limits), resources.activity, cookies, sessions, logging_in)
-    crawler = Crawler(replace(parts, fetcher=own_fetcher), own, callbacks.own_pages)
+    crawler = Crawler(replace(parts, fetcher=reach.own), own, callbacks.own_pages)
     return CrawlComponents(
         job=job,
         scope=scope,

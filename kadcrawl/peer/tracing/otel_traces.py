@@ -29,7 +29,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from kadcrawl.crawl.fetch.result import UNASKED, FetchResult
+from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.crawl.url_traces import FETCH
 from kadcrawl.keys import Key
@@ -128,11 +128,12 @@ class OtelTraces:
         if (ids := self._identifier.ids(key)) is not None:
             self._span(ids, "forward link", began, self._clock.now(), {"url.full": url})
 
-    def fetched(self, key: Key, step: str, result: FetchResult, began: float) -> None:
-        """Record a request that went out."""
-        if result.error in UNASKED or (ids := self._identifier.ids(key)) is None:
+    def fetched(self, key: Key, step: str, result: FetchResult) -> None:
+        """Record a request that went out for the page of a key."""
+        if (ids := self._identifier.ids(key)) is None:
             return
-        ended = self._clock.now()
+        began = result.started_at.timestamp()
+        ended = began + result.seconds
         facts: dict[str, str | int] = {
             "url.full": result.url,
             "http.request.method": "GET",
