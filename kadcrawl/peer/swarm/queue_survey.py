@@ -11,7 +11,7 @@ import msgspec
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import Message, Refused
-from kadcrawl.link.wire.queue_messages import GetQueue, Queue, QueueCounts, SurveyQueue
+from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, GetQueue, Queue, QueueCounts, SurveyQueue
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.settings.steering import match_of
 
@@ -31,6 +31,8 @@ async def survey_queue(runtime: Runtime, survey: SurveyQueue) -> Queue:
         survey = msgspec.structs.replace(survey, site=site)
     elif survey.urls:
         raise ConfigError("the next URLs are those of one site: name the site")
+    # By URL the largest hosts of the swarm need not be the largest of any peer, so all are asked for the most.
+    wanted, survey = survey.sites, msgspec.structs.replace(survey, sites=QUEUED_SITES_MAX if survey.sites else 0)
     time = asyncio.get_running_loop().time
     give_up_at, wait_s = time() + COUNT_S, COUNT_POLL_S
     answer = await runtime.waves.ask_all(survey)
@@ -39,6 +41,7 @@ async def survey_queue(runtime: Runtime, survey: SurveyQueue) -> Queue:
         wait_s = min(2 * wait_s, COUNT_POLL_MOST_S)
         answer = await runtime.waves.ask_all(survey)
     counts = answer.queue or QueueCounts()
+    counts = msgspec.structs.replace(counts, top=counts.top[:wanted])
     return Queue(counts, answer.tally.missing, answer.tally.retrying, runtime.standing_orders.to_wire())
 
 
