@@ -91,8 +91,8 @@ def test_the_level_decides_which_lines_are_written(tmp_path: Path) -> None:
 
 
 async def test_all_peers_of_a_crawl_log_as_told(tmp_path: Path) -> None:
-    async with Web(4) as site:
-        site.fallback = tree(60, 4)(site)
+    async with Web(16) as site:
+        site.fallback = tree(60, 16)(site)
         command = crawl(tmp_path, site.url("/0"), peers=2)
         run = await kadcrawl(*command, "--log-format", "json", "--log-level", "debug")
         assert 0 == run.code, run
