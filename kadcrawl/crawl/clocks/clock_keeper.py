@@ -288,7 +288,8 @@ class ClockKeeper:
     def _next(self, kept: KeptClock, now: float) -> tuple[bytes, ...]:
         """Return the peers that are next, as far as the clock may be leased to them, and expect their questions soon.
 
-        A peer that was told is not told again.
+        A peer that was told has no more time when it is told again: it may be dead, and the others would wait for ever.
+        A peer is told again of a clock with a delay, as the first message may be lost and nobody else may have it.
         """
         first = next(iter(kept.waiting), None)
         if first is None:
@@ -296,7 +297,8 @@ class ClockKeeper:
         spare = min(kept.spare(first), len(kept.waiting)) if kept.is_shared else min(kept.spare(first), 1)
         peers = tuple(peer for peer in islice(kept.waiting, spare) if peer not in kept.told or not kept.is_shared)
         for peer in peers:
-            kept.waiting[peer] = max(now, kept.free_at) + TOLD_S
+            if peer not in kept.told:
+                kept.waiting[peer] = max(now, kept.free_at) + TOLD_S
         kept.told.update(peers)
         return peers
 

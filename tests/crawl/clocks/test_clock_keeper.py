@@ -180,6 +180,18 @@ def test_a_peer_that_does_not_come_when_told_loses_its_place() -> None:
     assert ask(keeper, C, 1.0 + clock_keeper.TOLD_S).turn.lease
 
 
+def test_a_dead_peer_that_is_next_keeps_the_clock_from_the_others_for_a_moment_only() -> None:
+    keeper = new()
+    lease = ask(keeper, A, 0.0).turn.lease
+    ask(keeper, B, 0.1)
+    ask(keeper, C, 0.2)
+    assert (B,) == ask(keeper, A, 1.0, lease=lease, wants=False, ends=True).next_peers
+    granted_at = 1.0
+    while not ask(keeper, C, granted_at).turn.lease:
+        granted_at += 0.5
+        assert granted_at < 1.0 + 2 * clock_keeper.TOLD_S, "the dead peer has more time with each question of another"
+
+
 def test_a_clock_that_a_new_owner_does_not_know_rests() -> None:
     keeper = new()
     assert 0 == ask(keeper, A, 0.0, rest_s=9.0).turn.lease
