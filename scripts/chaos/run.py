@@ -31,7 +31,7 @@ FREEZE_S: Final = 30.0
 DUPLICATES_MAX: Final = 0.01
 """Share of the pages that may be fetched twice."""
 RUN_S_MAX: Final = 240.0
-"""A run that takes longer hangs."""
+"""Most seconds of a run. A run that takes longer hangs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +99,13 @@ async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, siz
     async with ProcessSwarm(directory, web, delay_s) as swarm:
         try:
             async with asyncio.timeout(RUN_S_MAX):
-                await swarm.begin(size.peers, size.options, size.leaves)
-                await scenario.happens(swarm, random, size)
+                try:
+                    await swarm.begin(size.peers, size.options, size.leaves)
+                    await scenario.happens(swarm, random, size)
+                except OverError:
+                    swarm.note("over before the rest could happen")
                 if size.stops:
                     await swarm.stop()
-        except OverError:
-            swarm.note("over before the rest could happen")
         except (RuntimeError, TimeoutError) as error:
             faults.append(f"{type(error).__name__}: {error}")
         late = await swarm.end(max(10.0, began + RUN_S_MAX - loop.time()))

@@ -19,6 +19,7 @@ from scripts.chaos.dealt_web import DealtWeb
 from scripts.chaos.machines import OnHub
 from scripts.chaos.parted import NetworkSplit
 from scripts.chaos.peer_process import KADCRAWL, PROCESS_POLL_S, PeerProcess
+from scripts.kadcrawl_run import page_lines
 
 CONTACT: Final = "chaos@example.org"
 """The contact, needed wherever the web is not on loopback."""
@@ -71,6 +72,11 @@ class ProcessSwarm:
     def share(self) -> float:
         """The share of the web's pages that have been asked for, 0 to 1."""
         return len(self._web.fetched.keys() & self._web.truth.keys()) / len(self._web.truth)
+
+    @property
+    def logged(self) -> bool:
+        """True if every page of the web has a line in some page log."""
+        return self._web.truth.keys() <= {line.url for line in page_lines(self.directory)}
 
     def note(self, what: str, *names: str) -> None:
         """Remember a fault and its victims."""
@@ -128,10 +134,12 @@ class ProcessSwarm:
             await asyncio.sleep(PROCESS_POLL_S)
 
     async def stop(self) -> None:
-        """Stop the whole swarm once all pages are fetched."""
-        await self.until(1.0)
+        """Stop the whole swarm once all pages stand in page logs. A page that is only asked for has no line yet."""
+        while not self.logged and self.living:  # noqa: ASYNC110 -- the processes tell nobody
+            await asyncio.sleep(PROCESS_POLL_S)
         self.note("kadcrawl stop")
-        await self.living[0].command("stop")
+        if self.living:
+            await self.living[0].command("stop")
 
     async def end(self, within_s: float) -> list[str]:
         """Wait until every process has ended. Kill the others after `within_s` seconds, and return their names."""

@@ -7,13 +7,16 @@ import pytest
 
 from scripts.chaos.dealt_web import DealtWeb, made_up
 from scripts.chaos.processes import restarted, two_join, two_killed
-from scripts.chaos.run import RunSize, Scenario, run
+from scripts.chaos.run import RUN_S_MAX, RunSize, Scenario, run
 from scripts.chaos.swarm import ProcessSwarm
 from scripts.kadcrawl_run import page_lines
 from tests.support.sites.proxies import ProxyServer
 from tests.support.sites.web import Web, html
 
 PAGES, SITES = 120, 8
+
+pytestmark = pytest.mark.timeout(RUN_S_MAX + 60)
+"""A run ends itself and says why."""
 JOB = (
     *("--partition", "url", "--history", "bloom", "--recrawl-after", "7d", "--balance", "predictive"),
     *("--copies", "4", "--max-pages", "400", "--max-depth", "30"),

@@ -15,7 +15,7 @@ from scripts.chaos.dealt_web import DealtWeb, made_up
 from scripts.chaos.machines import Loopback, OnHub
 from scripts.chaos.network import NETWORK
 from scripts.chaos.parted import Across, NetworkSplit, across, views
-from scripts.chaos.run import PEERS, RunSize, run
+from scripts.chaos.run import PEERS, RUN_S_MAX, RunSize, run
 from sim.judge import Access, judge
 from sim.plan import RECOVERY_S
 
@@ -95,6 +95,7 @@ def test_on_loopback_everybody_is_on_this_machine() -> None:
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(RUN_S_MAX + 60)
 @pytest.mark.parametrize("scenario", [name for name in NETWORK if name != "partition"])
 @pytest.mark.usefixtures("namespaces")
 async def test_whatever_happens_to_the_network_the_swarm_finishes_the_crawl(scenario: str, tmp_path: Path) -> None:

@@ -9,12 +9,15 @@ import pytest
 from scripts.chaos.dealt_web import DealtWeb, documentation, made_up
 from scripts.chaos.network import NETWORK
 from scripts.chaos.processes import PROCESSES
-from scripts.chaos.run import RunSize, Scenario, run
-from scripts.chaos.swarm import ProcessSwarm
+from scripts.chaos.run import RUN_S_MAX, RunSize, Scenario, run
+from scripts.chaos.swarm import OverError, ProcessSwarm
 
 SMALL = RunSize(peers=5, delay_s=0.3, freeze_s=3.0, duplicates_max=0.1)
 """The run is small, so the pages that a dying peer has fetched but not finished are a larger share."""
 SITES = 8
+
+pytestmark = pytest.mark.timeout(RUN_S_MAX + 60)
+"""A run ends itself and says why."""
 
 
 @pytest.fixture
@@ -61,6 +64,18 @@ async def test_the_judge_sees_what_is_not_as_it_should_be(web: DealtWeb, tmp_pat
     assert "spoiled" == outcome.scenario
     for kind in ("never fetched", "in no page log", "hurried", "peer-1 exited with 0, not 7"):
         assert any(fault.startswith(kind) for fault in outcome.faults), kind
+
+
+@pytest.mark.chaos
+async def test_a_crawl_without_an_end_is_stopped_though_a_fault_comes_too_late(web: DealtWeb, tmp_path: Path) -> None:
+    async def too_late(swarm: ProcessSwarm, random: object, size: RunSize) -> None:
+        raise OverError
+
+    size = replace(SMALL, peers=2, delay_s=0.1, options=("--recrawl-after", "7d"), stops=True)
+    outcome = await run(Scenario(too_late), 1, web, tmp_path / "run", size)
+    assert [] == outcome.faults
+    happened = [event.partition(" ")[2] for event in outcome.events]
+    assert ["over before the rest could happen", "kadcrawl stop"] == happened
 
 
 async def test_no_process_outlives_its_swarm(web: DealtWeb, tmp_path: Path) -> None:
