@@ -15,6 +15,7 @@ from kadcrawl.settings.job import PartitionSolver
 from kadcrawl.urls import Partition
 
 from .draw_limits import draw_limits, draw_parts, draw_proxies
+from .draw_orders import draw_exclusions
 from .draw_overload import draw_overload
 from .draw_treatments import draw_annex, draw_refusals_max, draw_treatments
 from .plan import DELAY_MOST_S, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
@@ -126,8 +127,8 @@ def _drawn(seed: int, peers: int, copies: int, *, faults: bool) -> Plan:
     [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
     events = tuple(_Drawing(seed, peers, copies - 1).events()) if faults else ()
     if faults:
-        pauses = _site_pauses(seed, peers, events)
-        events = tuple(sorted([*events, *_retries(seed, peers, events), *_no_web(seed, peers), *pauses], key=_at))
+        orders = [*_site_pauses(seed, peers, events), *draw_exclusions(seed, peers, events)]
+        events = tuple(sorted([*events, *_retries(seed, peers, events), *_no_web(seed, peers), *orders], key=_at))
     leaves = Random(f"leaves {seed}").choice(LEAVES)
     refusing = Random(f"refusing {seed}").choice(REFUSING)
     plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, refusing=refusing, leaves=leaves, copies=copies)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.recrawl_checks import CalendarGrain
 
-from .plan import Kind, Plan
+from .plan import SITE_ORDERS, Kind, Plan
 
 LIMITED = 1 / 4
 """Share of the plans with a limit."""
@@ -78,8 +78,9 @@ def draw_limits(seed: int, plan: Plan) -> Plan:
 
 
 def ending_early(plan: Plan) -> Plan:
-    """Return the plan without what needs a crawl to its end: outages, orders to retry, and paused sites."""
-    events = tuple(one for one in plan.events if one.kind not in (Kind.OUTAGE, Kind.RETRY, Kind.SITE_PAUSE))
+    """Return the plan without what needs a crawl to its end: outages, orders to retry, and orders about sites."""
+    left_out = SITE_ORDERS | {Kind.OUTAGE, Kind.RETRY}
+    events = tuple(one for one in plan.events if one.kind not in left_out)
     return replace(plan, events=events)
 
 

@@ -115,8 +115,8 @@ class Outage(NamedTuple):
     until_s: float
 
 
-class PausedSites(NamedTuple):
-    """A period in which a person has paused sites, from the moment at which the order was given."""
+class StoppedSites(NamedTuple):
+    """A period in which a person has stopped all requests to sites, from the moment at which the order was given."""
 
     sites: frozenset[str]
     """The origins of the sites."""
@@ -126,6 +126,8 @@ class PausedSites(NamedTuple):
     """The peer that gave the order says that all peers have heard of it."""
     knew: Sequence[tuple[int, float, float]] = ()
     """(machine, from, until) of each peer that was seen to know the order."""
+    may_be_lost: bool = False
+    """The peer that gave the order has died, and may have told nobody."""
 
 
 class Parting(NamedTuple):
@@ -246,7 +248,15 @@ class Facts:
     """Orders to fetch failed URLs again, carried out or not."""
     not_retried: Sequence[str] = ()
     """Observations of URLs that an order did not have fetched again, when the swarm was at rest."""
-    paused: Sequence[PausedSites] = ()
+    paused: Sequence[StoppedSites] = ()
+    excluded: Sequence[StoppedSites] = ()
+    excused: Collection[str] = ()
+    """URLs that need not be crawled: those of excluded sites, and those that no page leads to that was fetched or has
+    to be."""
+    odd_outcomes: Sequence[str] = ()
+    """Observations of URLs of excluded sites that have no outcome, or too many."""
+    unheard: Sequence[str] = ()
+    """Observations of peers that do not know an order of a person in the end."""
     disturbed: Sequence[tuple[float, float]] = ()
     """Periods in which faults may keep the order of a person from its way."""
     errors: Sequence[str] = ()
@@ -268,13 +278,15 @@ class Facts:
 def nothing_lost(facts: Facts) -> list[str]:
     """Every reachable URL has a page line with its last status on some disk, and no URL is still PENDING.
 
-    If a limit ends the crawl, URLs may be left.
+    If a limit ends the crawl, URLs may be left. So may those of an excluded site, and what only these lead to.
     """
     statuses: defaultdict[str, set[int | None]] = defaultdict(set)
     for line in facts.lines:
         statuses[line.url].add(line.status)
     lost = []
     for url, page in facts.truth.items():
+        if url in facts.excused:
+            continue
         if url not in statuses:
             lost += [] if facts.cuts_off else [f"{url} was never crawled"]
         elif page.status not in statuses[url]:
@@ -606,7 +618,7 @@ def refusing_sites_given_up(facts: Facts) -> list[str]:
     An owner asks until the site has refused `refusals_max` times in a row. After each wait one more URL may ask.
     """
     ended = {line.url for line in facts.lines if line.failed in GIVEN_UP}
-    left = () if facts.cuts_off else facts.refused
+    left = () if facts.cuts_off else [url for url in facts.refused if url not in facts.excused]
     found = [f"{url} has not failed, though its site refuses everything" for url in left if url not in ended]
     refusals = Counter(fetch.site for fetch in facts.fetches if fetch.url in facts.refused)
     for site, count in refusals.items():
@@ -630,8 +642,9 @@ def pages_of_the_site(facts: Facts) -> list[str]:
         most = treatment.pages_max
         if len(urls & asked) > most and not facts.partings:
             found.append(f"{len(urls & asked)} URLs of {site} were asked for, and {most} may be")
-        if facts.over and not facts.cuts_off and len(urls & ended) < min(most, len(urls)):
-            found.append(f"only {len(urls & ended)} URLs of {site} ended, and {min(most, len(urls))} should")
+        least = min(most, len(urls.difference(facts.excused)))
+        if facts.over and not facts.cuts_off and len(urls & ended) < least:
+            found.append(f"only {len(urls & ended)} URLs of {site} ended, and {least} should")
     return found
 
 
@@ -710,22 +723,48 @@ def paused_sites_left_alone(facts: Facts) -> list[str]:
     All know of it within `HEARD_S` of the order, or of the last fault that may have kept it from its way. A request
     that is under way may take `UNDER_WAY_S` to arrive.
     """
+    return _asked_though(facts, "paused", facts.paused)
+
+
+def excluded_sites_left_alone(facts: Facts) -> list[str]:
+    """A site that a person has excluded gets no request from a peer that knows of the order, and soon from no peer.
+
+    The times are those of a paused site.
+    """
+    return _asked_though(facts, "excluded", facts.excluded)
+
+
+def one_outcome_of_each(facts: Facts) -> list[str]:
+    """Each URL of an excluded site that was found has one outcome, fetched or excluded, and no other URL is excluded.
+
+    A change of its owner may cost one more.
+    """
+    return list(facts.odd_outcomes)
+
+
+def orders_known_to_all(facts: Facts) -> list[str]:
+    """Each order of a person about sites that a peer knows in the end is known to all peers."""
+    return list(facts.unheard)
+
+
+def _asked_though(facts: Facts, word: str, stops: Sequence[StoppedSites]) -> list[str]:
+    """Return a sentence for each request to a stopped site by a machine that must have known the order."""
     return [
-        f"{fetch.url} was fetched by {fetch.machine} at {fetch.at_s:.3f} s, paused since {pause.from_s:.3f} s"
-        for pause in facts.paused
+        f"{fetch.url} was fetched by {fetch.machine} at {fetch.at_s:.3f} s, {word} since {stop.from_s:.3f} s"
+        for stop in stops
         for fetch in facts.fetches
-        if fetch.site in pause.sites
-        and pause.from_s < fetch.at_s < pause.until_s
-        and fetch.at_s > _known_at(facts, pause, fetch) + UNDER_WAY_S
+        if fetch.site in stop.sites
+        and stop.from_s < fetch.at_s < stop.until_s
+        and fetch.at_s > _known_at(facts, stop, fetch) + UNDER_WAY_S
     ]
 
 
-def _known_at(facts: Facts, pause: PausedSites, fetch: Fetch) -> float:
-    """Return the instant at which the machine of a fetch must have known of a pause."""
-    knew = [from_s for one, from_s, until_s in pause.knew if one == fetch.machine and from_s <= fetch.at_s <= until_s]
-    faults = [until_s for from_s, until_s in facts.disturbed if pause.from_s <= until_s and from_s <= fetch.at_s]
-    told = pause.from_s if pause.all_heard and not faults else max(pause.from_s, *faults, 0.0) + HEARD_S
-    return min(told, *knew, inf)
+def _known_at(facts: Facts, stop: StoppedSites, fetch: Fetch) -> float:
+    """Return the instant at which the machine of a fetch must have known of an order."""
+    knew = [from_s for one, from_s, until_s in stop.knew if one == fetch.machine and from_s <= fetch.at_s <= until_s]
+    faults = [until_s for from_s, until_s in facts.disturbed if stop.from_s <= until_s and from_s <= fetch.at_s]
+    told = stop.from_s if stop.all_heard and not faults else max(stop.from_s, *faults, 0.0) + HEARD_S
+    return min(inf if stop.may_be_lost else told, *knew, inf)
 
 
 def no_errors(facts: Facts) -> list[str]:
@@ -775,6 +814,9 @@ JUDGES: tuple[Judge, ...] = (
     retried,
     slow_and_not_wrong,
     paused_sites_left_alone,
+    excluded_sites_left_alone,
+    one_outcome_of_each,
+    orders_known_to_all,
     no_errors,
 )
 

@@ -89,6 +89,8 @@ QUICK = (
     "retries_carried_out_again",
     "site_orders_not_heard_by_all",
     "site_pauses_ignored",
+    "exclusions_ignored",
+    "missed_site_orders_not_told",
     "failure_of_one_peer_final",
     "ends_after_a_sample",
     "lease_too_short",
@@ -783,6 +785,43 @@ def site_orders_not_heard_by_all(hear: Any) -> Any:
 def site_pauses_ignored(_: Any) -> Any:
     """A paused site is asked as before."""
     return lambda self, site: False
+
+
+@mutant("kadcrawl.settings.steering:Steering.is_excluded", "orders")
+def exclusions_ignored(_: Any) -> Any:
+    """An excluded site is crawled as before."""
+    return lambda self, site: False
+
+
+@mutant("kadcrawl.settings.steering:Steering.is_excluded", "orders")
+def exclusion_of_every_site(_: Any) -> Any:
+    """An order to exclude one site holds for every site."""
+    return lambda self, site: bool(self._excluded)
+
+
+@mutant("kadcrawl.crawl.finishing:PageFinisher.finish_unfetched", "orders")
+def excluded_urls_without_a_line(finish: Any) -> Any:
+    """The pending URLs of an excluded site count as done and have no page line."""
+
+    def finish_silently(self: Any, entry: Any, why: str) -> None:
+        if why == "site_excluded":
+            self._source.store.learn_done(entry.key)
+        else:
+            finish(self, entry, why)
+
+    return finish_silently
+
+
+@mutant("kadcrawl.peer.swarm.state_gossip:StateGossip._answer", "orders")
+def missed_site_orders_not_told(answer: Any) -> Any:
+    """A peer that the wave of an order about a site has missed never hears of it."""
+
+    async def answer_without(self: Any, asked: Any) -> Any:
+        from msgspec.structs import replace as changed
+
+        return changed(await answer(self, asked), orders=[])
+
+    return answer_without
 
 
 # --- bad networks ----------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from .holders import copies, rightful
 from .judges import End, ExpectedPage, Facts, Fetch, Line, Parting, failed
 from .lending import SeenLoans
 from .machines import Machine, Machines
-from .plan import RECOVERY_S, Event, Kind
+from .plan import RECOVERY_S, SITE_ORDERS, Event, Kind
 from .retries import SeenRetries
 from .scene import Scene
 from .trails import SeenTrails
@@ -44,9 +44,9 @@ AMPLE = 10
 JOINING_S = 5.0
 """Seconds for which a machine counts as a newcomer."""
 
-UNDISTURBING = frozenset(
-    {Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB, Kind.SITE_PAUSE}
-)
+UNDISTURBING = SITE_ORDERS | {
+    *(Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB)
+}
 """Events that take no grant of pages away."""
 
 Standing = dict[int, int]
@@ -66,15 +66,17 @@ class Observer:
         back_off_s: tuple[float, float] = (0.0, 0.0),
         *,
         only_slow: bool = False,
+        excused: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """`connections_max` limits the requests under way at a time to a site without a delay.
 
         No fault happens before the instant `first_fault_at`, in virtual seconds. `back_off_s` are the first and the
         longest wait of a site that refuses requests. With `only_slow` peers only stand still (`Plan.only_slows`).
+        `excused` returns the URLs that need not be crawled, by orders of a person.
         """
         job, web = scene.job, scene.web
         self._treatments, self._refused = scene.treatments, scene.refused
-        self._back_off_s, self._only_slow = back_off_s, only_slow
+        self._back_off_s, self._only_slow, self._excused = back_off_s, only_slow, excused
         self._stops: list[tuple[float, int]] = []
         self._first_fault_at = first_fault_at
         self._machines = machines
@@ -209,6 +211,8 @@ class Observer:
         )
         if is_quiet and not self._has_failures():
             for url, known in self._trails.unsafe(self._peer(number).store for number in standing):
+                if url in self._excused():
+                    continue
                 seen = f"{url} was known to {known} at {now:.3f} s, when the page that links to it was done"
                 self._unsafe.setdefault(url, seen)
         self._see_joins(standing, now)
@@ -412,7 +416,8 @@ class Observer:
         for number in sorted(saying - self._says_over):
             if unfinished is None:
                 self._remember_done()
-                unfinished = sum(key not in self._known_done for key in self._keys.values())
+                excused = self._excused()
+                unfinished = sum(key not in self._known_done for url, key in self._keys.items() if url not in excused)
                 if self._has_failures():
                     # The links of a failed page are not known before an order has the page fetched again.
                     unfinished = len(self.retries.awaited(self._fetches))

@@ -89,6 +89,8 @@ class Kind(StrEnum):
     """A person has the machines order that failed URLs are fetched again. The orders arrive once more after `for_s`."""
     SITE_PAUSE = "site_pause"
     """A person has the machines pause site number `amount`. After `for_s` some machine lets it go on."""
+    SITE_EXCLUDE = "site_exclude"
+    """A person has the machines exclude site number `amount`, for good."""
 
 
 LASTING = frozenset(
@@ -109,6 +111,9 @@ LASTING = frozenset(
         Kind.SITE_PAUSE,
     }
 )
+
+SITE_ORDERS = frozenset({Kind.SITE_PAUSE, Kind.SITE_EXCLUDE})
+"""The orders of a person about sites. They are no faults."""
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ class SeenRetries:
 
     def __init__(self, given_up: Collection[str] = ()) -> None:
         """`given_up` are the pages of sites that refuse everything."""
-        self.given_up = given_up
+        self.given_up = frozenset(given_up)
         self.outages: list[Outage] = []
         """The periods in which sites are down."""
         self.orders = 0
@@ -37,6 +37,10 @@ class SeenRetries:
         """(instant, giver, its incarnation) of each order. The giver tells all others, as long as it stands."""
         self.not_retried: list[str] = []
         """Sentences about URLs that no order had fetched again."""
+
+    def give_up(self, urls: Collection[str]) -> None:
+        """Expect no more that these URLs are fetched again."""
+        self.given_up = self.given_up.union(urls)
 
     def told(self) -> None:
         """Note that a machine is told to give an order."""

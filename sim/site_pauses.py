@@ -11,11 +11,12 @@ from kadcrawl.errors import KadcrawlError
 from kadcrawl.settings.job import Job
 from kadcrawl.urls import Partition, site_of
 
-from .judges import PausedSites
+from .excluded_sites import knows, named_site
+from .judges import StoppedSites
 from .machines import Machine, Machines
-from .plan import Event, Kind
+from .plan import SITE_ORDERS, Event, Kind
 
-UNDISTURBING = frozenset({Kind.SITE_PAUSE, Kind.RETRY, Kind.OUTAGE, Kind.SNAPSHOT, Kind.NO_WEB, Kind.STALL})
+UNDISTURBING = SITE_ORDERS | {Kind.RETRY, Kind.OUTAGE, Kind.SNAPSHOT, Kind.NO_WEB, Kind.STALL}
 """Events that keep no order from its way."""
 
 
@@ -34,7 +35,7 @@ class SitePauses:
         """Site -> the machine that gives the order to go on, and its incarnation."""
         self._knew: dict[tuple[str, int, int], tuple[float, float]] = {}
         """(site, machine, its incarnation) -> the first and the last look at which it knew a pause."""
-        self.seen: list[PausedSites] = []
+        self.seen: list[StoppedSites] = []
         """The pauses that are over."""
         self.disturbed = [(one.at_s, one.at_s + one.for_s) for one in events if one.kind not in UNDISTURBING]
         """When faults may keep an order from its way."""
@@ -42,24 +43,24 @@ class SitePauses:
     def begin(self, event: Event, machine: Machine | None, now: Callable[[], float]) -> None:
         """Have a machine pause a site, if it is part of the swarm."""
         if machine is not None and machine.alive and machine.peer is not None and machine.peer.begun:
-            machine.host.spawn(self._pause(self._site(event), machine, now))
+            machine.host.spawn(self._pause(named_site(self._origins, event, self._kind), machine, now))
 
     def end(self, event: Event, now: float) -> None:
         """Have the site of an event go on."""
-        site = self._site(event)
+        site = named_site(self._origins, event, self._kind)
         self._over.add(site)
         if site in self._given:
             from_s, giver, incarnation, all_heard = self._given.pop(site)
             if all_heard or (giver.alive and giver.incarnations == incarnation):
                 origins = frozenset(one for one in self._origins if site_of(f"{one}/", self._kind) == site)
                 knew = [(number, *times) for (one, number, _), times in self._knew.items() if one == site]
-                self.seen.append(PausedSites(origins, from_s, now, all_heard, knew))
+                self.seen.append(StoppedSites(origins, from_s, now, all_heard, knew))
 
     def look(self, now: float) -> None:
         """Note which machines know a pause, and give the order to go on where a machine knows one that is over."""
         for site in self._given:
             for machine in self._machines.live:
-                if self._knows(machine, site):
+                if knows(machine, "pause", site):
                     run = site, machine.number, machine.incarnations
                     self._knew[run] = self._knew.get(run, (now, now))[0], now
         for site in self._over:
@@ -67,7 +68,7 @@ class SitePauses:
             if giver is not None and giver.alive and giver.incarnations == incarnation:
                 continue
             for machine in self._machines.live:
-                if not machine.frozen and self._knows(machine, site):
+                if not machine.frozen and knows(machine, "pause", site):
                     self._ordering[site] = machine, machine.incarnations
                     machine.host.spawn(self._go_on(site, machine))
                     break
@@ -86,12 +87,3 @@ class SitePauses:
                 await machine.peer.resume_site(site)
         finally:
             self._ordering.pop(site, None)
-
-    def _knows(self, machine: Machine, site: str) -> bool:
-        peer = machine.peer
-        if peer is None or not peer.begun or peer.joining or peer.leaving:
-            return False
-        return any(order.kind == "pause" and order.about == site and order.value for order in peer.orders)
-
-    def _site(self, event: Event) -> str:
-        return site_of(f"{self._origins[int(event.amount) % len(self._origins)]}/", self._kind)

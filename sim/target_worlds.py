@@ -2,8 +2,8 @@
 
 In a world of lending every peer lends what it can, sites are down for a time, and a person orders retries meanwhile.
 A mode is a setting of the job that changes how loans are counted, so their mutants are hunted in each mode. In a
-crowded world sites have no delay, and many peers join and leave while pages are lent. In the other worlds the job has a
-limit, or a recrawl.
+crowded world sites have no delay, and many peers join and leave while pages are lent. In a world of orders a person
+excludes sites, once while some peers are cut off. In the other worlds the job has a limit, or a recrawl.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,9 @@ from .draw_limits import AMPLE_PAGES, ending_early, recrawling
 from .draw_overload import OVERLOADS, overloaded
 from .plan import Event, Kind, Plan
 
-Topic = Literal["any", "lending", "crowded", "pages", "time", "recrawl", "calendar", "proxies", "domain", "overload"]
+Topic = Literal[
+    "any", "lending", "crowded", "pages", "time", "recrawl", "calendar", "proxies", "domain", "overload", "orders"
+]
 """The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
 Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -47,6 +49,10 @@ BOUNDARY_S = 8.0
 """The second at which an hour begins, in worlds of the calendar."""
 TIME_S = 12.0
 """The job's limit in worlds of a limit of time: less than most crawls take."""
+ORDERS_FROM = 0
+"""The machine that gives the orders in worlds of orders about sites."""
+PARTED = (1, 2)
+"""The machines that a partition cuts off there while an order is given."""
 RECRAWL_S, RECRAWL_TIME_S = 8.0, 30.0
 """The job's time between two visits to a page in worlds of a recrawl, and its limit of time."""
 
@@ -118,6 +124,17 @@ def _overloaded(plan: Plan) -> Plan:
     return overloaded(Random(f"overloaded {plan.seed}"), plan, OVERLOADS[plan.seed % len(OVERLOADS)])
 
 
+def _ordering(plan: Plan) -> Plan:
+    """Return a plan with orders about two large sites: one that all hear, and one that some machines miss."""
+    events = (
+        Event(3.0, Kind.SITE_EXCLUDE, (ORDERS_FROM,), amount=1.0),
+        Event(4.0, Kind.PARTITION, PARTED, 20.0),
+        Event(5.0, Kind.SITE_EXCLUDE, (ORDERS_FROM,), amount=2.0),
+        Event(8.0, Kind.JOIN, (NEWCOMER_FIRST,), disk="none"),
+    )
+    return replace(_unlimited(plan), treatments=(), refusals_max=Job().refusals_max, events=events)
+
+
 _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "lending": _lending,
     "crowded": _crowded,
@@ -128,6 +145,7 @@ _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "domain": lambda plan: replace(_unlimited(plan), partition="domain", per_ip=0, treatments=()),
     "proxies": lambda plan: replace(_unlimited(plan), per_ip=0, proxies=2, dead_proxies=1),
     "overload": _overloaded,
+    "orders": _ordering,
 }
 _SETTINGS: Mapping[Mode, Callable[[Plan], Plan]] = {
     "exact": lambda plan: plan,

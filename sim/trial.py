@@ -30,6 +30,7 @@ from kadcrawl.store.bloom import calendar_epochs
 
 from .ambush import STEP_S, Ambushes
 from .annex import PAGES, TRACKED, Annex
+from .excluded_sites import ExcludedSites, disagreements
 from .job_rules import contact, site_rules
 from .judges import Facts, cut_short, duplicates, judge, parted
 from .loop import SimLoop, world
@@ -315,11 +316,14 @@ class Trial:
             directory=directory,
             begins_at=begins_at(plan),
         )
+        self._excluded = ExcludedSites(self.machines, scene)
         first_fault_at = min((event.at_s for event in plan.events), default=math.inf)
         connections_max = scene.limits.site_connections_max
         back_off_s = (scene.limits.back_off_s, scene.limits.back_off_max_s)
         self.observer = Observer(
-            *(self.machines, scene, self.server, connections_max, first_fault_at, back_off_s), only_slow=plan.only_slows
+            *(self.machines, scene, self.server, connections_max, first_fault_at, back_off_s),
+            only_slow=plan.only_slows,
+            excused=self._excluded.excused,
         )
         self._retries = Retries(
             self.machines, self.server, scene.web.origins, self.observer.retries, loop.time, self._tell
@@ -393,10 +397,14 @@ class Trial:
         while not self.observer.agrees(named) and now() < calm_from + OWNERS_KNOWN_S:
             await self._wait_until(now() + OWNERS_AGAIN_S)
             named = await self._ask_for_owners()
+        while disagreements(self.machines) and now() < calm_from + OWNERS_KNOWN_S:
+            await self._wait_until(now() + OWNERS_AGAIN_S)
         # A peer may have met an unknown peer just now, and be asking again whether the crawl is over.
         await self._rest(0.0, now() + REST_TIMEOUT_S)
         self.observer.sides_crawled()
-        return replace(self.observer.facts(now(), named), paused=self._pauses.seen, disturbed=self._pauses.disturbed)
+        facts = self._excluded.judged(self.observer.facts(now(), named))
+        unheard = disagreements(self.machines)
+        return replace(facts, paused=self._pauses.seen, disturbed=self._pauses.disturbed, unheard=unheard)
 
     async def _rest(self, quiet_s: float, until: float) -> None:
         """Wait until the swarm has been at rest for `quiet_s` seconds, or until the instant `until`."""
@@ -412,6 +420,7 @@ class Trial:
             await self._wait(min(self._look_s, at_s - self._loop.time()))
             self.observer.look(self._loop.time())
             self._pauses.look(self._loop.time())
+            self._excluded.look(self._loop.time())
             self._show()
 
     async def _wait(self, seconds: float) -> None:
@@ -488,6 +497,8 @@ class Trial:
                 machine.host.spawn(self._retries.order(machine) if begins else self._retries.repeat(machine))
             case Kind.SITE_PAUSE if begins:
                 self._pauses.begin(event, machine, self._loop.time)
+            case Kind.SITE_EXCLUDE if machine is not None and up:
+                self.observer.retries.give_up(self._excluded.order(event, machine, self._loop.time))
             case Kind.JUMP if machine is not None:
                 machines.jump(number, event.amount)
 

@@ -16,7 +16,7 @@ from sim.judges import (
     Fetch,
     Line,
     Parting,
-    PausedSites,
+    StoppedSites,
     cut_short,
     duplicates,
     judge,
@@ -61,7 +61,7 @@ CLEAN = Facts(
     over=True,
     peaks={"requests in flight": (64, 64)},
 )
-PAUSED = PausedSites(frozenset({SITE}), 1.0, 30.0, all_heard=True)
+PAUSED = StoppedSites(frozenset({SITE}), 1.0, 30.0, all_heard=True)
 """A pause that all peers have heard of: the last fetch of the clean record comes too late for it."""
 PARTITION = Parting(3.0, 30.0, frozenset({2}))
 LATER = (HOME._replace(at_s=3.0), PAGE._replace(at_s=5.0), BUSY_FIRST._replace(at_s=7.0), BUSY._replace(at_s=9.0))
@@ -226,6 +226,10 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("slow_and_not_wrong", {"only_slow": True, "fetches": (*CLEAN.fetches, *BY_OTHERS)}),
     ("paused_sites_left_alone", {"paused": [PAUSED], "disturbed": [(40.0, 50.0)]}),
     ("paused_sites_left_alone", {"paused": [PAUSED._replace(all_heard=False, knew=[(1, 1.5, 30.0)])]}),
+    ("excluded_sites_left_alone", {"excluded": [PAUSED]}),
+    ("excluded_sites_left_alone", {"excluded": [PAUSED._replace(may_be_lost=True, knew=[(1, 1.5, 30.0)])]}),
+    ("one_outcome_of_each", {"odd_outcomes": [f"{SITE}/ has no line"]}),
+    ("orders_known_to_all", {"unheard": ["2 does not know the order exclude a.test 1.0"]}),
     ("no_errors", {"errors": ["KeyError"]}),
 ]
 
@@ -239,6 +243,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
         {"paused": [PAUSED._replace(all_heard=False)]},
         {"paused": [PAUSED._replace(all_heard=False, knew=[(2, 1.5, 30.0), (1, 1.5, 7.0), (1, 7.9, 30.0)])]},
         {"paused": [PAUSED], "disturbed": [(6.0, 7.0)]},
+        {"excluded": [PAUSED._replace(may_be_lost=True)]},
     ],
 )
 def test_a_peer_that_may_not_know_a_pause_yet_is_excused(excused: dict[str, Any]) -> None:
@@ -248,6 +253,16 @@ def test_a_peer_that_may_not_know_a_pause_yet_is_excused(excused: dict[str, Any]
 def test_a_clean_record_passes_every_judge() -> None:
     assert {} == judge(CLEAN)
     assert 0 == duplicates(CLEAN) == parted(CLEAN)
+
+
+def test_what_an_order_leaves_out_need_not_be_crawled() -> None:
+    lost = replace(CLEAN, lines=(*CLEAN.lines[:2], *CLEAN.lines[3:]), done={})
+    [url] = {one.url for one in CLEAN.lines} - {one.url for one in lost.lines}
+    assert {} == judge(replace(lost, excused=[url]))
+    refusing = replace(CLEAN, refused=[f"{OTHER}/"])
+    assert {} == judge(replace(refusing, excused=[f"{OTHER}/"]))
+    partly = partly_crawled(1, 1)
+    assert {} == judge(replace(CLEAN, **partly, excused=[url for url in partly["optional"] if not url.endswith("/0")]))
 
 
 def test_nothing_at_all_is_clean() -> None:
