@@ -19,16 +19,16 @@ from kadcrawl.version import VERSION as __version__
 if TYPE_CHECKING:
     from kadcrawl.crawl.content.page import Page
     from kadcrawl.leaf.leaf import Leaf
+    from kadcrawl.link.wire.given_order import GivenOrder
     from kadcrawl.peer import Peer
     from kadcrawl.peer.crawl_status import CrawlStatus, DroppedUrls, PeerStatus, RetriedUrls
     from kadcrawl.peer.queue_status import QueueStatus, SiteQueue, WaitingUrl
     from kadcrawl.peer.shared_process import SharedProcess
-    from kadcrawl.peer.swarm.given_order import GivenOrder
 
 _LATE = {
     "CrawlStatus": "kadcrawl.peer.crawl_status",
     "DroppedUrls": "kadcrawl.peer.crawl_status",
-    "GivenOrder": "kadcrawl.peer.swarm.given_order",
+    "GivenOrder": "kadcrawl.link.wire.given_order",
     "Leaf": "kadcrawl.leaf.leaf",
     "Page": "kadcrawl.crawl.content.page",
     "Peer": "kadcrawl.peer",

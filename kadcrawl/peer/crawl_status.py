@@ -8,10 +8,10 @@ Tests: tests/peer/test_crawl_status.py
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kadcrawl.link.wire.given_order import GivenOrder
 from kadcrawl.link.wire.messages import PeerRow, SwarmStatus
 from kadcrawl.link.wire.peer_state import GONE, MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.link.wire.unresolved import still_done, still_failed
-from kadcrawl.peer.swarm.given_order import GivenOrder
 
 
 @dataclass(frozen=True, slots=True)

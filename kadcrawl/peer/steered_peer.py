@@ -8,6 +8,7 @@ Tests: tests/peer/test_crawl_status.py, tests/peer/test_site_orders.py, tests/pe
 from collections.abc import Sequence
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.link.wire.given_order import GivenOrder
 from kadcrawl.link.wire.order_messages import OrderKind, OrdersGiven, StandingOrder
 from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, QUEUED_URLS_MAX, SurveyQueue
 from kadcrawl.link.wire.retry_messages import RetryOrder
@@ -17,7 +18,6 @@ from kadcrawl.peer.queue_status import QueueStatus
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.fetch_again import fetch_again
-from kadcrawl.peer.swarm.given_order import GivenOrder
 from kadcrawl.peer.swarm.queue_survey import survey_queue
 from kadcrawl.peer.swarm.retry import retry_failed
 from kadcrawl.peer.swarm.state_gossip import StateGossip

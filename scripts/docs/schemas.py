@@ -16,6 +16,8 @@ from kadcrawl.cli.view.status import PeerFigures, RefusingSiteFigures, SwarmFigu
 from kadcrawl.cli.view.summary import PeerSummary, Summary
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
 from kadcrawl.link.wire.failure_reasons import explained
+from kadcrawl.link.wire.given_order import GivenOrder
+from kadcrawl.link.wire.order_messages import MOMENTARY, OrderKind
 from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.link.wire.peer_state import STATE_TEXTS, PeerState
 from kadcrawl.settings.page_rules import Role
@@ -236,6 +238,24 @@ RECORDS = Format(
     ),
 )
 
+_ORDER_EXAMPLE = {
+    "kind": "pause",
+    "about": "shop.example.org",
+    "value": 1.0,
+    "given_at": 1_790_000_000.0,
+    "peer": _ID,
+    "user": "ann",
+}
+_ORDER = {
+    "kind": FieldNotes(
+        "pause", form={"type": "string", "enum": [kind for kind in get_args(OrderKind) if kind not in MOMENTARY]}
+    ),
+    "about": FieldNotes("shop.example.org"),
+    "value": FieldNotes(1.0, form=AT_LEAST_0),
+    "given_at": FieldNotes(1_790_000_000.0, form=AT_LEAST_0),
+    "peer": FieldNotes(_ID, form={"pattern": KEY}),
+    "user": FieldNotes("ann"),
+}
 _TOTALS = {
     "pages": FieldNotes(30, form=AT_LEAST_0),
     "bytes": FieldNotes(153_600, form=AT_LEAST_0),
@@ -252,6 +272,9 @@ _TOTALS = {
     "records": FieldNotes(5, "if the job has no record rules", AT_LEAST_0),
     "record_errors": FieldNotes(1, "if the job has no record rules", AT_LEAST_0),
     "limit_reached": FieldNotes("", form={"enum": [*get_args(CrawlLimit)]}),
+    "paused_sites": FieldNotes(["shop.example.org"]),
+    "changed_settings": FieldNotes({"delay": 5.0}, form={"additionalProperties": {"type": "number", "minimum": 0}}),
+    "orders": FieldNotes([_ORDER_EXAMPLE]),
 }
 _TOTALS_EXAMPLE = {name: note.example for name, note in _TOTALS.items() if not name.startswith("record")}
 _LEFT_OUT_PARTS = (
@@ -282,6 +305,7 @@ SUMMARY = Format(
                 {"http_404": "https://example.org/gone"}, form={"additionalProperties": {"type": "string"}}
             ),
         },
+        GivenOrder: _ORDER,
         PeerSummary: {
             "id": FieldNotes(_ID, form={"pattern": KEY}),
             "pages": FieldNotes(30, form=AT_LEAST_0),
@@ -328,13 +352,10 @@ STATUS = Format(
             "unanswered": FieldNotes(0, form=AT_LEAST_0),
             "refusing": FieldNotes([_REFUSING_EXAMPLE]),
             "refusing_count": FieldNotes(1, form=AT_LEAST_0),
-            "paused_sites": FieldNotes(["shop.example.org"]),
-            "changed_settings": FieldNotes(
-                {"delay": 5.0}, form={"additionalProperties": {"type": "number", "minimum": 0}}
-            ),
             "next_due_s": FieldNotes(None, form=AT_LEAST_0),
             "seeds": FieldNotes(["https://example.org/"]),
         },
+        GivenOrder: _ORDER,
         PeerFigures: {
             "id": FieldNotes(_ID, form={"pattern": KEY}),
             "address": FieldNotes("10.0.0.1:4160"),
@@ -368,8 +389,6 @@ STATUS = Format(
             "unanswered": 0,
             "refusing": [_REFUSING_EXAMPLE],
             "refusing_count": 1,
-            "paused_sites": ["shop.example.org"],
-            "changed_settings": {"delay": 5.0},
             "next_due_s": None,
             "seeds": ["https://example.org/"],
         },
@@ -437,12 +456,12 @@ def _states(root: Path) -> str:
 
 def _page(root: Path, output: Format) -> str:
     schema = schema_of(root, output)
-    objects = [schema, *schema.get("$defs", {}).values()]
+    objects = {output.root.__name__: schema, **schema.get("$defs", {})}
     parts = [f"The schema is [{output.name}.schema.json]({output.name}.schema.json) (JSON Schema, draft 2020-12)."]
-    for kind, described in zip(output.notes, objects, strict=True):
-        what = "site" if kind is RefusingSiteFigures else "peer"
+    for kind, notes in output.notes.items():
+        what = {RefusingSiteFigures: "site", GivenOrder: "order"}.get(kind, "peer")
         title = "Fields" if kind is output.root else f"Fields of each {what} in `{_user(schema, kind)}`"
-        parts += [f"## {title}", _fields(root, kind, output.notes[kind], described)]
+        parts += [f"## {title}", _fields(root, kind, notes, objects[kind.__name__])]
     shown = "\n".join(json.dumps(example, ensure_ascii=False) for example in output.examples)
     if output.name in ("summary", "status"):
         shown = json.dumps(output.examples[0], indent=2)

@@ -20,6 +20,7 @@ from kadcrawl.crawl.output.outputs import PageLine, RecordLine
 from kadcrawl.crawl.scope.scope import LIMITS, Reason
 from kadcrawl.crawl.scope.url_rules import TakenOut
 from kadcrawl.link.wire.messages import Status
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.page_rules import Field, RecordRule, RoleRule
 from scripts.docs.docstrings import field_docstrings
@@ -144,8 +145,11 @@ async def test_all_kinds_of_lines_are_as_their_schemas_say(make_peer: MakePeer, 
     assert {None, "http_404", "robots", "connect", "bad_redirect", "truncated"} == failures
 
 
+ORDERS = [StandingOrder("pause", "*.example.org", 1.0, 1, bytes(20), "ann"), StandingOrder("set", "delay", 2.5, 2)]
+
+
 async def status_of(peer: Peer, capsys: pytest.CaptureFixture[str]) -> Any:
-    show(Status(peer.job, await peer.census(), peer.ended, peer.paused), as_json=True)
+    show(Status(peer.job, await peer.census(), peer.ended, peer.paused, ORDERS), as_json=True)
     return json.loads(capsys.readouterr().out)
 
 
@@ -159,7 +163,7 @@ async def test_summary_and_status_are_as_their_schemas_say(
         await peers[1].leave()
         statuses = [await status_of(peer, capsys) for peer in (with_records[0], peers[0])]
         summaries = [
-            add_up((await peer.census()).rows, 1.5, peer.job).as_json() for peer in (with_records[0], peers[0])
+            add_up((await peer.census()).rows, 1.5, peer.job, ORDERS).as_json() for peer in (with_records[0], peers[0])
         ]
     assert [] == [why for status in statuses for why in departures("status", status)]
     assert [] == [why for summary in summaries for why in departures("summary", summary)]
@@ -168,6 +172,7 @@ async def test_summary_and_status_are_as_their_schemas_say(
     assert 1 == len(statuses[1]["left"]), "a row of a peer that left has been compared"
     assert statuses[0]["urls_failed"]
     assert statuses[0]["links_left_out"]
+    assert 2 == len(statuses[0]["orders"])
     for summary, status in zip(summaries, statuses, strict=True):
         assert {"seconds", "failed_examples"} == summary.keys() - status.keys()
 

@@ -35,6 +35,7 @@ from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.targets import peer_directories
 from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
+from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import (
     Summary,
@@ -233,7 +234,7 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
     if result.seconds is not None and result.seconds >= LONG_RUN_S:
         click.echo(f"this run took {roughly(result.seconds)}")
     endings = () if interrupted else unfinished_summary(result, job)
-    for sentence in (*endings, *limits_met(result.links_left_out)):
+    for sentence in (*endings, *order_lines(result.orders), *limits_met(result.links_left_out)):
         click.echo(sentence)
     limit = None if interrupted else limit_that_ended(result, job)
     end = CrawlEnd(

@@ -37,13 +37,13 @@ def queue(site: str, count: int, as_json: bool, peer: tuple[str, int], data: Pat
     All who ask share one count of each peer, which may be ten seconds old.
     """
     from kadcrawl.cli.view import queue as view
+    from kadcrawl.link.wire.given_order import orders_in_force
     from kadcrawl.link.wire.queue_messages import GetQueue, Queue, SurveyQueue
     from kadcrawl.peer.queue_status import QueueStatus
-    from kadcrawl.peer.swarm.given_order import GivenOrder
 
     survey = SurveyQueue(site, 1, count) if site else SurveyQueue("", min(count, QUEUED_SITES_MAX))
     answer = targets(peer, data, key_to_ask(key_file, data)).ask(GetQueue(survey), Queue)
-    orders = [GivenOrder.of(order) for order in answer.orders if order.stands]
+    orders = orders_in_force(answer.orders)
     found = QueueStatus.of(answer)
     if as_json:
         click.echo(view.as_json(found, orders))

@@ -29,11 +29,14 @@ from kadcrawl.cli.view.join_hint import how_to_join
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
 from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import SiteReport, report_sites
+from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import failed_before, reasons
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError, UnansweredError
+from kadcrawl.link.wire.given_order import orders_in_force
 from kadcrawl.link.wire.messages import PeerRow, SeedsStreamed, StreamSeeds
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.settings import durations
@@ -75,6 +78,8 @@ class PeerRun(Generic[Kind]):
     """Returns the rows to show."""
     sites: Callable[[Kind], SiteReport]
     """Returns the sites to show."""
+    orders: Callable[[Kind], Sequence[StandingOrder]]
+    """Returns the standing orders that are known, lifted ones included."""
     feed: Feed[Kind] | None = None
     """Feeds the seeds of a file, saying how it goes."""
 
@@ -187,6 +192,7 @@ def _of_peer(make: "Callable[[], Peer]", enter: "Enter[Peer]", title: str) -> "P
         parting="handing over and leaving",
         rows=rows,
         sites=sites,
+        orders=lambda peer: peer.runtime.standing_orders.to_wire(),
     )
 
 
@@ -226,6 +232,7 @@ def _of_leaf(make: "Callable[[], Leaf]", enter: "Enter[Leaf]") -> "PeerRun[Leaf]
         parting="giving back and leaving",
         rows=rows,
         sites=lambda leaf: SiteReport(),
+        orders=lambda leaf: (),  # A leaf has no part of the crawl of its own.
     )
 
 
@@ -264,6 +271,8 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
         errors = f", {counters.record_errors} record_errors" if counters.record_errors else ""
         fetched = f"{counters.pages} pages fetched by this peer{failed}{errors}"
         click.echo(f"{fetched}, {peer.remaining} URLs left on it; {config.data}/")
+        for sentence in order_lines(orders_in_force(peer_run.orders(peer))):
+            click.echo(sentence)
         examples = by_counted_reason(examples_at_the_ends([config.data])) if by_reason else {}
         end = CrawlEnd(
             data=config.data,

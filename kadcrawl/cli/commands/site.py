@@ -116,13 +116,13 @@ def site(
 def show_sites(asked: Asked, sites: Sequence[str], *, as_json: bool) -> None:
     """Print the orders that stand, and the sites with the most pending URLs or the named sites."""
     from kadcrawl.cli.view import orders as view, queue
+    from kadcrawl.link.wire.given_order import orders_in_force
     from kadcrawl.link.wire.queue_messages import GetQueue, Queue, SurveyQueue
     from kadcrawl.peer.queue_status import QueueStatus, together
-    from kadcrawl.peer.swarm.given_order import GivenOrder
 
     surveys = [SurveyQueue(name, 1) for name in dict.fromkeys(sites)] or [SurveyQueue()]
     answers = [asked.ask(GetQueue(survey), Queue) for survey in surveys]
-    orders = [GivenOrder.of(one) for one in answers[-1].orders if one.stands]
+    orders = orders_in_force(answers[-1].orders)
     found = together([QueueStatus.of(answer) for answer in answers])
     if as_json:
         click.echo(queue.as_json(found, orders))

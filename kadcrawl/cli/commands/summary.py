@@ -17,7 +17,7 @@ from kadcrawl.cli.swarm_figures import swarm_figures
 from kadcrawl.cli.targets import directories, peer_directories
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
-from kadcrawl.cli.view.orders import changed_lines
+from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, add_up, figures_line, limits_met
 
 
@@ -32,7 +32,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
     """
     found = swarm_figures(peer, data, key_file)
     rows, job = found.status.answer.rows, found.status.job
-    result = add_up(rows, None, job)
+    result = add_up(rows, None, job, found.status.orders)
     logs = [directory for directory in directories(data) if directory.is_dir() and not is_given("peer")]
     if result.urls_done <= LINES_COMPARED_MAX and peer_directories(data) and logs:
         read = PageLogs(logs)
@@ -44,7 +44,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
     else:
         pending = sum(row.pending for row in rows)
         click.echo(f"{figures_line(result)}, {pending} pending{f'; below {data}/' if logs else ''}")
-        for sentence in (*changed_lines(found.status.orders), *limits_met(result.links_left_out)):
+        for sentence in (*order_lines(result.orders), *limits_met(result.links_left_out)):
             click.echo(sentence)
         end = CrawlEnd(
             data=data,

@@ -18,6 +18,7 @@ from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.view.live.sites import SiteReport
 from kadcrawl.errors import StartError
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.job import Job
@@ -75,6 +76,8 @@ class Child:
         """True once the peer reported that it ends as asked."""
         self.is_stopped = False
         """True once the peer reported that it was told to stop before the swarm was done."""
+        self.orders: Sequence[StandingOrder] = ()
+        """The standing orders that the peer knew when it ended as asked, lifted ones included."""
         self.why: str | None = None
         """The reason that the peer gave before it ended, if it could not go on."""
         self.warning: str | None = None
@@ -207,7 +210,7 @@ class Child:
                     self.address = report.address  # It may have moved, if it was away for want of room on the disk.
                 if not isinstance(report, Doing | DoingSites):
                     if isinstance(report, Final):
-                        self.ended, self.is_stopped = True, report.is_stopped
+                        self.ended, self.is_stopped, self.orders = True, report.is_stopped, report.orders
                     answers.put_nowait(report)
         finally:
             answers.put_nowait(None)

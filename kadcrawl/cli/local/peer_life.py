@@ -138,7 +138,8 @@ class PeerLife:
             await first_of(*stopped, self._obey(peer), self._tell(peer), sites_told)
             await peer.finish()
             is_stopped = peer.swarm_has_work and not (peer.leaving or orders.ended)
-            self._reports.send(Final(peer.row(), is_stopped=is_stopped))
+            standing = peer.runtime.standing_orders.to_wire()
+            self._reports.send(Final(peer.row(), is_stopped=is_stopped, orders=standing))
 
     async def tell_sites(self, peer: Peer, interval_s: float) -> None:
         """Report the largest and slowest sites now and then."""

@@ -13,6 +13,7 @@ import msgspec
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.view.live.sites import SiteReport
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.settings.job import Job
 
 PIPE_LINE_BYTES_MAX = 16 * 1024 * 1024
@@ -79,6 +80,8 @@ class Final(msgspec.Struct, tag=True):
     row: PeerRow
     is_stopped: bool = False
     """True if the peer was told to stop before the swarm was done."""
+    orders: list[StandingOrder] = msgspec.field(default_factory=list)
+    """The standing orders that the peer knows, lifted ones included."""
 
 
 class Unable(msgspec.Struct, tag=True):

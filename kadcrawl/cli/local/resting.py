@@ -34,6 +34,7 @@ from kadcrawl.link.wire.messages import (
     SwarmStatus,
     Tally,
 )
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.members.key_file import read_secret
 from kadcrawl.members.peer_key import PeerKey
@@ -44,6 +45,7 @@ from kadcrawl.store.journal import UNREADABLE
 from kadcrawl.store.migration import BY_ROWID
 from kadcrawl.system.file_names import JOURNAL, PEER_KEY
 
+_ORDERS = msgspec.msgpack.Decoder(list[StandingOrder])
 NO_ADDRESS = ("127.0.0.1", 1)
 """The address of a peer whose file of that is gone."""
 
@@ -61,6 +63,8 @@ class RestingPeer:
     due: float | None
     """Wall-clock second at which the first page is due again, or None."""
     departed: Sequence[Departed]
+    orders: Sequence[StandingOrder]
+    """The standing orders that the peer knew, lifted ones included."""
     refusing: Sequence[tuple[str, int, int, float]]
     """(site, status, refusals in a row, wall-clock second of the next request) of each site that refuses requests."""
 
@@ -100,7 +104,8 @@ def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
     ]
     departed = (departed_row(one) for peer in peers for one in peer.departed)
     tally = Tally(len(rows), bytes(16), sum(row.pending for row in rows), 0, 0)
-    return Status(job, SwarmStatus(tally, each_once([*rows, *departed])), ended=False, paused=False)
+    orders = [order for peer in peers for order in peer.orders]
+    return Status(job, SwarmStatus(tally, each_once([*rows, *departed])), ended=False, paused=False, orders=orders)
 
 
 def _owned(peers: Sequence[RestingPeer], cell_bits: int) -> Counter[bytes]:
@@ -163,6 +168,7 @@ def _read(directory: Path) -> RestingPeer | None:
             pending={Cell(cell): count for cell, count in cells.items() if 0 <= cell < 1 << job.bits},
             due=due if isinstance(due, float) else None,
             departed=journaled_departed(meta.get("departed")),
+            orders=_ORDERS.decode(meta["orders"]) if "orders" in meta else (),
             refusing=refusing,
         )
     except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, KeyError, TypeError):

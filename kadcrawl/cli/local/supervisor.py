@@ -342,7 +342,9 @@ class LocalSwarm:
             for child in dead:
                 if child.row is not None and (counters := counters_of(child.directory)) is not None:
                     child.row = msgspec.structs.replace(child.row, counters=counters)
-        summary = add_up([child.row for child in self._children if child.row is not None], seconds, self._plan.job)
+        rows = [child.row for child in self._children if child.row is not None]
+        orders = [order for child in self._children for order in child.orders]
+        summary = add_up(rows, seconds, self._plan.job, orders)
         directories = [*(child.directory for child in self._children), *self._set_aside]
         if summary.urls_done > LINES_COMPARED_MAX:
             return replace(summary, failed_examples=by_counted_reason(examples_at_the_ends(directories)))

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from kadcrawl.cli.view.live.layout import TextColumn, table_lines
+from kadcrawl.link.wire.given_order import GivenOrder
 from kadcrawl.peer.queue_status import QueueStatus, SiteQueue
-from kadcrawl.peer.swarm.given_order import GivenOrder
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.host_matches import most_specific
 from kadcrawl.system.printable import printable

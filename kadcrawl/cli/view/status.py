@@ -7,10 +7,11 @@ import msgspec
 
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained
-from kadcrawl.cli.view.orders import changed_lines, paused_line
+from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.refusing_sites import refusing_sites, sentences
 from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.view.table import print_rows
+from kadcrawl.link.wire.given_order import GivenOrder
 from kadcrawl.link.wire.messages import PeerRow, Status
 from kadcrawl.link.wire.peer_state import GONE, PeerState
 from kadcrawl.link.wire.unresolved import still_failed
@@ -104,6 +105,12 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Pages whose hook or selectors failed, so that they have no records."""
     limit_reached: str
     """The limit of the whole crawl that is reached while URLs are left: `pages`, `bytes` or `time`. Empty otherwise."""
+    paused_sites: list[str]
+    """Sites that an order of a person keeps paused, a host or `*.` and a domain, the latest order first."""
+    changed_settings: dict[str, float]
+    """Settings of the job that an order has changed: seconds, bytes or counts, by the name of the option."""
+    orders: list[GivenOrder]
+    """The orders of persons that stand, the latest first."""
     peers: list[PeerFigures]
     """The peers that are there, in the order of their answers."""
     state: str
@@ -118,10 +125,6 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Sites with pending URLs that refuse requests, the longest wait first, at most 5 of each peer."""
     refusing_count: int
     """Number of sites with pending URLs that refuse requests."""
-    paused_sites: list[str]
-    """Sites that an order of a person keeps paused, a host or `*.` and a domain, the latest order first."""
-    changed_settings: dict[str, float]
-    """Settings of the job that an order has changed: seconds, bytes or counts, by the name of the option."""
     next_due_s: float | None
     """Seconds until the first page is fetched again, or null if no page is."""
     seeds: tuple[str, ...]
@@ -130,7 +133,7 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 def show(answer: Status, as_json: bool) -> None:
     """Print a peer's answer about its swarm."""
-    summary = add_up(answer.answer.rows, 0.0, answer.job)
+    summary = add_up(answer.answer.rows, 0.0, answer.job, answer.orders)
     there = [row for row in answer.answer.rows if row.state not in GONE]
     left = [row for row in answer.answer.rows if row.state in GONE]
     states = {row.state for row in there if not row.hosted_leaf}
@@ -151,19 +154,13 @@ def show(answer: Status, as_json: bool) -> None:
                 for one in refusing_sites(answer.answer.rows)
             ],
             refusing_count=sum(row.refusing_count for row in answer.answer.rows),
-            paused_sites=[one.about for one in answer.orders if one.kind == "pause" and one.value],
-            changed_settings={
-                one.about: one.value for one in answer.orders if one.kind == "set" and one.value is not None
-            },
             next_due_s=due_s,
             seeds=answer.job.seeds,
         )
         click.echo(json.dumps(msgspec.to_builtins(totals), indent=2))
         return
     click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
-    if (paused := paused_line(answer.orders)) is not None:
-        click.echo(paused)
-    for sentence in changed_lines(answer.orders):
+    for sentence in order_lines(summary.orders):
         click.echo(sentence)
     for sentence in explained(blocked_reasons(answer.answer.rows)):
         click.echo(sentence)

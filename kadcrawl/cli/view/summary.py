@@ -13,7 +13,9 @@ import msgspec
 
 from kadcrawl.cli.view.failed_examples import PAGE_LOG, by_counted_reason
 from kadcrawl.cli.view.result_files import shown_size
+from kadcrawl.link.wire.given_order import GivenOrder, orders_in_force
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.unresolved import still_done, still_failed
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
@@ -93,6 +95,12 @@ class Summary:
     """The figures of each peer, in the order of IDs."""
     limit_reached: str = ""
     """The limit that ended the crawl before its end: `pages`, `bytes` or `time`. Empty otherwise."""
+    paused_sites: list[str] = field(default_factory=list)
+    """Sites that an order of a person keeps paused, a host or `*.` and a domain, the latest order first."""
+    changed_settings: dict[str, float] = field(default_factory=dict)
+    """Settings of the job that an order has changed: seconds, bytes or counts, by the name of the option."""
+    orders: list[GivenOrder] = field(default_factory=list)
+    """The orders of persons that stand, the latest first."""
     failed_examples: dict[str, str] = field(default_factory=dict)
     """The last failed URL of each reason, as far as the page logs were read."""
 
@@ -105,8 +113,9 @@ class Summary:
         return figures
 
 
-def add_up(rows: Iterable[PeerRow], seconds: float | None, job: Job) -> Summary:
-    """Return the summary of these peers, which crawl this job."""
+def add_up(rows: Iterable[PeerRow], seconds: float | None, job: Job, told: Iterable[StandingOrder] = ()) -> Summary:
+    """Return the summary of these peers, which crawl this job and were told these standing orders."""
+    orders = orders_in_force(told)
     rows = sorted(rows, key=lambda row: row.contact.id)
     left_out: Counter[str] = Counter()
     for row in rows:
@@ -129,6 +138,9 @@ def add_up(rows: Iterable[PeerRow], seconds: float | None, job: Job) -> Summary:
         seconds=None if seconds is None else round(seconds, 3),
         peers=[PeerSummary(row.contact.id.hex(), row.counters.pages, row.counters.urls) for row in rows],
         limit_reached=_limit_reached(rows, job),
+        paused_sites=[one.about for one in orders if one.kind == "pause" and one.value],
+        changed_settings={one.about: one.value for one in orders if one.kind == "set"},
+        orders=orders,
     )
 
 

@@ -14,6 +14,7 @@ from hashlib import blake2b
 import msgspec
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.link.wire.given_order import rank
 from kadcrawl.link.wire.messages import COUNT_MAX
 from kadcrawl.link.wire.order_messages import STANDING_ORDERS_MAX, OrderKind, StandingOrder
 from kadcrawl.peer.swarm.swarm_state import AHEAD_MAX_S
@@ -50,7 +51,7 @@ class StandingOrders:
 
     def to_wire(self) -> list[StandingOrder]:
         """Return the orders, lifted ones included, the latest first."""
-        return sorted(self._orders.values(), key=_rank, reverse=True)
+        return sorted(self._orders.values(), key=rank, reverse=True)
 
     @property
     def in_force(self) -> list[StandingOrder]:
@@ -109,7 +110,7 @@ class StandingOrders:
         for told in orders:
             order = _clean(told, now)
             known = self._orders.get(_key(order))
-            if known is None or _rank(order) > _rank(known):
+            if known is None or rank(order) > rank(known):
                 self._orders[_key(order)] = news[_key(order)] = order
         kept = self.to_wire()[:STANDING_ORDERS_MAX]
         self._orders = {_key(order): order for order in kept}
@@ -168,10 +169,6 @@ def _clean(order: StandingOrder, now: float) -> StandingOrder:
 
 def _key(order: StandingOrder) -> tuple[str, str]:
     return order.kind, order.about
-
-
-def _rank(order: StandingOrder) -> tuple[int, bytes]:
-    return order.stamp, msgspec.msgpack.encode(order)
 
 
 def _milliseconds(now: float) -> int:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from kadcrawl.cli.view.queue import as_json, order_of, queue_lines, site_lines
+from kadcrawl.link.wire.given_order import GivenOrder
 from kadcrawl.link.wire.queue_messages import Queue, QueueCounts, QueuedSite, QueuedUrl
 from kadcrawl.peer.queue_status import QueueStatus, together
-from kadcrawl.peer.swarm.given_order import GivenOrder
 from tests.support.sites.web import Web, html
 from tests.support.swarm.command import interrupted, joinable, kadcrawl
 
@@ -69,7 +69,7 @@ async def test_a_command_shows_the_queue_of_a_running_swarm(tmp_path: Path) -> N
         whole = json.loads((await kadcrawl("queue", "--json", "--data", data)).out)
         assert name == whole["top"][0]["site"]
         listed = await kadcrawl("site", "ls", name, "--data", data)
-        assert listed.out.startswith("no order about a site stands\nsite "), listed
+        assert listed.out.startswith("no order stands\nsite "), listed
         wrong = await kadcrawl("queue", "*.example.org", "--data", data)
         assert (2, True) == (wrong.code, "one site is counted at a time" in wrong.err)
         assert (await interrupted(peer)).code == 11

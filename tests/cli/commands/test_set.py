@@ -29,4 +29,9 @@ async def test_a_setting_changes_and_the_status_says_so(tmp_path: Path) -> None:
         for name, why in (("max-time", "the crawl began without --max-time"), ("scope", "kadcrawl scope add")):
             wrong = await kadcrawl("set", name, "5", "--data", data)
             assert (2, True) == (wrong.code, why in wrong.err), wrong
-        assert (await interrupted(peer)).code == 11
+        end = await interrupted(peer)
+        assert (11, True) == (end.code, "\ndelay is 5s by order of " in end.out), end
+        for command in ("status", "summary"):
+            figures = json.loads((await kadcrawl(command, "--json", "--data", data)).out)
+            assert {"delay": 5.0} == figures["changed_settings"], "also at rest"
+            assert [("set", "delay")] == [(one["kind"], one["about"]) for one in figures["orders"]]

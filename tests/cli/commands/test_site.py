@@ -10,9 +10,6 @@ import pytest
 from kadcrawl.cli import user
 from kadcrawl.cli.commands.site import _dropped, site as command
 from kadcrawl.cli.site_names import complete_sites
-from kadcrawl.cli.view.orders import lines, paused_line
-from kadcrawl.link.wire.order_messages import StandingOrder
-from kadcrawl.peer.swarm.given_order import GivenOrder
 from kadcrawl.system.file_names import JOURNAL
 from tests.support.sites.web import Web, html
 from tests.support.swarm.command import interrupted, joinable, kadcrawl, until
@@ -43,7 +40,7 @@ async def test_a_site_is_paused_listed_and_goes_on(tmp_path: Path) -> None:
         assert (0, True) == (none.code, none.out.startswith("no URL is dropped: none was pending")), none
         again = await kadcrawl("site", "resume", name, "--data", data)
         assert (0, f"{name} goes on\n") == (again.code, again.out)
-        assert (await kadcrawl("site", "ls", "--data", data)).out.startswith("no order about a site stands\n")
+        assert (await kadcrawl("site", "ls", "--data", data)).out.startswith("no order stands\n")
         await until(lambda: any(f"//{name}/" in url for _, url in web.requests), peer)
         assert (await interrupted(peer)).code == 11
 
@@ -107,30 +104,6 @@ def test_a_user_without_a_name_has_none(monkeypatch: pytest.MonkeyPatch) -> None
     assert "ann[31m" + "x" * 33 == user.user_name()
 
 
-def test_orders_are_listed_in_words() -> None:
-    orders = [
-        StandingOrder("pause", "a.example", 1.0, 0, bytes(20), "ann"),
-        StandingOrder("pause", "b.example", 0.0, 1_000),
-        StandingOrder("delay", "c.example", 2.5),
-        StandingOrder("delay", "d.example", 0.0),
-    ]
-    assert [
-        "a.example is paused, by ann at 1970-01-01 00:00:00 UTC (peer 00000000)",
-        "b.example goes on, by ? at 1970-01-01 00:00:01 UTC (peer 00000000)",
-        "c.example is left alone for 2.5 s after each request, by ? at 1970-01-01 00:00:00 UTC (peer 00000000)",
-        "d.example has its own delay, by ? at 1970-01-01 00:00:00 UTC (peer 00000000)",
-    ] == lines([GivenOrder.of(order) for order in orders])
-
-
 def test_dropped_urls_are_counted_in_words() -> None:
     assert _dropped(1).startswith("1 pending URL dropped; `kadcrawl retry --reason site_dropped`")
     assert _dropped(1_234).startswith("1,234 pending URLs dropped")
-
-
-@pytest.mark.parametrize(("count", "said"), [(1, "a0 ("), (3, "a0, a1, a2 ("), (5, "a0, a1, a2 and 2 more (")])
-def test_a_line_names_the_first_paused_sites(count: int, said: str) -> None:
-    line = paused_line([StandingOrder("pause", f"a{number}", 1.0) for number in range(count)])
-    assert line is not None
-    assert said in line
-    assert line.startswith(f"{count} site")
-    assert paused_line([StandingOrder("pause", "a", 0.0), StandingOrder("delay", "a", 5.0)]) is None

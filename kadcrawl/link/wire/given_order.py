@@ -1,9 +1,12 @@
-"""`GivenOrder`: a standing order as a program sees it, and the words in which a person reads it.
+"""`GivenOrder`: a standing order as a program sees it, and the words in which a person reads it. A decision: no I/O.
 
-Tests: tests/peer/test_site_orders.py
+Tests: tests/cli/view/test_orders.py
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import msgspec
 
 from kadcrawl.link.wire.order_messages import OrderKind, StandingOrder
 from kadcrawl.settings.job_changes import shown_value
@@ -11,15 +14,16 @@ from kadcrawl.settings.job_changes import shown_value
 
 @dataclass(frozen=True, slots=True)
 class GivenOrder:
-    """An order of a person that stands in a swarm."""
+    """An order of a person that stands."""
 
     kind: OrderKind
     """`pause`, `delay`, `exclude`, `set` or `scope`."""
     about: str
-    """The site that the order is about, a host, or `*.` and a domain for all its hosts. Or the name of a setting."""
+    """The site that the order is about, a host, or `*.` and a domain for all its hosts. Or the name of a setting, or a
+    pattern of the scope between slashes."""
     value: float
-    """1 to pause or exclude a site and 0 to except it, the least seconds between two requests, or the value of a
-    setting."""
+    """1 to pause or exclude a site or to bring it into the scope and 0 for the opposite, the least seconds between two
+    requests, or the value of a setting."""
     given_at: float
     """Seconds since 1970 at which the order was given, by the clock of the asked peer."""
     peer: str
@@ -48,3 +52,16 @@ class GivenOrder:
             case "delay":
                 slow = f"{self.about} is left alone for {self.value:g} s after each request"
                 return slow if self.value else f"{self.about} has its own delay"
+
+
+def orders_in_force(told: Iterable[StandingOrder]) -> list[GivenOrder]:
+    """Return the orders that stand among those of several peers, the latest first, each as in its latest form."""
+    latest: dict[tuple[str, str], StandingOrder] = {}
+    for order in sorted(told, key=rank):
+        latest[order.kind, order.about] = order
+    return [GivenOrder.of(order) for order in sorted(latest.values(), key=rank, reverse=True) if order.stands]
+
+
+def rank(order: StandingOrder) -> tuple[int, bytes]:
+    """Return a key by which all peers agree about which of two orders is the later."""
+    return order.stamp, msgspec.msgpack.encode(order)
