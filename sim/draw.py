@@ -17,6 +17,7 @@ from kadcrawl.urls import Partition
 from .draw_limits import draw_limits, draw_parts, draw_proxies
 from .draw_orders import draw_exclusions
 from .draw_overload import draw_overload
+from .draw_pairs import draw_pairs
 from .draw_treatments import draw_annex, draw_refusals_max, draw_treatments
 from .plan import DELAY_MOST_S, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
 
@@ -104,7 +105,8 @@ NO_WEB_S = (3.0, 20.0)
 def draw(seed: int, peers: int, *, faults: bool = True, copies: int | None = None) -> Plan:
     """Return the plan of a seed. Without `faults` the plan has no events. `copies` are those of the job, or drawn."""
     plan = draw_limits(seed, _unlimited(seed, peers, copies, faults=faults))
-    return draw_overload(seed, draw_parts(seed, draw_proxies(seed, plan)))
+    plan = draw_pairs(seed, draw_proxies(seed, plan), faults=faults)
+    return draw_overload(seed, draw_parts(seed, plan))
 
 
 def _unlimited(seed: int, peers: int, copies: int | None, *, faults: bool) -> Plan:

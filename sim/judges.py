@@ -38,6 +38,8 @@ BUSY_S = 3.0
 """Seconds that a page of a site without a delay takes: most are slow there, and come three at a time."""
 REFUSALS = (429, 503)
 UNSURE = 503
+STRIKES = 3
+"""Refusals of a proxy in a row after which it counts as dead."""
 SLACK_S = 1e-6
 """Tolerance for floating point when delays are compared."""
 
@@ -105,14 +107,26 @@ class Line(NamedTuple):
     machine: int
     visit: int = 0
     """Visits to the page before this visit, in a job with a recrawl."""
+    at_s: float | None = None
+    """The instant of its answer, or None if the clock of the machine has jumped."""
 
 
 class Outage(NamedTuple):
-    """A period in which a site is down."""
+    """A period in which a site or a proxy is down."""
 
     site: str
+    """The origin of the site, or the IP address of the proxy."""
     from_s: float
     until_s: float
+
+
+class TurnedAway(NamedTuple):
+    """A request for a page that never reached its site, because its proxy was down."""
+
+    at_s: float
+    machine: int
+    proxy: str
+    """The proxy's IP address."""
 
 
 class StoppedSites(NamedTuple):
@@ -176,6 +190,8 @@ class Facts:
     """A limit of the job ends the crawl, and URLs may be left."""
     max_pages: int | None = None
     """The job's: the most visits to pages."""
+    pages_enough: bool = False
+    """The crawl can end only when so many pages were visited: no grant of pages was lost, and there are enough."""
     forgotten: int = 0
     """Fetches of machines, and of their borrowers, that the machines had forgotten when they were back on old disks."""
     max_time_s: float | None = None
@@ -186,6 +202,9 @@ class Facts:
     """Seconds after a visit to a page at which the next visit is due, if the job keeps visits."""
     by_proxies: bool = False
     """The job says that all requests go through proxies."""
+    proxies_down: Sequence[Outage] = ()
+    turned_away: Sequence[TurnedAway] = ()
+    """The requests that proxies turned away, in the order of arrival."""
     delay_s: float = 0.0
     """The job's delay, which holds for a site until its robots.txt has been read."""
     delay_factor: float = 0.0
@@ -495,6 +514,29 @@ def through_proxies(facts: Facts) -> list[str]:
     ]
 
 
+def dead_proxies_left_alone(facts: Facts) -> list[str]:
+    """A machine that a proxy has turned away three times takes it for dead until the proxy works again.
+
+    A request may be on its way to the proxy meanwhile. A machine that stops may forget, so it may try three more.
+    """
+    found = []
+    for down in facts.proxies_down:
+        tried: defaultdict[int, list[float]] = defaultdict(list)
+        for at_s, machine, proxy in facts.turned_away:
+            if proxy != down.site or not down.from_s <= at_s < down.until_s:
+                continue
+            times = tried[machine]
+            if times and any(one == machine and times[-1] <= stop_s <= at_s for stop_s, one in facts.stops):
+                times.clear()
+            times.append(at_s)
+            if len(times) > STRIKES and at_s > times[STRIKES - 1] + UNDER_WAY_S:
+                found.append(
+                    f"{machine} tried {proxy} again at {at_s:.3f} s, which had turned it away {len(times) - 1} times "
+                    f"since {times[0]:.3f} s"
+                )
+    return found
+
+
 def cookies_of_the_site(facts: Facts) -> list[str]:
     """A cookie goes back to the site that gave it, if a rule keeps its cookies, and its pages are never lent."""
     found = []
@@ -541,6 +583,44 @@ def within_the_pages(facts: Facts) -> list[str]:
     if facts.max_pages is None or len(fetched) <= facts.max_pages + facts.forgotten or facts.partings:
         return []
     return [f"{len(fetched)} pages were fetched, and {facts.max_pages} may be"]
+
+
+def pages_used_up(facts: Facts) -> list[str]:
+    """A crawl that only a limit of pages ends uses the limit up, if no peer was gone that had a grant of pages."""
+    if facts.max_pages is None or not facts.pages_enough or not facts.over:
+        return []
+    ended = {(line.url, line.visit) for line in facts.lines}
+    if len(ended) >= facts.max_pages:
+        return []
+    return [f"the crawl ended after {len(ended)} pages, and {facts.max_pages} may be fetched"]
+
+
+def visits_in_order(facts: Facts) -> list[str]:
+    """Of a page, each visit has a higher number than all earlier visits: the history is kept, whoever dies.
+
+    A visit whose machine, or its lender, stops soon after may be made again under its number. Both sides of a partition
+    may visit a page. Fingerprints count no visits.
+    """
+    last: dict[str, Line] = {}
+    found = []
+    told = sorted((line.at_s, line) for line in facts.lines if line.at_s is not None)
+    for at_s, line in () if facts.partings else told:
+        before = last.get(line.url)
+        if before is not None and (line.visit < before.visit or _counts_again(facts, before, line)):
+            found.append(
+                f"visit {line.visit} of {line.url} was made by {line.machine} at {at_s:.3f} s, after visit "
+                f"{before.visit} by {before.machine}"
+            )
+        last[line.url] = line
+    return found
+
+
+def _counts_again(facts: Facts, before: Line, line: Line) -> bool:
+    """Return whether a later visit has the number of an earlier visit that all must know of."""
+    if facts.recrawl_s is None or line.visit > before.visit or before.at_s is None or line.at_s is None:
+        return False
+    is_lost = any(before.at_s - ORPHANED_S <= at_s <= before.at_s + HEARD_S for at_s, _ in facts.stops)
+    return line.at_s - before.at_s >= facts.recrawl_s and not is_lost
 
 
 def within_the_time(facts: Facts) -> list[str]:
@@ -796,9 +876,12 @@ JUDGES: tuple[Judge, ...] = (
     off_sites_left_alone,
     headers_of_the_site,
     through_proxies,
+    dead_proxies_left_alone,
     cookies_of_the_site,
     cookies_kept,
     within_the_pages,
+    pages_used_up,
+    visits_in_order,
     within_the_time,
     visited_again,
     refusing_sites_given_up,

@@ -231,6 +231,11 @@ class Machines:
         return sum(path.stat().st_blocks * 512 for path in self._directory.rglob("*"))
 
     @property
+    def begins_at(self) -> float:
+        """The wall-clock second at which the world begins."""
+        return self._begins_at
+
+    @property
     def wall(self) -> float:
         """The world's time, in seconds since 1970."""
         return self._begins_at + self.loop.time()

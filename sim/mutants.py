@@ -31,6 +31,8 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from msgspec.structs import replace as batch_with
+
 from kadcrawl.crawl.attempt import AttemptOutcome
 from kadcrawl.crawl.fetch.fetcher import always
 from kadcrawl.link.wire.absence_messages import AbsenceSeen
@@ -99,6 +101,9 @@ QUICK = (
     "time_limit_ignored",
     "forgotten_with_the_calendar",
     "proxies_passed_over",
+    "dead_proxies_used_on",
+    "last_pages_never_granted",
+    "borrowers_not_told_of_visits",
 )
 """The mutants of a quick campaign: found within a few seeds, and from every room."""
 
@@ -706,6 +711,12 @@ def too_many_pages_granted(share: Any) -> Any:
     return lambda max_pages, *rest: share(2 * max_pages, *rest)
 
 
+@mutant("kadcrawl.crawl.page_budget:share", "pages")
+def last_pages_never_granted(share: Any) -> Any:
+    """The owner of the budget keeps an eighth of the pages to itself."""
+    return lambda max_pages, *rest: share(max_pages - max_pages // 8, *rest)
+
+
 @mutant("kadcrawl.crawl.crawl_time:CrawlTime.is_over", "time")
 def time_limit_ignored(_: Any) -> Any:
     """A peer crawls on after the job's limit of time."""
@@ -729,6 +740,27 @@ def visited_too_soon(next_visit: Any) -> Any:
     return soon
 
 
+@mutant("kadcrawl.replication.record_codec:Records.lending", "recrawl")
+def borrowers_not_told_of_visits(lending: Any) -> Any:
+    """A borrower takes each visit for the first visit to its page."""
+
+    def lend(self: Any, entries: Any) -> Any:
+        batch = lending(self, entries)
+        return batch_with(batch, pending=[batch_with(one, rounds=0) for one in batch.pending])
+
+    return lend
+
+
+@mutant("kadcrawl.crawl.output.outputs:Outputs.line", "recrawl")
+def visits_not_counted(line: Any) -> Any:
+    """The page line of each visit tells the first visit."""
+
+    def first_visit(self: Any, entry: Any, result: Any, found: Any, place: Any, _: int = 0, *rest: Any) -> Any:
+        return line(self, entry, result, found, place, 0, *rest)
+
+    return first_visit
+
+
 @mutant("kadcrawl.crawl.build:period_of", "calendar")
 def forgotten_with_the_calendar(period_of: Any) -> Any:
     """Fingerprints expire as soon as the next unit of the calendar begins."""
@@ -743,6 +775,18 @@ def proxies_passed_over(_: Any) -> Any:
         return await self._fetcher.fetch(url, extra_headers, may_send, **rest)
 
     return fetch
+
+
+@mutant("kadcrawl.crawl.proxies.health:ProxyHealth.die", "proxies")
+def dead_proxies_used_on(die: Any) -> Any:
+    """A proxy that fails again and again is still used, if it has worked once."""
+
+    def live_on(self: Any, now: float, retry_s: float) -> None:
+        was_alive = self.alive
+        die(self, now, retry_s)
+        self.alive = was_alive
+
+    return live_on
 
 
 # --- orders to retry --------------------------------------------------------------------------------------------------

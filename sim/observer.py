@@ -7,7 +7,9 @@ IDs of the standing machines. A machine *stands* while it is up, not frozen, has
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime
 from math import inf
+from urllib.parse import urlsplit
 
 from kadcrawl.balance.leases import LEASE_S
 from kadcrawl.crawl.scope.partitioner import Partitioner
@@ -20,10 +22,10 @@ from kadcrawl.urls import host_of, site_of
 from . import sometimes
 from .histories import Histories
 from .holders import copies, rightful
-from .judges import End, ExpectedPage, Facts, Fetch, Line, Parting, failed
+from .judges import End, ExpectedPage, Facts, Fetch, Line, Outage, Parting, TurnedAway, failed
 from .lending import SeenLoans
 from .machines import Machine, Machines
-from .plan import RECOVERY_S, SITE_ORDERS, Event, Kind
+from .plan import RECOVERY_S, UNDISTURBING, Event, Kind
 from .retries import SeenRetries
 from .scene import Scene
 from .trails import SeenTrails
@@ -43,11 +45,6 @@ AMPLE = 10
 """A limit of so many pages for each URL never ends a crawl, whatever the grants of dead peers take with them."""
 JOINING_S = 5.0
 """Seconds for which a machine counts as a newcomer."""
-
-UNDISTURBING = SITE_ORDERS | {
-    *(Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB)
-}
-"""Events that take no grant of pages away."""
 
 Standing = dict[int, int]
 """Machine -> ID of its peer."""
@@ -130,6 +127,8 @@ class Observer:
         self._owners: dict[Cell, int] = {}
         self._changes: Counter[str] = Counter()
         self._partings: list[Parting] = []
+        self._proxies = [urlsplit(url).hostname or "" for url in job.proxies]
+        self._proxies_down: list[Outage] = []
         self._kills: list[tuple[float, tuple[int, ...], sometimes.Holders]] = []
         self._lost_sites: dict[int, tuple[set[str], int]] = {}
         """Killed machine -> the sites that it owned, and the number of fetches before."""
@@ -182,6 +181,8 @@ class Observer:
                 self._copied_at.update(dict.fromkeys(event.machines, now))
             case Kind.JOIN:
                 self._newcomers.update(dict.fromkeys(event.machines, now))
+            case Kind.PROXY_DOWN if begins:
+                self._proxies_down.append(Outage(self._proxies[int(event.amount)], now, now + event.for_s))
             case Kind.PARTITION | Kind.ONE_WAY if not begins:
                 # Each side still has to notice the end of the partition.
                 self._partings.append(Parting(event.at_s, now + RECOVERY_S, frozenset(event.machines)))
@@ -270,7 +271,10 @@ class Observer:
         holders = self._holders(standing)
         records = {number: self._records(number) for number in standing}
         lines = [
-            Line(line["url"], line["status"], line.get("failed"), machine.number, line.get("visit", 0))
+            Line(
+                *(line["url"], line["status"], line.get("failed"), machine.number, line.get("visit", 0)),
+                self._told_s(machine, line["fetched_at"]),
+            )
             for machine in self._machines.machines.values()
             for line in machine.lines()
         ]
@@ -292,7 +296,12 @@ class Observer:
             only_slow=self._only_slow,
             cuts_off=self._cuts_off,
             by_proxies=self._job.by_proxies,
+            proxies_down=self._proxies_down,
+            turned_away=[
+                TurnedAway(at_s, self._addresses.get(peer, -1), proxy) for at_s, peer, proxy in self._server.turned_away
+            ],
             max_pages=self._job.max_pages,
+            pages_enough=self._pages_enough,
             forgotten=self._forgotten,
             max_time_s=self._job.max_time_s,
             again_s=self._again_s,
@@ -336,6 +345,14 @@ class Observer:
             not_retried=self.retries.not_retried,
             errors=self._machines.errors,
         )
+
+    @property
+    def _pages_enough(self) -> bool:
+        """No grant of pages was lost, and the limit is the only reason for the crawl to end."""
+        limit = self._job.max_pages
+        if limit is None or self._job.max_time_s is not None or not self._undisturbed:
+            return False
+        return self._job.recrawl_after_s is not None or limit <= len(self._truth)
 
     @property
     def _all_say_over(self) -> bool:
@@ -578,6 +595,10 @@ class Observer:
             fetch = Fetch(*seen, request.rule, request.cookie, request.given, request.is_form, via=request.via)
             owner = self._owners.get(self._owned.get(fetch.url, self._owned.get(site, Cell(-1))))
             self._fetches.append(fetch._replace(owner=None if owner == asker else owner))
+
+    def _told_s(self, machine: Machine, told: str) -> float | None:
+        """Return the instant that a machine tells, or None if its clock has jumped."""
+        return None if machine.clock_s else datetime.fromisoformat(told).timestamp() - self._machines.begins_at
 
     def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:
         return copies(records, self._holders(standing), self._job.bits)

@@ -11,6 +11,7 @@ it is back, or after it went for good. In this time the others make all copies a
 moment, or with all others, is not gone.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple, get_args
 
@@ -41,6 +42,10 @@ EPOCHS = 4
 WebFault = Literal["silent", "no route", "forbidden"]
 """The fault of a machine's network to the web: no answer, no route, or a peer that may not ask the web's addresses."""
 WEB_FAULTS: tuple[WebFault, ...] = get_args(WebFault)
+ProxyFault = Literal["refuses", "bad gateway"]
+"""The fault of a proxy: it answers 407, which is its own, or 502, which may be the site's."""
+PROXY_FAULTS: Mapping[ProxyFault, int] = {"refuses": 407, "bad gateway": 502}
+"""The statuses of a proxy with a fault."""
 LEAF_FIRST = 5_000
 """The number of the first leaf: above those of machines that join later."""
 
@@ -87,6 +92,8 @@ class Kind(StrEnum):
     """Site number `amount` refuses all pages for `for_s`, with a status that no crawler tries again."""
     RETRY = "retry"
     """A person has the machines order that failed URLs are fetched again. The orders arrive once more after `for_s`."""
+    PROXY_DOWN = "proxy_down"
+    """Proxy number `amount` answers everything with the status of its fault (`proxy_fault`)."""
     SITE_PAUSE = "site_pause"
     """A person has the machines pause site number `amount`. After `for_s` some machine lets it go on."""
     SITE_EXCLUDE = "site_exclude"
@@ -108,12 +115,23 @@ LASTING = frozenset(
         Kind.DELAY,
         Kind.OUTAGE,
         Kind.RETRY,
+        Kind.PROXY_DOWN,
         Kind.SITE_PAUSE,
     }
 )
 
+
+def proxy_fault(number: int) -> ProxyFault:
+    """Return the fault of a proxy while it is down: that of every second proxy is in doubt."""
+    return tuple(PROXY_FAULTS)[number % len(PROXY_FAULTS)]
+
+
 SITE_ORDERS = frozenset({Kind.SITE_PAUSE, Kind.SITE_EXCLUDE})
 """The orders of a person about sites. They are no faults."""
+UNDISTURBING = SITE_ORDERS | {
+    *(Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB, Kind.PROXY_DOWN)
+}
+"""Events that take no grant of pages away."""
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

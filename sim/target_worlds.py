@@ -18,7 +18,7 @@ from kadcrawl.settings.limits import Limits
 from .draw import draw
 from .draw_limits import AMPLE_PAGES, ending_early, recrawling
 from .draw_overload import OVERLOADS, overloaded
-from .plan import Event, Kind, Plan
+from .plan import UNDISTURBING, Event, Kind, Plan
 
 Topic = Literal[
     "any", "lending", "crowded", "pages", "time", "recrawl", "calendar", "proxies", "domain", "overload", "orders"
@@ -53,6 +53,8 @@ ORDERS_FROM = 0
 """The machine that gives the orders in worlds of orders about sites."""
 PARTED = (1, 2)
 """The machines that a partition cuts off there while an order is given."""
+PROXIES_DOWN_S, PROXY_DOWN_S = (3.0, 4.0), 14.0
+"""The instants from which proxies are down in worlds of proxies, and the seconds for which each is."""
 RECRAWL_S, RECRAWL_TIME_S = 8.0, 30.0
 """The job's time between two visits to a page in worlds of a recrawl, and its limit of time."""
 
@@ -108,8 +110,20 @@ def _unlimited(plan: Plan) -> Plan:
     return replace(plan, max_pages=None, max_time_s=None, recrawl_after_s=None, calendar=None)
 
 
+def _few_pages(plan: Plan) -> Plan:
+    """Return a plan with a limit of pages. In every second seed no event takes a grant of pages away."""
+    plan = ending_early(replace(_unlimited(plan), max_pages=PAGES))
+    return replace(plan, events=tuple(one for one in plan.events if plan.seed % 2 or one.kind in UNDISTURBING))
+
+
 def _recrawling(plan: Plan) -> Plan:
     return replace(recrawling(_unlimited(plan), RECRAWL_S), max_time_s=RECRAWL_TIME_S)
+
+
+def _proxied(plan: Plan) -> Plan:
+    down = [Event(at_s, Kind.PROXY_DOWN, (), PROXY_DOWN_S, number) for number, at_s in enumerate(PROXIES_DOWN_S)]
+    events = tuple(sorted([*plan.events, *down], key=lambda event: event.at_s))
+    return replace(_unlimited(plan), per_ip=0, proxies=2, dead_proxies=1, events=events)
 
 
 def _calendar(plan: Plan) -> Plan:
@@ -138,12 +152,12 @@ def _ordering(plan: Plan) -> Plan:
 _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "lending": _lending,
     "crowded": _crowded,
-    "pages": lambda plan: ending_early(replace(_unlimited(plan), max_pages=PAGES)),
+    "pages": _few_pages,
     "time": lambda plan: ending_early(replace(_unlimited(plan), max_time_s=TIME_S)),
     "recrawl": _recrawling,
     "calendar": _calendar,
     "domain": lambda plan: replace(_unlimited(plan), partition="domain", per_ip=0, treatments=()),
-    "proxies": lambda plan: replace(_unlimited(plan), per_ip=0, proxies=2, dead_proxies=1),
+    "proxies": _proxied,
     "overload": _overloaded,
     "orders": _ordering,
 }

@@ -39,7 +39,7 @@ from .mutants import planted
 from .network import Conditions
 from .observer import Observer
 from .peer_logs import peer_logs
-from .plan import DELAY_MOST_S, LEAF_FIRST, WEB_FAULTS, Event, Kind, Plan
+from .plan import DELAY_MOST_S, LEAF_FIRST, PROXY_FAULTS, WEB_FAULTS, Event, Kind, Plan, proxy_fault
 from .retries import Retries
 from .scene import Scene
 from .site_pauses import SitePauses
@@ -505,6 +505,9 @@ class Trial:
     def _set_weather(self) -> None:
         """Set the conditions of network and hosts to the combination of all active events."""
         network, conditions = self._loop.network, self._loop.network.conditions
+        down = [int(one.amount) for one in self._active if one.kind is Kind.PROXY_DOWN]
+        addresses = proxy_addresses(max(down, default=-1) + 1)
+        self.server.set_faults({addresses[number]: PROXY_FAULTS[proxy_fault(number)] for number in down})
         worst = {kind: max((one.amount for one in self._active if one.kind is kind), default=0.0) for kind in Kind}
         conditions.loss = worst[Kind.LOSS]
         conditions.duplication = worst[Kind.DUPLICATE]

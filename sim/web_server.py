@@ -128,7 +128,14 @@ class WebServer:
         """The client's IP address -> connections that it opened."""
         self.down: set[str] = set()
         """Hosts that refuse all pages but their robots.txt."""
+        self.turned_away: list[tuple[float, str, str]] = []
+        """(instant, client's IP address, proxy's) of each request for a page that a proxy with a fault has answered."""
+        self._faults: Mapping[str, int] = {}
         self._asked: dict[tuple[str, str], int] = {}
+
+    def set_faults(self, faults: Mapping[str, int]) -> None:
+        """Let these proxies, named by their IP addresses, answer everything with these statuses."""
+        self._faults = faults
 
     def connect(self) -> "WebConnection":
         """Return the protocol of a new connection."""
@@ -144,8 +151,15 @@ class WebServer:
             connection.abort()
 
     def take(self, now: float, head: Head, peer: str, form: bytes = b"") -> SyntheticResponse:
-        """Log a request and return the answer to it. A proxy answers for the health-check page, which is not logged."""
+        """Log a request and return the answer to it. A proxy answers for the health-check page, which is not logged.
+
+        A proxy with a fault answers for all pages, so the web does not log them.
+        """
         host, target, via = head.host, head.target, head.via
+        if via and (fault := self._faults.get(via)):
+            if host != HEALTH_HOST:
+                self.turned_away.append((now, peer, via))
+            return SyntheticResponse(fault)
         if via and host == HEALTH_HOST:
             return SyntheticResponse(200)
         asked = self._asked.get((host, target), 0)

@@ -1,5 +1,6 @@
 """Each judge finds the violation planted for it, and passes a clean record."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -15,8 +16,10 @@ from sim.judges import (
     Facts,
     Fetch,
     Line,
+    Outage,
     Parting,
     StoppedSites,
+    TurnedAway,
     cut_short,
     duplicates,
     judge,
@@ -71,6 +74,18 @@ AGAIN_THERE = fetch(20.0, "/page", machine=2)
 
 AGAIN_AND_AGAIN: dict[str, Any] = {"again_s": 10.0, "recrawl_s": 10.0}
 """Facts of a job with a recrawl. Pages of this site may be left alone for 58 s."""
+
+REVISITS = (Line(f"{SITE}/page", 200, None, 2, 1, 20.0), Line(f"{SITE}/page", 200, None, 1, 0, 30.0))
+"""The first visit to a page comes after the second."""
+SAME_VISIT = (REVISITS[0], REVISITS[0]._replace(at_s=30.0))
+PROXY = "192.0.2.9"
+
+
+def turned_away(*seconds: float, stops: Sequence[tuple[float, int]] = ()) -> dict[str, Any]:
+    """Return the facts of a proxy that is down until 40 s and has turned a machine away at these instants."""
+    asked = [TurnedAway(at_s, 1, PROXY) for at_s in seconds]
+    return {"proxies_down": [Outage(PROXY, 10.0, 40.0)], "turned_away": asked, "stops": stops}
+
 
 VIA = tuple(one._replace(via="192.0.2.9") for one in CLEAN.fetches[:-1])
 QUICK: dict[str, Any] = {
@@ -192,6 +207,11 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("within_the_time", {**TIMED_RECRAWL, "max_time_s": 3.0}),
     ("visited_again", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, AGAIN, fetch(61.0, "/page"))}),
     ("one_fetch_per_owner", {**AGAIN_AND_AGAIN, "fetches": (*CLEAN.fetches, fetch(13.9, "/page"))}),
+    ("pages_used_up", {"max_pages": 5, "pages_enough": True}),
+    ("visits_in_order", {"lines": (*CLEAN.lines, *REVISITS)}),
+    ("visits_in_order", {**AGAIN_AND_AGAIN, "lines": (*CLEAN.lines, *SAME_VISIT)}),
+    ("dead_proxies_left_alone", turned_away(11.0, 12.0, 13.0, 18.1)),
+    ("dead_proxies_left_alone", turned_away(11.0, 12.0, 13.0, 20.0, stops=[(19.0, 2), (5.0, 1)])),
     ("through_proxies", {"by_proxies": True, "fetches": (*VIA, BUSY)}),
     ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
     ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
@@ -248,6 +268,46 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
 )
 def test_a_peer_that_may_not_know_a_pause_yet_is_excused(excused: dict[str, Any]) -> None:
     assert {} == judge(replace(CLEAN, **excused))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        turned_away(11.0, 12.0, 13.0, 18.0),
+        turned_away(11.0, 12.0, 18.0, 40.0, 41.0),
+        turned_away(11.0, 12.0, 13.0, 20.0, 21.0, 22.0, stops=[(19.0, 1)]),
+        {**turned_away(11.0, 12.0, 13.0, 20.0), "proxies_down": [Outage("192.0.2.8", 10.0, 40.0)]},
+    ],
+)
+def test_a_proxy_may_be_tried_three_times_and_again_once_it_works(kept: dict[str, Any]) -> None:
+    assert {} == judge(replace(CLEAN, **kept))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"lines": (*CLEAN.lines, REVISITS[0]._replace(at_s=30.0), REVISITS[1]._replace(at_s=20.0))},
+        {"lines": (*CLEAN.lines, REVISITS[0], REVISITS[1]._replace(at_s=None))},
+        {"lines": (*CLEAN.lines, *REVISITS), "partings": [PARTITION]},
+        {**AGAIN_AND_AGAIN, "lines": (*CLEAN.lines, *SAME_VISIT), "stops": [(22.0, 3)]},
+        {**AGAIN_AND_AGAIN, "lines": (*CLEAN.lines, SAME_VISIT[0], SAME_VISIT[1]._replace(at_s=29.9))},
+        {"lines": (*CLEAN.lines, *SAME_VISIT)},
+    ],
+)
+def test_visits_are_compared_by_the_clocks_of_machines_that_reach_each_other(kept: dict[str, Any]) -> None:
+    assert {} == judge(replace(CLEAN, **kept))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"max_pages": 4, "pages_enough": True},
+        {"max_pages": 5, "pages_enough": False},
+        {"max_pages": 5, "pages_enough": True, "lines": (*CLEAN.lines, CLEAN.lines[0]._replace(visit=1))},
+    ],
+)
+def test_a_limit_of_pages_is_used_up_unless_a_grant_may_be_lost(kept: dict[str, Any]) -> None:
+    assert {} == judge(replace(CLEAN, **kept))
 
 
 def test_a_clean_record_passes_every_judge() -> None:

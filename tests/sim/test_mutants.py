@@ -129,6 +129,8 @@ def test_connections_lent_while_they_are_in_use_are_found_in_a_crowded_world() -
         ("too_many_pages_granted", "pages", "within_the_pages"),
         ("time_limit_ignored", "time", "within_the_time"),
         ("visited_too_soon", "recrawl", "one_fetch_per_owner"),
+        ("last_pages_never_granted", "pages", "pages_used_up"),
+        ("visits_not_counted", "recrawl", "visits_in_order"),
     ],
 )
 def test_a_bug_of_a_limit_is_found_in_a_calm_world_that_is_clean_without(name: str, topic: Topic, judge: str) -> None:

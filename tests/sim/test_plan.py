@@ -8,7 +8,7 @@ import pytest
 from sim.draw import ADDRESSES, DELAYS_S, FACTORS, FAULTS_FROM_S, FAULTS_UNTIL_S, LEAVERS_MIN, REFUSING, TRAILS, draw
 from sim.draw_limits import AMPLE_PAGES
 from sim.draw_overload import DOWN_S
-from sim.plan import BRIEF_S, RECOVERY_S, Event, Kind, Plan
+from sim.plan import BRIEF_S, RECOVERY_S, UNDISTURBING, Event, Kind, Plan, proxy_fault
 from sim.shrink import shrink
 
 
@@ -118,6 +118,20 @@ def test_proxies_are_drawn_beside_all_else_but_a_delay_of_addresses() -> None:
     assert any(plan.balance != "off" for plan in proxied)
     assert any(plan.max_pages is not None or plan.max_time_s is not None for plan in proxied)
     assert 0 == Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}').proxies
+
+
+def test_limits_proxies_and_the_calendar_meet() -> None:
+    plans = [draw(seed, 16) for seed in range(300)]
+    few = [plan for plan in plans if plan.max_pages not in (None, AMPLE_PAGES)]
+    assert any(all(event.kind in UNDISTURBING for event in plan.events) for plan in few)
+    recrawling = [plan for plan in plans if plan.recrawl_after_s is not None]
+    assert any(plan.max_pages is not None and plan.max_time_s is not None for plan in recrawling)
+    dated = [plan for plan in plans if plan.calendar is not None]
+    assert {True, False} == {plan.max_time_s is not None for plan in dated}
+    down = [(plan, one) for plan in plans for one in plan.events if one.kind is Kind.PROXY_DOWN]
+    assert {"refuses", "bad gateway"} == {proxy_fault(int(one.amount)) for _, one in down}
+    assert all(one.amount < plan.proxies and plan.max_time_s is None for plan, one in down)
+    assert not any(draw(seed, 16, faults=False).events for seed in range(100))
 
 
 def test_a_recrawl_of_fingerprints_has_epochs_and_no_clock_that_is_hours_off() -> None:

@@ -1,6 +1,7 @@
 """Proxies of the simulated web: whole crawls go through those that are served, and requests to sites tell by which."""
 
 import pytest
+from msgspec.structs import replace
 
 from kadcrawl.crawl.proxies.fetcher import ThroughProxies
 from sim.plan import Event, Kind, Plan
@@ -28,6 +29,28 @@ def test_owners_that_die_and_machines_without_a_network_lose_no_page_of_proxies(
     )
     plan = Plan(6, 5, events, delay_s=0.5, proxies=2, dead_proxies=1, balance="level", block_urls=1, update_s=1.0)
     assert {} == run(plan, SMALL).violations
+
+
+@pytest.mark.parametrize("name", [None, "dead_proxies_used_on"])
+def test_proxies_that_are_down_are_left_alone_and_the_crawl_ends(name: str | None) -> None:
+    events = (Event(2.0, Kind.PROXY_DOWN, (), 14.0, 0), Event(3.0, Kind.PROXY_DOWN, (), 14.0, 1))
+    outcome, facts = run_scene(plan := replace(PROXIED, events=events), scene_of(plan, SMALL), mutant=name)
+    assert set(proxy_addresses(2)) == {one.proxy for one in facts.turned_away}
+    assert (name is not None) == ("dead_proxies_left_alone" in outcome.violations)
+    assert (name is None) == outcome.clean
+
+
+def test_a_proxy_with_a_fault_answers_for_all_pages_and_the_web_hears_of_none() -> None:
+    server = WebServer(HandMade())
+    server.set_faults({"198.18.0.9": 407})
+    page = Head("a.test", "/x", keep=True, via="198.18.0.9")
+    assert 407 == server.take(1.0, page, "10.0.0.1").status
+    assert 407 == server.take(2.0, page._replace(host=HEALTH_HOST), "10.0.0.1").status
+    assert 407 != server.take(3.0, page._replace(via="198.18.0.8"), "10.0.0.1").status
+    assert [(1.0, "10.0.0.1", "198.18.0.9")] == server.turned_away
+    assert ["198.18.0.8"] == [one.via for one in server.log]
+    server.set_faults({})
+    assert 407 != server.take(4.0, page, "10.0.0.1").status
 
 
 def test_a_request_that_passes_the_proxies_over_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
