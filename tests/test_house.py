@@ -34,8 +34,8 @@ CONVERSATIONS = {
     "crawl.content": "record_extractor",
     "crawl.cookies": "log_in login_hook",
     "crawl.fetch": (
-        "address_guard answer direct_request errors fetcher memory_slots metered_connection pinned_address "
-        "poison_pages proxy_connector request_rules response_watch"
+        "address_guard answer direct_request errors fetcher late_resolver memory_slots metered_connection "
+        "pinned_address poison_pages proxy_connector request_rules response_watch"
     ),
     "crawl.links": "forwarder",
     "crawl.output": "page_stream warc_indexer",
@@ -69,7 +69,7 @@ CONVERSATIONS = {
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",
     "store": "journal log_roller migration wal",
     "web": "event_stream hub listener",
-    "system": "clock cooperative daemon_threads datagram_drain packet_filter spaced_batches task_set",
+    "system": "clock cooperative daemon_threads datagram_drain lean_imports packet_filter spaced_batches task_set",
 }
 """The modules that wait, listen or read a clock, by package. Every other module is a decision, a new module too."""
 TALKING = {f"{package}.{name}" for package, names in CONVERSATIONS.items() for name in names.split()}

@@ -20,6 +20,10 @@ def main() -> None:
     """Run the command."""
     gc.set_threshold(GARBAGE_THRESHOLD)  # Before the imports, which make no garbage of note.
     _open_standard_streams()
+    if sys.argv[1:2] in (["start"], ["join"]):
+        from kadcrawl.system.lean_imports import import_lean  # Before whatever imports aiohttp.
+
+        import_lean()
     from kadcrawl.cli.group import group_for  # Not at the top: the peer processes of a swarm do without it.
 
     group_for(sys.argv[1:])()

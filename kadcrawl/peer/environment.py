@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver
 from kadcrawl.crawl.content.record_extractor import Extraction, WorkerExtraction
 from kadcrawl.crawl.cookies.login_hook import CallHook, call_login_hook
 from kadcrawl.crawl.disk_guard import free_bytes
-from kadcrawl.crawl.fetch.fetcher import system_resolver
+from kadcrawl.crawl.fetch.late_resolver import LateResolver
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.lending.throughput_learning import MeasureMachine, measured_here
 from kadcrawl.link.process_links import ProcessLinks
@@ -39,7 +39,7 @@ class Environment:
     """Makes the files of these descriptors durable. It runs in the loop's executor. Raises OSError."""
     free_bytes: Callable[[Path], int] = free_bytes
     """Returns the bytes that may still be written to the file system of a directory. Raises OSError."""
-    resolver: Callable[[], AbstractResolver] = system_resolver
+    resolver: Callable[[], AbstractResolver] = LateResolver
     """Makes the resolver of the sites' names."""
     extraction: Callable[[tuple[RecordRule, ...], Limits], Extraction] = WorkerExtraction
     """Makes the extraction of records from pages, if the job has any. By default it is a process."""

@@ -18,7 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_extractor import ExtractedRecords, Extraction, WorkerExtraction
-from kadcrawl.crawl.fetch.fetcher import system_resolver
+from kadcrawl.crawl.fetch.late_resolver import LateResolver
 from kadcrawl.lending.throughput_learning import MeasureMachine, measured_here
 from kadcrawl.link.process_links import ProcessLinks
 from kadcrawl.overlay import OverlaySettings
@@ -36,7 +36,7 @@ class SharedProcess:
         self._overlay = overlay
         self._workers = workers or os.cpu_count() or 1
         self._links = ProcessLinks()
-        self._resolving = _Resolving(system_resolver)
+        self._resolving = _Resolving(LateResolver)
         self._extracting: dict[tuple[tuple[RecordRule, ...], Limits], _SharedExtraction] = {}
         self._measure = _MeasuredOnce(measured_here)
 

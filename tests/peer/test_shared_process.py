@@ -103,7 +103,7 @@ async def test_swarms_of_two_keys_in_one_process_do_not_mix(tmp_path: Path) -> N
 
 
 async def test_one_resolver_serves_all_and_closes_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_process, "system_resolver", CountedResolver)
+    monkeypatch.setattr(shared_process, "LateResolver", CountedResolver)
     shared = SharedProcess()
     one, two = shared.environment().resolver(), shared.environment().resolver()
     assert [] == await two.resolve("a.test", 80)

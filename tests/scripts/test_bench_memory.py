@@ -16,8 +16,9 @@ from scripts.idle_processes import IdleProcess, idle_swarm
 
 COMMAND = {"click", "cloup", "platformdirs", "typing_extensions"}
 OF_AIOHTTP = {"aiodns", "aiohappyeyeballs", "aiosignal", "attr", "backports", "brotlicffi", "frozenlist", "idna"}
+# aiodns is only asked for: sys.modules says that it is not there (system/lean_imports.py).
 OF_LEAF = {"ada_url", "aiohttp", "cryptography", "isal", "msgpack", "msgspec", "multidict", "propcache"} | (
-    {"publicsuffixlist", "pycares", "uvloop", "webencodings", "xxhash", "yarl"} | COMMAND | OF_AIOHTTP
+    {"publicsuffixlist", "uvloop", "webencodings", "xxhash", "yarl"} | COMMAND | OF_AIOHTTP
 )
 PACKAGES = {"leaf": OF_LEAF, "peer": OF_LEAF | {"kademlia", "rpcudp", "umsgpack"}}
 NEVER = {
@@ -26,6 +27,7 @@ NEVER = {
     *("kadcrawl.crawl.content.sitemap", "kadcrawl.crawl.proxies.fetcher", "kadcrawl.crawl.proxies.health_checks"),
     *("lxml", "numpy", "parsel", "pip", "pyexpat", "python_socks", "rich", "selectolax.lexbor", "xml.parsers.expat"),
     *("difflib", "setuptools", "sklearn", "bitarray", "pybloom_live", "fsspec", "pyarrow", "pymongo"),
+    *("aiodns.compat", "pycares"),
 }
 """Modules that no idle process loads."""
 NEVER_IN_LEAF = {

@@ -21,7 +21,8 @@ from kadcrawl.cli.doctor.reach import Address, BootstrapFacts, PeerAnswer, SiteF
 from kadcrawl.cli.options import networks_of
 from kadcrawl.cli.targets import directories
 from kadcrawl.crawl.fetch.address_guard import Guard
-from kadcrawl.crawl.fetch.fetcher import Fetcher, system_resolver, user_agent
+from kadcrawl.crawl.fetch.fetcher import Fetcher, user_agent
+from kadcrawl.crawl.fetch.late_resolver import LateResolver
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BYTES
 from kadcrawl.link.client import NO_KEY, REFUSED_PREFIX, LinkClient
@@ -153,7 +154,7 @@ def _networks(given: tuple[str, ...], data: Path) -> tuple[str, ...]:
 
 async def _resolved(host: str) -> tuple[list[str], str]:
     """Return the addresses of a host by the crawl's resolver, or a few words on why there are none."""
-    resolver = system_resolver()
+    resolver = LateResolver()
     try:
         found = await resolver.resolve(host, 0, socket.AF_UNSPEC)
     except OSError as error:

@@ -11,7 +11,10 @@ import msgspec
 from kadcrawl.cli import GARBAGE_THRESHOLD
 from kadcrawl.cli.local.protocol import PIPE_LINE_BYTES_MAX, Assignment, Go, Report, line
 
-PROGRAM = f"import gc; gc.set_threshold({GARBAGE_THRESHOLD}); from kadcrawl.cli.local.child_main import main; main()"
+PROGRAM = (
+    f"import gc; gc.set_threshold({GARBAGE_THRESHOLD}); from kadcrawl.system.lean_imports import import_lean; "
+    "import_lean(); from kadcrawl.cli.local.child_main import main; main()"
+)
 """The program of a child process. It sets the collector before the first import, as imports make no garbage of note."""
 
 

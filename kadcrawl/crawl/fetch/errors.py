@@ -12,7 +12,6 @@ import socket
 from typing import Final
 
 import aiohttp
-from aiodns.error import ARES_EBADNAME, DNSError
 from aiohttp.http_exceptions import LineTooLong
 
 from kadcrawl.crawl.fetch.address_guard import AddressRefused
@@ -54,9 +53,7 @@ def classified(error: Exception, url: str) -> tuple[FetchError, str]:
         case aiohttp.ClientConnectorError() if _without_socket(error.os_error):
             failure = FetchError.NO_SOCKET
         case aiohttp.ClientConnectorDNSError():
-            cause = error.os_error.__cause__
-            misformed = isinstance(cause, DNSError) and cause.args[0] == ARES_EBADNAME
-            failure = FetchError.BAD_URL if misformed else FetchError.DNS
+            failure = FetchError.BAD_URL if _is_misformed(error.os_error.__cause__) else FetchError.DNS
         case aiohttp.ClientConnectorCertificateError():
             failure = _BY_VERIFY_CODE.get(getattr(error.certificate_error, "verify_code", 0), FetchError.TLS)
         case aiohttp.ClientSSLError():
@@ -75,6 +72,13 @@ def classified(error: Exception, url: str) -> tuple[FetchError, str]:
             _log.warning("fetch.unforeseen url=%s error=%r", url, error)
             failure = FetchError.PROTOCOL
     return failure, " ".join(detail[:DETAIL_CHARS_MAX].split())
+
+
+def _is_misformed(cause: BaseException | None) -> bool:
+    """Say whether the resolver refused a name as none."""
+    from aiodns.error import ARES_EBADNAME, DNSError  # Not at the top: loaded with the first name (late_resolver.py).
+
+    return isinstance(cause, DNSError) and cause.args[0] == ARES_EBADNAME
 
 
 def _without_socket(error: OSError) -> bool:

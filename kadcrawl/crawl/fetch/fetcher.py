@@ -38,6 +38,7 @@ from kadcrawl.crawl.fetch.content_encoding import (
 from kadcrawl.crawl.fetch.direct_request import HEADERS_MAX, DirectRequests, DirectResponse
 from kadcrawl.crawl.fetch.errors import Broken, classified
 from kadcrawl.crawl.fetch.head_filter import as_received
+from kadcrawl.crawl.fetch.late_resolver import LateResolver
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.metered_connection import MeteredConnection, meter
 from kadcrawl.crawl.fetch.pinned_address import PinnedResolver, leads_astray
@@ -55,9 +56,6 @@ KEEPALIVE_S: Final = 5.0
 """Seconds for which an idle connection is kept: more than the usual delay, yet a broad crawl must not run out of
 files."""
 DNS_TTL_S: Final = 60
-DNS_TRY_S: Final = 3.0
-"""Seconds for one DNS query. The next name server or try gets as long again, within ``connect_timeout_s``."""
-DNS_TRIES: Final = 2
 MIME_CHARS_MAX: Final = 255
 """RFC 6838 4.2: type and subtype have at most 127 characters each."""
 
@@ -76,11 +74,6 @@ _proxy: ContextVar[Proxy | None] = ContextVar("proxy", default=None)
 def user_agent(version: str, contact: str = "") -> str:
     """Return the User-Agent, which tells a site's owner the name of the crawler and a person to reach."""
     return f"kadcrawl/{version} (+{contact})" if contact else f"kadcrawl/{version}"
-
-
-def system_resolver() -> aiohttp.AsyncResolver:
-    """Return a resolver that asks the name servers of this machine, and its hosts file first."""
-    return aiohttp.AsyncResolver(timeout=DNS_TRY_S, tries=DNS_TRIES)
 
 
 class Fetching(Protocol):
@@ -122,7 +115,7 @@ class Fetcher:
         guard: Guard,
         user_agent: str,
         now: Callable[[], float],
-        resolver: Callable[[], AbstractResolver] = system_resolver,
+        resolver: Callable[[], AbstractResolver] = LateResolver,
         by_proxies: bool = False,
         poison_pages: PoisonPages | None = None,
         request_rules: RequestRules | None = None,

@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.crawl.fetch.address_guard import Guard
-from kadcrawl.crawl.fetch.fetcher import Fetcher, system_resolver, user_agent
+from kadcrawl.crawl.fetch.fetcher import Fetcher, user_agent
+from kadcrawl.crawl.fetch.late_resolver import LateResolver
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.settings.limits import Limits
 
@@ -109,7 +110,7 @@ class ScriptedSite:
 async def fetching(
     guard: Guard = LOOPBACK,
     limits: Limits = LIMITS,
-    resolver: Callable[[], AbstractResolver] = system_resolver,
+    resolver: Callable[[], AbstractResolver] = LateResolver,
     deadly: PoisonPages | None = None,
 ) -> AsyncIterator[Fetcher]:
     """Give a fetcher that has started, and close it at the end."""
