@@ -7,6 +7,9 @@ One process has all peers but one, and crawls sites of its own on loopback, one 
 joins with --web and is measured, in turns with viewers and without. The difference is the price of the viewers. Two
 more peers that have nothing to do, one with --web and one without, tell what it costs while nobody looks.
 
+Where there is a Chromium, it also shows recordings of simulated swarms (sim/dashboard_recording.py), and the time that
+the page takes for each change: of a script and for layouts.
+
 Tests: tests/scripts/test_bench_web.py
 """
 
@@ -20,8 +23,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 import aiohttp
@@ -33,6 +37,9 @@ from kadcrawl.cli.commands.web import read_dashboard
 from kadcrawl.system.clock import wall
 from kadcrawl.system.file_names import DASHBOARD
 from kadcrawl.web.tokens import NONCE_BYTES, make_token
+from scripts.browser.chromium import browsing, lacks
+from scripts.browser.frames import Frame, replay_frames
+from sim.dashboard_recording import read_recording
 
 KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
 SITES = 30
@@ -46,7 +53,30 @@ IDLE_SHARE_MAX = 0.01
 """The most of a core that a dashboard may cost while nobody looks."""
 VIEWED_SHARE_MAX = 0.03
 """The most of a core that five viewers may cost at 50 peers."""
+SHOWN_PEERS = (50, 200, 1000)
+"""Sizes of the simulated swarms that the page shows."""
+REPLAYS = 5
+"""Times that each recording is shown."""
 ONE_MACHINE = ("--insecure", "--listen", "127.0.0.1:0", "--allow-network", "127.0.0.0/8")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFigures:
+    """What the page took to show one change of a simulated swarm."""
+
+    peers: int
+    changes: int
+    """Changes measured."""
+    script_ms: float
+    """Median time of the scripts for one change."""
+    layout_ms: float
+    """Median time for layouts and styles."""
+    most_ms: float
+    """The longest time of scripts, layouts and styles for one change."""
+    layouts: int
+    """The most layouts for one change."""
+    touched: int
+    """The most elements, attributes and texts that one change touched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +99,8 @@ class WebFigures:
     """Events that each viewer gets in a second."""
     kb_per_s: float
     """Kilobytes that each viewer gets in a second."""
+    frames: tuple[FrameFigures, ...] = ()
+    """For each size of a simulated swarm. Empty without a browser."""
 
     @property
     def misses(self) -> list[str]:
@@ -92,23 +124,64 @@ class Received:
 @click.option("--peers", default=50, show_default=True)
 @click.option("--viewers", default=5, show_default=True)
 @click.option("--seconds", default=20.0, show_default=True, help="Seconds of each turn.")
+@click.option("--frames", default=SHOWN_PEERS, show_default=True, multiple=True, help="Peers of a swarm to be shown.")
 @click.option("--json", "as_json", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here.")
 @click.option("--swarm", type=click.Path(path_type=Path, file_okay=False), hidden=True)
-def main(peers: int, viewers: int, seconds: float, as_json: Path | None, swarm: Path | None) -> None:
+def main(
+    peers: int, viewers: int, seconds: float, frames: Sequence[int], as_json: Path | None, swarm: Path | None
+) -> None:
     """Measure and print the figures."""
     if swarm is not None:
         asyncio.run(run_swarm(swarm, peers))
         return
     with TemporaryDirectory() as directory:
         figures = measure(Path(directory), peers, viewers, seconds)
+        figures = replace(figures, frames=frames_of_all(Path(directory), frames))
     click.echo(f"an idle peer: {figures.idle_share_without:.2%} of a core, with a dashboard {figures.idle_share:.2%}")
     click.echo(f"in a crawl of {peers} peers: {figures.share:.2%}, with {viewers} viewers {figures.share_viewed:.2%}")
     click.echo(f"each viewer gets {figures.events_per_s:.1f} events and {figures.kb_per_s:.1f} kB a second")
+    for one in figures.frames:
+        click.echo(
+            f"the page with {one.peers} peers: {one.script_ms:.1f} ms of scripts and {one.layout_ms:.1f} ms of layout "
+            f"for a change, {one.most_ms:.1f} ms at most; {one.layouts} layouts, {one.touched} changes of elements"
+        )
     if as_json is not None:
         as_json.write_text(json.dumps(asdict(figures), indent=1) + "\n")
     for miss in figures.misses:
         click.echo(f"missed: {miss}", err=True)
     sys.exit(1 if figures.misses else 0)
+
+
+def frames_of_all(directory: Path, sizes: Sequence[int]) -> tuple[FrameFigures, ...]:
+    """Return the figures of the page for simulated swarms of these sizes, or none without a browser."""
+    if missing := lacks():
+        click.echo(f"the page is not measured, as that needs {missing}", err=True)
+        return ()
+    return tuple(frames_of(directory / f"frames-{peers}", peers) for peers in sizes)
+
+
+def frames_of(directory: Path, peers: int) -> FrameFigures:
+    """Return the figures of the page for a simulated swarm of this size. Its world is a process of its own."""
+    directory.mkdir()
+    file = directory / "looks.json"
+    record = [sys.executable, "-m", "sim.dashboard_recording", "--peers", str(peers), str(file)]
+    subprocess.run(record, check=True, stdin=subprocess.DEVNULL)
+    looks = read_recording(file)
+
+    async def shown() -> list[Frame]:
+        async with browsing() as browser:
+            return [frame for _ in range(REPLAYS) for frame in await replay_frames(browser, looks, directory)]
+
+    frames = asyncio.run(shown())
+    return FrameFigures(
+        peers=peers,
+        changes=len(frames),
+        script_ms=median(frame.script_ms for frame in frames),
+        layout_ms=median(frame.layout_ms for frame in frames),
+        most_ms=max(frame.script_ms + frame.layout_ms for frame in frames),
+        layouts=max(frame.layouts for frame in frames),
+        touched=max(frame.touched for frame in frames),
+    )
 
 
 def measure(directory: Path, peers: int, viewers: int, seconds: float) -> WebFigures:

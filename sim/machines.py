@@ -34,6 +34,7 @@ from kadcrawl.peer.swarm.seeds import each, stream_seeds
 from kadcrawl.settings.config import PORT_DEFAULT, Config
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.system.peer_name import peer_name
 
 from .disk import Disk, DiskState
 from .job_rules import SECRETS
@@ -305,6 +306,7 @@ class Machines:
         assert not machine.alive, f"machine {number} is switched on already"
         machine.host, machine.peer, machine.leaf, machine.end = host, None, None, None
         host.hidden = machine.is_leaf
+        host.context.run(peer_name.set, f"machine {number}")
         machine.alive, machine.founds, machine.leaves = True, founds, False
         machine.incarnations += 1
         machine.disk.boot(state)

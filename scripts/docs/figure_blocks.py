@@ -244,8 +244,32 @@ def dashboard(kept: KeptFigures) -> str:
     ]
     return (
         f"{table(head, rows)}\n\nEach viewer gets {figures['events_per_s']:.1f} events and "
-        f"{figures['kb_per_s']:.1f} kB a second.\n\n{kept.measured('bench-web')}"
+        f"{figures['kb_per_s']:.1f} kB a second.\n\n{page_frames(figures.get('frames', ()))}{kept.measured('bench-web')}"
     )
+
+
+def page_frames(figures: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of what a change of a swarm costs the page, or nothing if no browser was there."""
+    head = (
+        "simulated peers",
+        "scripts",
+        "layout and styles",
+        "both, at most",
+        "layouts, at most",
+        "changed nodes, at most",
+    )
+    rows = [
+        (
+            f"{one['peers']:,}",
+            *(f"{one[name]:.1f} ms" for name in ("script_ms", "layout_ms", "most_ms")),
+            f"{one['layouts']:,}",
+            f"{one['touched']:,}",
+        )
+        for one in figures
+    ]
+    if not rows:
+        return ""
+    return f"To show one change of a swarm, the page takes in Chromium:\n\n{table(head, rows)}\n\n"
 
 
 def seeds(kept: KeptFigures) -> str:

@@ -84,7 +84,7 @@ class EventWatch:
             return
         kind, _, form = str(record.msg).partition(" ")
         match kind:
-            case "cell.lost":
+            case "cell.released" | "cell.lost":  # To an owner that claims it, or behind this peer's back.
                 fields = _fields(form, record)
                 self._move("cells", fields.get("to"), 1, fields.get("cell"), now)
             case "loan.given":

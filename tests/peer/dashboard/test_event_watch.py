@@ -44,7 +44,7 @@ def watch(seconds: Seconds) -> Iterator[EventWatch]:
 
 def test_cells_that_go_to_one_peer_within_a_second_are_one_move(watch: EventWatch, seconds: Seconds) -> None:
     for cell in range(7):
-        HOLDER.debug("cell.lost cell=%d to=%s", cell, OTHER)
+        HOLDER.debug("cell.released cell=%d to=%s", cell, OTHER)
     HOLDER.debug("cell.lost cell=%d to=%s", 9, THIRD)
     seconds.now += 5
     HOLDER.debug("cell.lost cell=%d to=%s", 8, THIRD)

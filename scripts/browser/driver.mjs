@@ -1,5 +1,6 @@
-// Drives Chromium for the tests: reads one order a line, as JSON, and answers each with a line.
+// Drives Chromium: reads one order a line, as JSON, and answers each with a line.
 // An order is {id, open: {options}} for a new page, or {id, page, method, args}; a method may be "keyboard.press".
+// The method "metrics" answers with the counts and times of the page that Chromium keeps, as [name, value].
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
@@ -17,7 +18,16 @@ async function open(options) {
   const problems = [];
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && problems.push(message.text()));
   page.on("pageerror", (error) => problems.push(String(error)));
-  return pages.push({ page, context, problems }) - 1;
+  return pages.push({ page, context, problems, protocol: null }) - 1;
+}
+
+async function metrics(one) {
+  if (!one.protocol) {
+    one.protocol = await one.context.newCDPSession(one.page);
+    await one.protocol.send("Performance.enable");
+  }
+  const told = await one.protocol.send("Performance.getMetrics");
+  return told.metrics.map(({ name, value }) => [name, value]);
 }
 
 async function carryOut(order) {
@@ -25,6 +35,7 @@ async function carryOut(order) {
   const { page, context, problems } = pages[order.page];
   if (order.method === "problems") return problems.splice(0);
   if (order.method === "close") return context.close();
+  if (order.method === "metrics") return metrics(pages[order.page]);
   if (order.method === "evaluate") return page.evaluate(`(${order.args[0]})(${JSON.stringify(order.args[1] ?? null)})`);
   const path = order.method.split(".");
   const name = path.pop();
