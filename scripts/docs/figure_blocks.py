@@ -242,9 +242,10 @@ def dashboard(kept: KeptFigures) -> str:
         (f"a peer in a crawl by {figures['peers']} peers, nobody looks", f"{figures['share']:.2%}"),
         (f"the same peer with {figures['viewers']} viewers", f"{figures['share_viewed']:.2%}"),
     ]
+    shown = page_frames(figures.get("frames", ()))
     return (
         f"{table(head, rows)}\n\nEach viewer gets {figures['events_per_s']:.1f} events and "
-        f"{figures['kb_per_s']:.1f} kB a second.\n\n{page_frames(figures.get('frames', ()))}{kept.measured('bench-web')}"
+        f"{figures['kb_per_s']:.1f} kB a second.\n\n{shown}{kept.measured('bench-web')}"
     )
 
 
