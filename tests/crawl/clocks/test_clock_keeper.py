@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
+from random import Random
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -15,6 +17,8 @@ from kadcrawl.link.wire.clock_messages import ALL_CONNECTIONS, ClockQuestion
 A, B, C = b"a" * 20, b"b" * 20, b"c" * 20
 CLOCK = "ip 192.0.2.1"
 WAIT_MAX_S = 60.0
+SILENCE_MAX_S = 30.0
+"""Most seconds without a request to a site as three peers die: two leases run out, and a place in the order."""
 
 
 def ask(
@@ -304,6 +308,37 @@ def test_no_two_requests_are_closer_than_the_delay_whatever_is_lost(
                 world.leases.pop(peer, None)
     spaced = sorted(world.arrived)
     assert all(later - earlier >= delay_s - 1e-9 for earlier, later in pairwise(spaced))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_site_is_asked_again_soon_whoever_dies_while_it_waits(seed: int) -> None:
+    """Some peers die. The others ask when their clocks are due, and hear that the clock is free, or do not."""
+    random = Random(seed)
+    dead, spread_s, delay_s = random.randint(1, 3), random.choice([1.0, 5.0, 20.0]), random.choice([0.1, 0.3, 1.0, 3.0])
+    wants, hears = random.choice([1.0, 0.3, 0.05]), random.choice([1.0, 0.5, 0.0])
+    keeper, pace = new(), Pace(delay_s, 1, is_known=True)
+    clocks = {bytes([number]) * 20: SharedClock(CLOCK) for number in range(random.randint(dead + 1, 12))}
+    begins = {peer: random.uniform(0.0, spread_s) for peer in clocks}
+    dies = {peer: random.uniform(0.0, spread_s + 5.0) for peer in list(clocks)[:dead]}
+    asked_at = spread_s
+    for tick in range(600):
+        now = tick * 0.2
+        for peer, clock in clocks.items():
+            if not begins[peer] <= now < dies.get(peer, inf):
+                continue
+            if not clock.is_waiting("a.test") and random.random() < wants:
+                clock.wait("a.test", pace)
+            if clock.may_send(now) and clock.next_site(now) is not None and clock.may_begin("a.test", pace, now):
+                clock.begin("a.test", pace)
+                clock.end(now + delay_s)
+                asked_at = max(asked_at, now)
+            if (question := clock.question(now)) is not None:
+                answer = keeper.answer(peer, question, 1, 0.0, now)
+                clock.heard(answer.turn, now, now)
+                for other in answer.next_peers:
+                    if random.random() < hears:
+                        clocks[other].is_free_now(now)
+        assert now < asked_at + SILENCE_MAX_S
 
 
 HOST = "host a.test"
