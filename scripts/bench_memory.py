@@ -27,7 +27,7 @@ from scripts.idle_processes import IdleProcess, cpu_s, idle_swarm, memory_kb
 
 AIMS_MB: Final = {"peer": 48, "leaf": 40}
 """The aims for the RSS of an idle process."""
-SETTLE_S: Final = 8.0
+SETTLE_S: Final = 10.0
 """Seconds from the start of the last process to the measurement."""
 KB_PER_MB: Final = 1024
 

@@ -1,7 +1,8 @@
 """A process gives the memory that only its start needed back to the system.
 
 Loading a shared library reads pages of its file that nothing uses later: in an idle peer two thirds of them. They count
-as memory of the process until the system runs short. Pages of a file that the process has not changed are dropped here,
+as memory of the process until the system runs short. The first connections to other peers read further pages, so a
+peer drops such pages once more when it has settled. Pages of a file that the process has not changed are dropped here,
 and come back from the file when they are used again. Only Linux can tell which pages are unchanged.
 
 Tests: tests/system/test_start_up_memory.py
@@ -49,13 +50,23 @@ def give_back(*, is_bounded: bool = False) -> None:
             system.mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
             system.mallopt(_M_TRIM_THRESHOLD, _LARGE_BLOCK_BYTES)
             system.mallopt(_M_ARENA_MAX, 1)
+    drop_start_pages()
+
+
+def drop_start_pages() -> None:
+    """Drop the pages of files that this process can read again, and do nothing else."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    advise = ctypes.CDLL(None).madvise
     try:
         with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
             unchanged = list(unchanged_mappings(file.read()))
     except OSError:
         return  # No /proc: the memory stays as it is.
     for mapping in unchanged:
-        system.madvise(ctypes.c_void_p(mapping.start), ctypes.c_size_t(mapping.length), _MADV_DONTNEED)
+        advise(ctypes.c_void_p(mapping.start), ctypes.c_size_t(mapping.length), _MADV_DONTNEED)
 
 
 def unchanged_mappings(smaps: str) -> Iterator[Mapping]:

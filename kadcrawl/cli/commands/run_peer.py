@@ -2,7 +2,7 @@
 
 A peer whose disk is full ends; the command does not: it says so, waits for room, and enters the peer again.
 
-Tests: tests/cli/test_command_live.py, tests/peer/test_disk_full.py
+Tests: tests/cli/commands/test_run_peer.py, tests/cli/test_command_live.py, tests/peer/test_disk_full.py
 """
 
 import asyncio
@@ -44,13 +44,15 @@ from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
 from kadcrawl.system.printable import printable
-from kadcrawl.system.start_up_memory import give_back
+from kadcrawl.system.start_up_memory import drop_start_pages, give_back
 
 if TYPE_CHECKING:  # A leaf runs without the rooms of a full peer, and a peer without those of a leaf.
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
 
 SHOW_INTERVAL_S = 1.0
+SETTLED_S = 5.0
+"""Seconds after which a peer has spoken with those that it meets first."""
 ASK_AGAIN_S = 2.0
 """The time between two tries of a peer that waits for its swarm."""
 
@@ -308,7 +310,8 @@ async def _run_once(
         limits = limits_with(peer.config.limits, peer.job.shared_limits)
         progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, limits, sees_all=False))
         feeding = _feed(peer_run, peer, progress)
-        await first_of(until_stopped(peer, interrupts), _show(peer_run, peer, progress), feeding)
+        showing, dropping = _show(peer_run, peer, progress), _drop_start_pages_when_settled()
+        await first_of(until_stopped(peer, interrupts), showing, feeding, dropping)
     if interrupts.first.is_set():
         progress.say(f"{peer_run.parting} (Ctrl-C again to force) ...")
         peer.leave_soon()
@@ -322,6 +325,13 @@ async def _feed(peer_run: PeerRun[Kind], peer: Kind, progress: Progress) -> None
     """Feed the seeds of a file, if there is any, and wait until cancelled."""
     if peer_run.feed is not None:
         await peer_run.feed(peer, progress)
+    await asyncio.Event().wait()
+
+
+async def _drop_start_pages_when_settled() -> None:
+    """Drop what only the start has read, once, and wait until cancelled."""
+    await asyncio.sleep(SETTLED_S)
+    drop_start_pages()
     await asyncio.Event().wait()
 
 
