@@ -132,10 +132,8 @@ class Loans:
         return accepted
 
     async def _are_copied(self, cell: Cell, keys: Collection[Key]) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(COPIES_WAIT_S):
-                return await self._cells.sync.whole({cell: keys}, hurries=True)  # The borrower has no work.
-        return False
+        # The borrower has no work.
+        return cell in await self._cells.sync.whole({cell: keys}, COPIES_WAIT_S, hurries=True)
 
     async def run(self) -> None:
         """Watch over the loans until cancelled. In a job without balance only leaves borrow, so this peer does not."""

@@ -228,19 +228,28 @@ class Cells:
         `accept_link` writes a link into the open transaction.
         """
         wanted = {location.cell for _, location in links}
-        opened = await self.sync.opened(wanted, OPEN_WAIT_S)
+        accepted: dict[Cell, list[Key]] = {}
+        # Links of open cells do not wait for the others.
+        self._accept_in({cell for cell in wanted if self.holdings.is_open(cell)}, links, accept_link, accepted)
+        if closed := wanted - accepted.keys():
+            self._accept_in(await self.sync.opened(closed, OPEN_WAIT_S), links, accept_link, accepted)
+        _, safe = await asyncio.gather(self._store.journal.durable(), self.sync.whole(accepted, WHOLE_WAIT_S))
+        return [index for index, (_, location) in enumerate(links) if location.cell not in safe]
+
+    def _accept_in(
+        self,
+        opened: set[Cell],
+        links: Sequence[tuple[Link, UrlLocation]],
+        accept_link: Callable[[Link, UrlLocation, float], None],
+        accepted: dict[Cell, list[Key]],
+    ) -> None:
+        """Accept the links of cells that are open, and add their keys to those that are accepted."""
         now = self._clock.now()
-        accepted: dict[Cell, list[Key]] = {cell: [] for cell in opened}
+        accepted |= {cell: [] for cell in opened}
         for link, location in links:
             if location.cell in opened:
                 accept_link(link, location, now)
                 accepted[location.cell].append(location.key)
-        try:
-            async with asyncio.timeout(WHOLE_WAIT_S):
-                _, safe = await asyncio.gather(self._store.journal.durable(), self.sync.whole(accepted))
-        except TimeoutError:
-            safe = False  # A backup does not keep up; the sender tries again.
-        return [index for index, (_, location) in enumerate(links) if not safe or location.cell not in opened]
 
     async def receive(self, message: Replicate) -> list[int]:
         """Journal records that another peer sent. Return the indices of runs that this peer has otherwise."""

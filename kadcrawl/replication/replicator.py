@@ -168,12 +168,22 @@ class Replicator:
 
         None stands for all keys. With `hurries` they do not wait for company.
         """
+        delivery = self.delivery(contact, keys, hurries=hurries)
+        return True if delivery is None else await delivery
+
+    def delivery(
+        self, contact: Contact, keys: Collection[Key] | None = None, *, hurries: bool = False
+    ) -> asyncio.Future[bool] | None:
+        """Return a future with the result of `delivered`, or None if the peer has all changes of these keys.
+
+        From now on the next batch to the peer is urgent, so ask for all peers before you wait for one.
+        """
         stream = self._streams.get(contact.id)
         if stream is None or stream.delivered == stream.queued or (keys is not None and not stream.lacks(keys)):
-            return True
+            return None
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         stream.wait(future, hurries=hurries)
-        return await future
+        return future
 
     def lost(self, peer: bytes) -> None:
         """Give up the stream to a peer, by ID, that is dead or gone."""

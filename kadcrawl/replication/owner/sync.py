@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 from math import inf
+from typing import NamedTuple
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
 from kadcrawl.keys import Cell, Key, anchor, check_cell
@@ -60,6 +61,14 @@ log = logging.getLogger(__name__)
 
 class TooSoonError(KadcrawlError):
     """A peer repeats a question that was answered a moment ago."""
+
+
+class Copies(NamedTuple):
+    """The copies of some keys of a cell on their way to its backups."""
+
+    backups: tuple[Contact, ...]
+    futures: list[asyncio.Future[bool]]
+    """A future for each backup that lacks one, with True when it has all keys."""
 
 
 class CellSync:
@@ -130,25 +139,53 @@ class CellSync:
             self._parts.spawn(self._sync(progress), f"sync {cell}")
             self._syncing[cell] = progress
 
-    async def whole(self, keys: Mapping[Cell, Collection[Key]], *, hurries: bool = False) -> bool:
-        """Return True when all backups have these keys of the cells, or False if a cell is not open here.
+    async def whole(
+        self, keys: Mapping[Cell, Collection[Key]], deadline_s: float, *, hurries: bool = False
+    ) -> set[Cell]:
+        """Wait up to `deadline_s` seconds until all backups have these keys of the cells. Return the cells of which
+        they have.
 
         With `hurries` the copies do not wait for company.
         """
-        for cell, some in keys.items():
-            while True:
-                owned = self._holdings.owned.get(cell)
-                if owned is None or not owned.open:
-                    return False
-                backups = owned.backups
-                if owned.whole:
-                    delivered = [await self._replicator.delivered(one, some, hurries=hurries) for one in backups]
-                    if all(delivered) and owned.whole and owned.backups == backups:
-                        break
-                if cell not in self._syncing and not owned.whole:
-                    self.want(cell)
-                await asyncio.sleep(WHOLE_POLL_S)
-        return True
+        # All copies are urgent at once, or those of each cell would wait until those of the cell before have arrived.
+        copies = {cell: self._copies(cell, some, hurries) for cell, some in keys.items()}
+        whole: set[Cell] = set()
+        try:
+            async with asyncio.timeout(deadline_s):
+                for cell, some in keys.items():
+                    if await self._until_whole(cell, some, copies[cell], hurries):
+                        whole.add(cell)
+        except TimeoutError:
+            whole |= {cell for cell in keys.keys() - whole if self._has_arrived(cell, copies[cell])}
+        return whole
+
+    async def _until_whole(self, cell: Cell, keys: Collection[Key], copies: Copies, hurries: bool) -> bool:
+        """Return True when all backups have these keys of a cell, or False if the cell is not open here."""
+        while self._holdings.is_open(cell):
+            for future in copies.futures:
+                await future
+            if self._has_arrived(cell, copies):
+                return True
+            owned = self._holdings.owned.get(cell)
+            if owned is not None and not owned.whole and cell not in self._syncing:
+                self.want(cell)
+            await asyncio.sleep(WHOLE_POLL_S)
+            copies = self._copies(cell, keys, hurries)
+        return False
+
+    def _copies(self, cell: Cell, keys: Collection[Key], hurries: bool) -> Copies:
+        """Return the copies of these keys of a cell that are on their way, and hurry them."""
+        owned = self._holdings.owned.get(cell)
+        backups = () if owned is None else tuple(owned.backups)
+        deliveries = [self._replicator.delivery(one, keys, hurries=hurries) for one in backups]
+        return Copies(backups, [future for future in deliveries if future is not None])
+
+    def _has_arrived(self, cell: Cell, copies: Copies) -> bool:
+        """Return whether the copies of an open cell have arrived at all its backups."""
+        owned = self._holdings.owned.get(cell)
+        if owned is None or not owned.open or not owned.whole or tuple(owned.backups) != copies.backups:
+            return False
+        return all(future.done() and not future.cancelled() and future.result() for future in copies.futures)
 
     def joined(self, newcomer: Contact) -> None:
         """Tell the owners of the cells that a newcomer is to hold in our place (P1 1.3.2)."""

@@ -5,12 +5,13 @@ The peers here are real but for what crawls, the overlay and the link: those are
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.keys import Cell, anchor, id_bytes
 from kadcrawl.link.wire.messages import (
@@ -21,6 +22,7 @@ from kadcrawl.link.wire.messages import (
     CompareDigests,
     Contact,
     FindMyCells,
+    Link,
     MyCells,
     Reconcile,
     Replicate,
@@ -36,6 +38,7 @@ from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S
 from kadcrawl.replication.replicator import CALM_S, held_of
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING
+from kadcrawl.system.spaced_batches import BUSY_S
 from tests.support.swarm.sync_cells import BITS, CELLS, SITES, key, url
 from tests.support.swarm.sync_swarm import (
     DELAY_S,
@@ -884,6 +887,80 @@ def test_a_silent_backup_delays_acknowledgement_until_it_is_lost(play: Play) -> 
         assert not offering.done()
         await swarm.kill(backup)
         await offering
+        await swarm.settle()
+
+    play(scenario)
+
+
+def _links(cells: Iterable[Cell], number: int) -> list[tuple[Link, UrlLocation]]:
+    """Return a link of each cell as its owner accepts it."""
+    return [(Link(url(cell, number), 1, 0), UrlLocation(SITES[cell], key(cell, number), cell)) for cell in cells]
+
+
+def _cells_of_one_owner(swarm: SyncSwarm) -> tuple[FakePeer, list[Cell]]:
+    """Return a peer with cells that have different backups, and these cells."""
+    for owner in swarm.peers.values():
+        cells = {frozenset(swarm.holders(cell)[1:]): cell for cell in CELLS if swarm.holders(cell)[OWNER] is owner}
+        if len(cells) > 1:
+            return owner, list(cells.values())
+    raise AssertionError("no peer owns two cells with different backups")
+
+
+def test_links_of_several_cells_wait_for_all_their_backups_at_the_same_time(play: Play) -> None:
+    """With a crawl by URL an offer has links of many cells, and each cell has other backups."""
+
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 6)
+        owner, cells = _cells_of_one_owner(swarm)
+        await asyncio.sleep(5.0)
+        assert [] == await owner.cells.accept(_links(cells, 98), owner.intake.accept)
+        silent = swarm.holders(cells[0])[1]
+        silent.silent = True
+        accepting = swarm.loop.create_task(owner.cells.accept(_links(cells, 99), owner.intake.accept))
+        await asyncio.sleep(BUSY_S + 0.2)
+        for cell in cells:
+            for backup in swarm.holders(cell)[1:]:
+                assert backup is silent or PENDING == backup.store.state(key(cell, 99))
+        silent.silent = False
+        await accepting
+        swarm.acknowledged.update({key(cell, number): PENDING for cell in cells for number in (98, 99)})
+        await swarm.settle()
+
+    play(scenario)
+
+
+def test_a_silent_backup_sends_no_link_of_another_cell_back(play: Play) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 6)
+        owner, cells = _cells_of_one_owner(swarm)
+        backups = [set(swarm.holders(cell)[1:]) for cell in cells]
+        silent = next(iter(backups[0] - backups[1] or backups[1] - backups[0]))
+        silent.silent = True
+        again = await owner.cells.accept(_links(cells, 99), owner.intake.accept)
+        assert [index for index, cell in enumerate(cells) if silent in swarm.holders(cell)] == again
+        assert len(again) < len(cells)
+        silent.silent = False
+        swarm.acknowledged.update({key(cell, 99): PENDING for cell in cells})
+        await swarm.settle()
+
+    play(scenario)
+
+
+def test_a_link_of_an_open_cell_does_not_wait_for_a_closed_cell_of_the_same_offer(play: Play) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 6)
+        owner, (first, second, *_) = _cells_of_one_owner(swarm)
+        owner.cells.holdings.let_go(first)
+        for backup in swarm.holders(first)[1:]:
+            backup.silent = True
+        accepting = swarm.loop.create_task(owner.cells.accept(_links([first, second], 99), owner.intake.accept))
+        await asyncio.sleep(0.1)
+        assert PENDING == owner.store.state(key(second, 99))
+        assert owner.store.state(key(first, 99)) is None
+        for backup in swarm.holders(first)[1:]:
+            backup.silent = False
+        swarm.acknowledged[key(second, 99)] = PENDING
+        await accepting
         await swarm.settle()
 
     play(scenario)
