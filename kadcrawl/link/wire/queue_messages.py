@@ -73,6 +73,8 @@ class QueueCounts(Struct, frozen=True, array_like=True):
     """The sites with the most pending URLs, those first, or the site that was asked about."""
     next: Annotated[list[QueuedUrl], Meta(max_length=QUEUED_URLS_MAX)] = field(default_factory=list)
     """The next URLs of the site that was asked about."""
+    age_s: LongSeconds = 0.0
+    """Seconds since the oldest of these counts was made."""
 
 
 class SurveyQueue(Message, frozen=True):

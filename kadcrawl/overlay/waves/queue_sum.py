@@ -33,6 +33,7 @@ def sum_of(queues: Iterable[QueueCounts], sites: int, urls: int) -> QueueCounts:
         _added(queue.by_age for queue in queues),
         sorted(by_site.values(), key=lambda one: (-one.pending, one.site))[:sites],
         urls_in_order[:urls],
+        max((queue.age_s for queue in queues), default=0.0),
     )
 
 

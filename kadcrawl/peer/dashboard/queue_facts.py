@@ -1,6 +1,7 @@
 """The part of the document about the queue: the sites with the most pending URLs, and the ages of all. A decision.
 
-A count of the queue reads all pending URLs, so `QueueLooks` spaces the looks by their number.
+A count of the queue reads all pending URLs, so `QueueLooks` spaces the looks by their number. A queue of common size is
+asked for at each look at the swarm.
 
 Tests: tests/peer/dashboard/test_queue_facts.py
 """
@@ -13,10 +14,13 @@ from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.queue_messages import AGES_S, Queue, QueuedSite
 from kadcrawl.settings.host_matches import most_specific
 
-QUEUE_INTERVAL_S = 10.0
-"""Least time between two looks at the queue."""
-URLS_PER_S = 20_000
-"""Pending URLs of the swarm per second between two looks, so that counting takes a small part of a core."""
+RETRY_S = 10.0
+"""Time to the next look at the queue if nobody has answered."""
+URLS_PER_S = 15_000
+"""Pending URLs of a peer per second between two looks, so that counting takes a small part of a core."""
+
+UNSPACED_S = 0.5
+"""Time between two looks that is too short to leave one out."""
 
 
 class QueueLooks:
@@ -24,29 +28,37 @@ class QueueLooks:
 
     def __init__(self) -> None:
         self.last: Queue | None = None
+        self.counted_at = 0.0
+        """The second at which the oldest count of the last look was made."""
         self._due_at = 0.0
 
     def is_due(self, now: float) -> bool:
         """Return whether the queue is to be looked at again."""
         return now >= self._due_at
 
-    def note(self, queue: Queue, now: float) -> None:
-        """Note an answer. As long as peers count, the next look comes soon, and an earlier whole answer stays."""
+    def note(self, queue: Queue, peers: int, now: float) -> None:
+        """Note an answer of so many peers.
+
+        As long as some of them count, the next look comes soon, and an earlier whole answer stays.
+        """
         if queue.peers_counting:
-            self.last = self.last or queue
+            if self.last is None:
+                self.last, self.counted_at = queue, now
             return
-        self.last = queue
-        self._due_at = now + max(QUEUE_INTERVAL_S, queue.counts.pending / URLS_PER_S)
+        self.last, self.counted_at = queue, now - queue.counts.age_s
+        between_s = queue.counts.pending / max(1, peers) / URLS_PER_S
+        self._due_at = now + (between_s if between_s > UNSPACED_S else 0.0)
 
     def put_off(self, now: float) -> None:
         """Look again later, as nobody has answered."""
-        self._due_at = now + QUEUE_INTERVAL_S
+        self._due_at = now + RETRY_S
 
 
-def queue_facts(queue: Queue) -> dict[str, Any]:
-    """Return the members of the document that an answer about the queue gives."""
+def queue_facts(queue: Queue, counted_at: float) -> dict[str, Any]:
+    """Return the members of the document that an answer about the queue gives, which was counted at a second."""
     orders = [order for order in queue.orders if order.value is not None]
     return {
+        "queue_counted": round(counted_at, 1),
         "sites": {site.site: _site(site, orders) for site in queue.counts.top},
         "sites_total": queue.counts.sites,
         "queue_ages": [

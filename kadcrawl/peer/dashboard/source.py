@@ -3,6 +3,7 @@
 Tests: tests/peer/dashboard/test_source.py
 """
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from math import inf
@@ -10,7 +11,7 @@ from typing import Any
 
 from kadcrawl.crawl.scope.explain import UrlVerdict, explain
 from kadcrawl.errors import ConfigError, RemoteError
-from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, SurveyQueue
+from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, Queue, SurveyQueue
 from kadcrawl.peer.dashboard.facts import facts
 from kadcrawl.peer.dashboard.given_by_viewer import viewer_order
 from kadcrawl.peer.dashboard.queue_facts import QueueLooks, queue_facts
@@ -35,22 +36,32 @@ def dashboard_source(peer: MonitoredPeer, swarm: SwarmAccess) -> DashboardSource
     looks, log = QueueLooks(), WatchLog()
     last_at = -inf
 
+    async def queue_if_due(now: float) -> Queue | None:
+        if not looks.is_due(now):
+            return None
+        try:
+            return await swarm.queue(WHOLE_QUEUE)
+        except RemoteError:
+            looks.put_off(now)
+            return None
+
     async def gather() -> dict[str, Any]:
         nonlocal last_at
         asked_at = peer.resources.clock.now()
-        view = await swarm.look(min(asked_at - last_at + OVERLAP_S, SINCE_MOST_S))
+        asking = asyncio.ensure_future(queue_if_due(asked_at))  # Beside the look: a dead peer delays both.
+        try:
+            view = await swarm.look(min(asked_at - last_at + OVERLAP_S, SINCE_MOST_S))
+            queue = await asking
+        finally:
+            asking.cancel()
         now = peer.resources.clock.now()
         last_at = asked_at
         log.note_rows(view.rows, now)
         log.note(view.watched, now)
         document = facts(view, verdict(peer), peer.peer_id(), now, log.samples) | log.members()
-        if looks.is_due(now):
-            try:
-                if (queue := await swarm.queue(WHOLE_QUEUE)) is not None:
-                    looks.note(queue, now)
-            except RemoteError:
-                looks.put_off(now)
-        return document | ({} if looks.last is None else queue_facts(looks.last))
+        if queue is not None:
+            looks.note(queue, len(document["peers"]), now)
+        return document | ({} if looks.last is None else queue_facts(looks.last, looks.counted_at))
 
     def verdict_on(url: str) -> UrlVerdict:
         components = peer.components()

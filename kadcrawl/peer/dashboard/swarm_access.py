@@ -14,7 +14,7 @@ from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.queue_messages import Queue, QueueCounts, SurveyQueue
 from kadcrawl.peer.dashboard.swarm_view import SwarmView
 from kadcrawl.peer.runtime import Runtime
-from kadcrawl.peer.swarm.census import watch_swarm
+from kadcrawl.peer.swarm.census import WATCH_DEADLINE_S, watch_swarm
 from kadcrawl.peer.swarm.find_url import find_url
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.peer.swarm.steer import give_orders
@@ -50,7 +50,7 @@ def access_of(runtime: Runtime, gossip: StateGossip) -> SwarmAccess:
     async def queue(survey: SurveyQueue) -> Queue | None:
         if not runtime.begun:
             return None
-        answer = await runtime.waves.ask_all(survey)
+        answer = await runtime.waves.ask_all(survey, WATCH_DEADLINE_S)
         counts, tally = answer.queue or QueueCounts(), answer.tally
         return Queue(counts, tally.missing, tally.retrying, runtime.standing_orders.to_wire())
 

@@ -1,6 +1,7 @@
 """Counts the queue of one peer when a person asks, some rows at a time, and keeps the counts for a while.
 
-All who ask share one count. When nobody asks, nothing is counted.
+All who ask share one count. When nobody asks, nothing is counted. A dashboard asks again and again: each question has
+the next count made, as often as that takes a small part of a core, and is answered with the last one and its age.
 
 Tests: tests/peer/swarm/test_queue_counter.py
 """
@@ -8,6 +9,8 @@ Tests: tests/peer/swarm/test_queue_counter.py
 import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+
+import msgspec
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.keys import SITE_BYTES, Cell, site_hash
@@ -32,6 +35,10 @@ FRESH_S = 10.0
 """Seconds for which a count is good: commands repeat a question until all peers have counted."""
 FRESH_FACTOR = 3.0
 """A count that took long is good for so many times as long."""
+RENEW_S = 0.5
+"""Least age of a count at which a question has it made anew, while it is still good, ..."""
+RENEW_FACTOR = 33.0
+"""... if that is so many times as long as it took: 3 % of a core, for one who asks again and again."""
 COUNTS_KEPT_MAX = 8
 """Counts in memory: of all sites, and of sites that were asked about."""
 
@@ -41,7 +48,16 @@ class _Count:
     """A count that is done."""
 
     queue: QueueCounts
-    good_until: float
+    made_at: float
+    took_s: float
+
+    def is_good(self, now: float) -> bool:
+        """Return whether the count may be told."""
+        return now < self.made_at + max(FRESH_S, FRESH_FACTOR * self.took_s)
+
+    def is_to_be_renewed(self, now: float) -> bool:
+        """Return whether a question has the count made anew, while this one is told."""
+        return now >= self.made_at + max(RENEW_S, RENEW_FACTOR * self.took_s)
 
 
 class QueueCounter:
@@ -66,14 +82,16 @@ class QueueCounter:
         self._marks.note(self._clock.now(), self._store.frontier.last_seq)
 
     def counts(self, survey: SurveyQueue) -> QueueCounts | None:
-        """Return the counts, or None while they are being made."""
-        count = self._counts.get(survey)
-        if count is not None and self._clock.now() < count.good_until:
-            return count.queue
-        if len(self._wanted) < COUNTS_KEPT_MAX:
+        """Return the last counts with their age, or None while the first are being made."""
+        count, now = self._counts.get(survey), self._clock.now()
+        if count is not None and not count.is_good(now):
+            count = None
+        if (count is None or count.is_to_be_renewed(now)) and len(self._wanted) < COUNTS_KEPT_MAX:
             self._wanted[survey] = None
             self._asked.set()
-        return None
+        if count is None:
+            return None
+        return msgspec.structs.replace(count.queue, age_s=min(max(0.0, now - count.made_at), LONG_S_MAX))
 
     async def run(self) -> None:
         """Count as asked, until cancelled."""
@@ -87,7 +105,7 @@ class QueueCounter:
                 now = self._clock.now()
                 while len(self._counts) >= COUNTS_KEPT_MAX and survey not in self._counts:
                     del self._counts[next(iter(self._counts))]
-                self._counts[survey] = _Count(queue, now + max(FRESH_S, FRESH_FACTOR * (now - began_at)))
+                self._counts[survey] = _Count(queue, began_at, now - began_at)
                 del self._wanted[survey]
 
     async def _count(self, survey: SurveyQueue) -> QueueCounts:

@@ -76,7 +76,7 @@ class Page extends Component {
       </main>`;
     }
     // A peer that cannot tell of a part leaves it out of the document, and the page leaves it out too.
-    const { crawl, peers, sites, failures, events, sinks, series, moves = NONE, queue_ages: ages, now } = shown;
+    const { crawl, peers, sites, failures, events, sinks, series, moves = NONE, queue_ages: ages, queue_counted: counted, now } = shown;
     const control = Boolean(shown.control && this.session.control);
     const title = crawl.name ?? "kadcrawl";
     if (document.title !== title) document.title = title;
@@ -88,7 +88,7 @@ class Page extends Component {
         <${Charts} crawl=${crawl} series=${series} peers=${peers} now=${now} />
         <${Space} ...${{ peers, moves, now, me: shown.me, cellBits: crawl.cell_bits ?? CELL_BITS, selected, way }} />
         <${Peers} peers=${peers} me=${shown.me} selected=${selected} onSelect=${this.select} />
-        ${sites && html`<${Sites} ...${{ sites, total: shown.sites_total, peers, control, onOrder: this.order }} />`}
+        ${sites && html`<${Sites} ...${{ sites, total: shown.sites_total, age: now - counted, peers, control, onOrder: this.order }} />`}
         ${failures && html`<${Failures} failures=${failures} />`} ${ages && html`<${Ages} ages=${ages} />`}
         ${events && html`<${Events} events=${events} now=${now} />`} ${sinks && html`<${Sinks} sinks=${sinks} />`}
         <${Way} peers=${peers} now=${now} onFound=${this.found} />

@@ -193,6 +193,7 @@ BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disal
 QUEUE = QueueCounts(
     *(7, 1, [3, 4], [7], [QueuedSite("a.example", 7, ID, 1, 503, 1.0, 2.5, 3)]),
     [QueuedUrl("http://a.example/", 1, 2, 0.5)],
+    1.5,
 )
 STANDING = StandingOrder("pause", "a" * ABOUT_CHARS_MAX, float(COUNT_MAX), COUNT_MAX, ID, "x" * USER_CHARS_MAX)
 RETRY = RetryOrder(COUNT_MAX, ("http_503", "dns"), "a.example", "http://a.example/")

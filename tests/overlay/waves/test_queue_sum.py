@@ -17,6 +17,11 @@ def test_counts_add_up_and_the_largest_sites_stay() -> None:
     assert total == sum_of([sum_of([first], 2, 0), sum_of([second], 2, 0)], 2, 0), "and however deep the tree is"
 
 
+def test_the_sum_is_as_old_as_its_oldest_part() -> None:
+    assert 7.5 == sum_of([QueueCounts(age_s=7.5), QueueCounts(age_s=2.0), QueueCounts()], 5, 0).age_s
+    assert 0.0 == sum_of([], 5, 0).age_s
+
+
 def test_a_site_with_several_owners_counts_once() -> None:
     first = QueueCounts(5, 1, top=[QueuedSite("a", 2, ONE, 1, 200, 1.0)])
     second = QueueCounts(5, 1, top=[QueuedSite("a", 3, TWO, 1, 0, 5.0)])

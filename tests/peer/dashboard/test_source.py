@@ -2,12 +2,17 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.wire.queue_messages import Queue, QueueCounts, SurveyQueue
+from kadcrawl.peer.dashboard.source import dashboard_source
+from kadcrawl.peer.dashboard.swarm_view import SwarmView
 from kadcrawl.version import VERSION
 from tests.support.sites.web import Web, html, tree
 from tests.support.swarm.peers import MakePeer
@@ -76,3 +81,23 @@ async def test_the_dashboard_shows_the_sites_with_most_pending_urls(make_peer: M
         assert [60, 90] == sorted(one["delay_s"] for one in sites.values())
         assert ["slowed"] == [one["order"] for one in sites.values() if "order" in one]
         assert sum(one["pending"] for one in sites.values()) == shown["queue_ages"][0]["urls"]
+
+
+async def test_each_look_asks_for_the_queue_too_unless_nobody_answers(make_peer: MakePeer) -> None:
+    peer = await make_peer()
+    answers: list[Queue | None] = [Queue(QueueCounts(7, sites=1), 0, 0), Queue(QueueCounts(6, sites=2), 0, 0), None]
+    asked: list[SurveyQueue] = []
+
+    async def look(since_s: float) -> SwarmView:
+        return SwarmView()
+
+    async def queue(survey: SurveyQueue) -> Queue:
+        asked.append(survey)
+        if (answer := answers[len(asked) - 1]) is None:
+            raise RemoteError("swarm", "nobody answers")
+        return answer
+
+    access = replace(peer._swarm_access(), look=look, queue=queue)
+    source = dashboard_source(peer._monitored(), access)
+    assert [1, 2, 2, 2] == [(await source.gather())["sites_total"] for _ in range(4)]
+    assert 3 == len(asked), "after a failure the queue is left alone for some seconds"

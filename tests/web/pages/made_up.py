@@ -59,6 +59,7 @@ def document(peers: int, seed: int = 1, *, control: bool = True) -> dict[str, An
         "moves": _moves(ids, random),
         "sites": {f"{HOSTS[number % 8]}{number}.example.org": _site(ids, number, random) for number in range(100)},
         "sites_total": 1_312,
+        "queue_counted": NOW - 1.4,
         "failures": {
             reason: {
                 "count": 4 ** (len(REASONS) - number),

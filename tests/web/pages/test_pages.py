@@ -100,6 +100,15 @@ async def test_the_table_and_the_tree_say_what_the_ring_says(browser: Browser) -
         assert 6 == await page.js("() => document.querySelectorAll('.tree circle:not(.key)').length")
 
 
+async def test_the_page_says_how_old_the_list_of_sites_is(browser: Browser) -> None:
+    async with serving(document(2)) as dashboard, browser.page() as page:
+        await visit(page, dashboard)
+        await page.shows("The 100 of 1,312 sites", ".sites")
+        assert "Counted" not in await page.js("() => document.querySelector('.sites').innerText")
+        dashboard.change({"now": NOW + 40})
+        await page.shows("Counted 41 s ago.", ".sites")
+
+
 async def test_moves_are_drawn_while_they_happen(browser: Browser) -> None:
     made = document(8)
     ids = [node_id for node_id, peer in made["peers"].items() if peer["alive"] and peer["kind"] == "full"]

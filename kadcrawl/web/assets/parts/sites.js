@@ -6,7 +6,10 @@ import { Table } from "../table.js";
 const READ_ONLY =
   "Orders are off: this page is read-only. Start with --web-control to pause, slow or exclude sites here.";
 
-export function Sites({ sites, total, peers, control, onOrder }) {
+/** Seconds from which on the page says how old the list is. It is as old as one or two looks at the swarm otherwise. */
+const OLD_S = 3.5;
+
+export function Sites({ sites, total, age, peers, control, onOrder }) {
   const [asked, setAsked] = useState(null);
   const shown = Object.keys(sites).length;
   const names = useMemo(
@@ -24,7 +27,7 @@ export function Sites({ sites, total, peers, control, onOrder }) {
     <h2 id="sites">Sites</h2>
     <p class="quiet" id="sites-note">
       ${total > shown ? `The ${count(shown)} of ${plural(total, "site")} with most pending URLs` : plural(shown, "site")}. ${" "}
-      ${control ? "" : READ_ONLY}
+      ${age > OLD_S ? `Counted ${duration(age)} ago. ` : ""}${control ? "" : READ_ONLY}
     </p>
     <${Table}
       label="Sites"
