@@ -48,12 +48,9 @@ def dashboard_source(peer: MonitoredPeer, swarm: SwarmAccess) -> DashboardSource
     async def gather() -> dict[str, Any]:
         nonlocal last_at
         asked_at = peer.resources.clock.now()
-        asking = asyncio.ensure_future(queue_if_due(asked_at))  # Beside the look: a dead peer delays both.
-        try:
-            view = await swarm.look(min(asked_at - last_at + OVERLAP_S, SINCE_MOST_S))
-            queue = await asking
-        finally:
-            asking.cancel()
+        told_s = min(asked_at - last_at + OVERLAP_S, SINCE_MOST_S)
+        # Both at once, as a dead peer delays each of them.
+        view, queue = await asyncio.gather(swarm.look(told_s), queue_if_due(asked_at))
         now = peer.resources.clock.now()
         last_at = asked_at
         log.note_rows(view.rows, now)
