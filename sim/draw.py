@@ -18,6 +18,7 @@ from .draw_limits import draw_limits, draw_parts, draw_proxies
 from .draw_orders import draw_exclusions
 from .draw_overload import draw_overload
 from .draw_pairs import draw_pairs
+from .draw_slow_orders import draw_slow_orders
 from .draw_treatments import draw_annex, draw_refusals_max, draw_treatments
 from .plan import DELAY_MOST_S, RECOVERY_S, WEB_FAULTS, Disk, Event, Kind, Plan
 
@@ -106,7 +107,7 @@ def draw(seed: int, peers: int, *, faults: bool = True, copies: int | None = Non
     """Return the plan of a seed. Without `faults` the plan has no events. `copies` are those of the job, or drawn."""
     plan = draw_limits(seed, _unlimited(seed, peers, copies, faults=faults))
     plan = draw_pairs(seed, draw_proxies(seed, plan), faults=faults)
-    return draw_overload(seed, draw_parts(seed, plan))
+    return draw_slow_orders(seed, draw_overload(seed, draw_parts(seed, plan)))
 
 
 def _unlimited(seed: int, peers: int, copies: int | None, *, faults: bool) -> Plan:

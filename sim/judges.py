@@ -144,6 +144,22 @@ class StoppedSites(NamedTuple):
     """The peer that gave the order has died, and may have told nobody."""
 
 
+class SlowedSites(NamedTuple):
+    """A period in which a person has sites left alone for longer, from the moment at which the order was given."""
+
+    sites: frozenset[str]
+    """The origins of the sites."""
+    from_s: float
+    until_s: float
+    all_heard: bool
+    """The peer that gave the order says that all peers have heard of it."""
+    delay_s: float
+    knew: Sequence[tuple[int, float, float]] = ()
+    """(machine, from, until) of each peer that was seen to know the order."""
+    may_be_lost: bool = False
+    """The peer that gave the order has died, and may have told nobody."""
+
+
 class Parting(NamedTuple):
     """A period in which machines did not reach all others. It ends when they agree again, after the network is
     healed."""
@@ -275,7 +291,8 @@ class Facts:
     odd_outcomes: Sequence[str] = ()
     """Observations of URLs of excluded sites that have no outcome, or too many."""
     unheard: Sequence[str] = ()
-    """Observations of peers that do not know an order of a person in the end."""
+    """Observations of peers that do not know an order of a person in the end, or long after they are back."""
+    slowed: Sequence[SlowedSites] = ()
     disturbed: Sequence[tuple[float, float]] = ()
     """Periods in which faults may keep the order of a person from its way."""
     errors: Sequence[str] = ()
@@ -839,7 +856,32 @@ def _asked_though(facts: Facts, word: str, stops: Sequence[StoppedSites]) -> lis
     ]
 
 
-def _known_at(facts: Facts, stop: StoppedSites, fetch: Fetch) -> float:
+def slowed_sites_left_alone(facts: Facts) -> list[str]:
+    """Two requests to a site that a person has slowed down are never closer than the order says, from any machines.
+
+    That holds for peers that know the order, and soon for all, as with `paused_sites_left_alone`. Who asks in place of
+    an owner asks as the owner knows. For partitions see `parted`.
+    """
+    found = []
+    for order in facts.slowed:
+        asked = [fetch for fetch in facts.fetches if fetch.site in order.sites and fetch.at_s < order.until_s]
+        known = [fetch for fetch in asked if fetch.at_s > _all_know_at(facts, order, fetch)]
+        found += [
+            f"{fetch.url} was fetched by {fetch.machine} at {fetch.at_s:.3f} s, {fetch.at_s - before.at_s:.3f} s after "
+            f"{before.url} by {before.machine}, and {order.delay_s:g} s were ordered at {order.from_s:.3f} s"
+            for before, fetch in pairwise(known)
+            if fetch.at_s - before.at_s < order.delay_s - SLACK_S and not _apart(facts, before, fetch)
+        ]
+    return found
+
+
+def _all_know_at(facts: Facts, order: SlowedSites, fetch: Fetch) -> float:
+    """Return the instant at which all machines that decide on a fetch must have known of an order."""
+    deciding = {one for one in (fetch.machine, fetch.lender, fetch.owner) if one is not None}
+    return max(_known_at(facts, order, fetch._replace(machine=one)) for one in deciding) + UNDER_WAY_S
+
+
+def _known_at(facts: Facts, stop: StoppedSites | SlowedSites, fetch: Fetch) -> float:
     """Return the instant at which the machine of a fetch must have known of an order."""
     knew = [from_s for one, from_s, until_s in stop.knew if one == fetch.machine and from_s <= fetch.at_s <= until_s]
     faults = [until_s for from_s, until_s in facts.disturbed if stop.from_s <= until_s and from_s <= fetch.at_s]
@@ -900,6 +942,7 @@ JUDGES: tuple[Judge, ...] = (
     excluded_sites_left_alone,
     one_outcome_of_each,
     orders_known_to_all,
+    slowed_sites_left_alone,
     no_errors,
 )
 

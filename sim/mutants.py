@@ -93,6 +93,7 @@ QUICK = (
     "site_pauses_ignored",
     "exclusions_ignored",
     "missed_site_orders_not_told",
+    "slow_orders_ignored",
     "failure_of_one_peer_final",
     "ends_after_a_sample",
     "lease_too_short",
@@ -866,6 +867,18 @@ def missed_site_orders_not_told(answer: Any) -> Any:
         return changed(await answer(self, asked), orders=[])
 
     return answer_without
+
+
+@mutant("kadcrawl.settings.steering:Steering.delay_s", "slowed")
+def slow_orders_ignored(_: Any) -> Any:
+    """A site that a person has slowed down is asked as before."""
+    return lambda self, site: 0.0
+
+
+@mutant("kadcrawl.peer.swarm.standing_orders:StandingOrders.for_leaves", "slowed")
+def slow_orders_not_told_to_leaves(_: Any) -> Any:
+    """Leaves do not hear which sites a person has slowed down."""
+    return property(lambda self: self.of_kind("set"))
 
 
 # --- bad networks ----------------------------------------------------------------------------------------------------

@@ -98,6 +98,9 @@ class Kind(StrEnum):
     """A person has the machines pause site number `amount`. After `for_s` some machine lets it go on."""
     SITE_EXCLUDE = "site_exclude"
     """A person has the machines exclude site number `amount`, for good."""
+    SITE_SLOW = "site_slow"
+    """A person has the machines leave site number `amount` alone for `value` seconds after each request. After `for_s`
+    some machine lifts the order, or none does if that is 0."""
 
 
 LASTING = frozenset(
@@ -117,6 +120,7 @@ LASTING = frozenset(
         Kind.RETRY,
         Kind.PROXY_DOWN,
         Kind.SITE_PAUSE,
+        Kind.SITE_SLOW,
     }
 )
 
@@ -126,7 +130,7 @@ def proxy_fault(number: int) -> ProxyFault:
     return tuple(PROXY_FAULTS)[number % len(PROXY_FAULTS)]
 
 
-SITE_ORDERS = frozenset({Kind.SITE_PAUSE, Kind.SITE_EXCLUDE})
+SITE_ORDERS = frozenset({Kind.SITE_PAUSE, Kind.SITE_EXCLUDE, Kind.SITE_SLOW})
 """The orders of a person about sites. They are no faults."""
 UNDISTURBING = SITE_ORDERS | {
     *(Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB, Kind.PROXY_DOWN)
@@ -145,6 +149,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     for_s: float = 0.0
     amount: float = 0.0
     disk: Disk = "same"
+    value: float = 0.0
+    """The value of the order of a person."""
 
     def __str__(self) -> str:
         said = f"{self.at_s:8.3f} s  {self.kind:<9}"
@@ -154,6 +160,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
             said += f" on {self.disk} disk"
         if self.amount:
             said += f" by {self.amount:g}"
+        if self.value:
+            said += f" to {self.value:g}"
         return said + f" for {self.for_s:.3f} s" if self.for_s else said
 
 

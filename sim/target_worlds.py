@@ -3,7 +3,8 @@
 In a world of lending every peer lends what it can, sites are down for a time, and a person orders retries meanwhile.
 A mode is a setting of the job that changes how loans are counted, so their mutants are hunted in each mode. In a
 crowded world sites have no delay, and many peers join and leave while pages are lent. In a world of orders a person
-excludes sites, once while some peers are cut off. In the other worlds the job has a limit, or a recrawl.
+excludes sites, once while some peers are cut off, and in a slowed world a person slows the largest sites down. In the
+other worlds the job has a limit, or a recrawl.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,15 +19,31 @@ from kadcrawl.settings.limits import Limits
 from .draw import draw
 from .draw_limits import AMPLE_PAGES, ending_early, recrawling
 from .draw_overload import OVERLOADS, overloaded
-from .plan import UNDISTURBING, Event, Kind, Plan
+from .plan import SITE_ORDERS, UNDISTURBING, Event, Kind, Plan
 
 Topic = Literal[
-    "any", "lending", "crowded", "pages", "time", "recrawl", "calendar", "proxies", "domain", "overload", "orders"
+    "any",
+    "lending",
+    "crowded",
+    "pages",
+    "time",
+    "recrawl",
+    "calendar",
+    "proxies",
+    "domain",
+    "overload",
+    "orders",
+    "slowed",
 ]
 """The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
 Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
+SLOWED = (0, 1, 2)
+"""The sites that a person slows down in a slowed world: the largest."""
+SLOWED_S = (4.0, 7.0)
+"""The instants of these orders, which nobody lifts."""
+SLOWED_DELAY_S = 4.0
 LENDING_PEERS = 8
 """The most machines of a world of lending. With few, each has something to lend."""
 DOWN = (0, 1, 2, 3)
@@ -132,6 +149,20 @@ def _calendar(plan: Plan) -> Plan:
     return ending_early(plan).kept_by("bloom")
 
 
+def _slowed(plan: Plan) -> Plan:
+    """Return a plan in which sites are slowed down for good, and leaves work for half of the peers."""
+    random = Random(f"slowed world {plan.seed}")
+    orders = [
+        Event(at_s, Kind.SITE_SLOW, (random.randrange(plan.peers),), 0.0, float(site), value=SLOWED_DELAY_S)
+        for site in SLOWED
+        for at_s in [random.uniform(*SLOWED_S)]
+    ]
+    events = sorted(
+        [*(one for one in plan.events if one.kind not in SITE_ORDERS), *orders], key=lambda event: event.at_s
+    )
+    return replace(_unlimited(plan), delay_s=1.0, own_delay_s=2.0, leaves=plan.peers // 2, events=tuple(events))
+
+
 def _overloaded(plan: Plan) -> Plan:
     """Return a plan of overload alone: a seed has one kind, and the next seed has the next."""
     plan = replace(_unlimited(plan), events=(), copies=Job().copies)
@@ -160,6 +191,7 @@ _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "proxies": _proxied,
     "overload": _overloaded,
     "orders": _ordering,
+    "slowed": _slowed,
 }
 _SETTINGS: Mapping[Mode, Callable[[Plan], Plan]] = {
     "exact": lambda plan: plan,

@@ -39,6 +39,7 @@ from .mutants import planted
 from .network import Conditions
 from .observer import Observer
 from .peer_logs import peer_logs
+from .person_orders import PersonOrders
 from .plan import DELAY_MOST_S, LEAF_FIRST, PROXY_FAULTS, WEB_FAULTS, Event, Kind, Plan, proxy_fault
 from .retries import Retries
 from .scene import Scene
@@ -329,6 +330,7 @@ class Trial:
             self.machines, self.server, scene.web.origins, self.observer.retries, loop.time, self._tell
         )
         self._pauses = SitePauses(self.machines, scene.web.origins, scene.job, plan.events)
+        self._orders = PersonOrders(self.machines, scene.web.origins, scene.job, plan.events, loop.time)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 
@@ -403,8 +405,9 @@ class Trial:
         await self._rest(0.0, now() + REST_TIMEOUT_S)
         self.observer.sides_crawled()
         facts = self._excluded.judged(self.observer.facts(now(), named))
-        unheard = disagreements(self.machines)
-        return replace(facts, paused=self._pauses.seen, disturbed=self._pauses.disturbed, unheard=unheard)
+        unheard = [*disagreements(self.machines), *self._orders.missed]
+        facts = replace(facts, slowed=self._orders.seen, unheard=unheard)
+        return replace(facts, paused=self._pauses.seen, disturbed=self._pauses.disturbed)
 
     async def _rest(self, quiet_s: float, until: float) -> None:
         """Wait until the swarm has been at rest for `quiet_s` seconds, or until the instant `until`."""
@@ -421,6 +424,7 @@ class Trial:
             self.observer.look(self._loop.time())
             self._pauses.look(self._loop.time())
             self._excluded.look(self._loop.time())
+            self._orders.look(self._loop.time())
             self._show()
 
     async def _wait(self, seconds: float) -> None:
@@ -456,6 +460,8 @@ class Trial:
             self._retries.set_outage(event, begins=begins)
         if event.kind is Kind.SITE_PAUSE and not begins:
             self._pauses.end(event, self._loop.time())
+        if event.kind is Kind.SITE_SLOW and not begins:
+            self._orders.end(event)
         if event.kind is Kind.AMBUSH and begins:
             self._ambushes.lay(event)
         elif event.kind is Kind.AMBUSH and self._ambushes.lift(event):
@@ -499,6 +505,8 @@ class Trial:
                 self._pauses.begin(event, machine, self._loop.time)
             case Kind.SITE_EXCLUDE if machine is not None and up:
                 self.observer.retries.give_up(self._excluded.order(event, machine, self._loop.time))
+            case Kind.SITE_SLOW if begins:
+                self._orders.begin(event, machine)
             case Kind.JUMP if machine is not None:
                 machines.jump(number, event.amount)
 

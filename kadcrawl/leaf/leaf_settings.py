@@ -1,4 +1,4 @@
-"""The settings of the job that a person has changed while the crawl runs, at a leaf.
+"""The settings of the job and the delays of sites that a person has changed while the crawl runs, at a leaf.
 
 The full peers of a leaf tell it the orders with its work. A leaf keeps nothing of them beyond its run.
 
@@ -36,8 +36,8 @@ class ChangedSettings:
 
     @property
     def fingerprint(self) -> int:
-        """The fingerprint of the orders that the leaf knows."""
-        return fingerprint_of(self._orders.of_kind("set"))
+        """The fingerprint of the orders that the leaf hears with its work."""
+        return fingerprint_of(self._orders.for_leaves)
 
     @property
     def scope_fingerprint(self) -> int:
@@ -45,17 +45,18 @@ class ChangedSettings:
         return fingerprint_of(self._orders.of_kind("scope"))
 
     def hear(self, orders: Sequence[StandingOrder]) -> None:
-        """Take over orders that change settings, and work by them."""
-        for order in self._orders.hear([one for one in orders if one.kind in ("set", "scope")], self._now()):
+        """Take over orders that change settings, the scope or the delays of sites, and work by them."""
+        heard = self._orders.hear([one for one in orders if one.kind in ("set", "scope", "delay")], self._now())
+        for order in heard:
             log.info(
                 "order.heard kind=%s about=%s value=%s by=%s user=%s stamp=%d",
                 *(order.kind, order.about, order.value, order.peer.hex(), order.user or "-", order.stamp),
             )
         job, components = changed(self._job, self._orders.values("set")), self._components
         components.site_settings.change(job)
-        components.site_settings.steering.follow({}, {}, scope=self._orders.scope)
+        components.site_settings.steering.follow({}, self._orders.values("delay"), scope=self._orders.scope)
         components.crawl_limits.change(job)
         if not components.crawl_limits.is_time_over:
             self._crawler.pause_reasons.discard(PauseReason.LIMIT)
-        self._frontier.steer(self._now())
+        self._frontier.steer(self._now(), [one.about for one in heard if one.kind == "delay" and not one.value])
         self._crawler.wake()

@@ -345,8 +345,8 @@ class Runtime:
             self.follow()
 
     def settings_beyond(self, fingerprint: int) -> list[StandingOrder] | None:
-        """Return the orders that change settings, or None for a leaf that knows those of this fingerprint."""
-        orders = self.standing_orders.of_kind("set")
+        """Return the orders that leaves work by, or None for a leaf that knows those of this fingerprint."""
+        orders = self.standing_orders.for_leaves
         return None if fingerprint_of(orders) == fingerprint else orders
 
     def hear_orders(self, orders: Iterable[StandingOrder]) -> None:

@@ -93,6 +93,21 @@ async def test_a_leaf_follows_a_changed_delay(make_peer: MakePeer, tmp_path: Pat
             await leaf.finish()
 
 
+async def test_a_leaf_leaves_a_slowed_site_alone_as_its_peers_do(make_peer: MakePeer, tmp_path: Path) -> None:
+    async with Web(1) as site:
+        site.fallback = lambda request: html()
+        peer = await make_peer("a", delay_s=600.0)
+        await peer.crawl(urls(site))
+        config = Config(data=tmp_path / "leaf", allow_networks=("127.0.0.0/8",), limits=QUICK)
+        async with Leaf(config) as leaf:
+            await leaf.join([peer.contact.address])
+            await peer.slow_site("a.example", 900.0)
+            await until(lambda: leaf.work.components.site_settings.delay_s("a.example") == 900.0)
+            await peer.slow_site("a.example", None)
+            await until(lambda: leaf.work.components.site_settings.delay_s("a.example") == 600.0)
+            await leaf.finish()
+
+
 async def test_a_setting_that_cannot_change_is_refused(make_peer: MakePeer) -> None:
     peer = await make_peer("a")
     await peer.begin()

@@ -18,6 +18,7 @@ from sim.judges import (
     Line,
     Outage,
     Parting,
+    SlowedSites,
     StoppedSites,
     TurnedAway,
     cut_short,
@@ -66,6 +67,8 @@ CLEAN = Facts(
 )
 PAUSED = StoppedSites(frozenset({SITE}), 1.0, 30.0, all_heard=True)
 """A pause that all peers have heard of: the last fetch of the clean record comes too late for it."""
+SLOWED = SlowedSites(frozenset({SITE}), -4.9, inf, all_heard=True, delay_s=2.1)
+"""An order that all peers have heard of: each request of the clean record but the first comes too early for it."""
 PARTITION = Parting(3.0, 30.0, frozenset({2}))
 LATER = (HOME._replace(at_s=3.0), PAGE._replace(at_s=5.0), BUSY_FIRST._replace(at_s=7.0), BUSY._replace(at_s=9.0))
 AGAIN = fetch(20.0, "/page")
@@ -250,8 +253,36 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("excluded_sites_left_alone", {"excluded": [PAUSED._replace(may_be_lost=True, knew=[(1, 1.5, 30.0)])]}),
     ("one_outcome_of_each", {"odd_outcomes": [f"{SITE}/ has no line"]}),
     ("orders_known_to_all", {"unheard": ["2 does not know the order exclude a.test 1.0"]}),
+    ("slowed_sites_left_alone", {"slowed": [SLOWED._replace(from_s=0.5)]}),
+    ("slowed_sites_left_alone", {"slowed": [SLOWED._replace(until_s=7.9, from_s=-2.9)]}),
+    ("slowed_sites_left_alone", {"slowed": [SLOWED._replace(may_be_lost=True, knew=[(1, 0.5, 30.0)])]}),
     ("no_errors", {"errors": ["KeyError"]}),
 ]
+
+
+@pytest.mark.parametrize(
+    "excused",
+    [
+        {"slowed": [SLOWED._replace(sites=frozenset({OTHER}))]},
+        {"slowed": [SLOWED._replace(delay_s=2.0)]},
+        {"slowed": [SLOWED._replace(from_s=1.5)]},
+        {"slowed": [SLOWED._replace(until_s=2.5)]},
+        {"slowed": [SLOWED._replace(all_heard=False)]},
+        {"slowed": [SLOWED._replace(may_be_lost=True, knew=[(1, 1.1, 30.0), (2, -9.0, 30.0)])]},
+        {"slowed": [SLOWED], "disturbed": [(-4.0, 1.0)]},
+        {"slowed": [SLOWED], "fetches": tuple(one._replace(at_s=one.at_s * 2) for one in CLEAN.fetches)},
+    ],
+)
+def test_a_peer_that_may_not_know_a_longer_delay_yet_is_excused(excused: dict[str, Any]) -> None:
+    assert {} == judge(replace(CLEAN, **excused))
+
+
+def test_a_borrower_asks_by_the_orders_that_its_lender_knows() -> None:
+    borrowed = tuple(one._replace(lender=2) for one in CLEAN.fetches)
+    knew = [(1, -5.0, 30.0), (2, 1.5, 30.0)]
+    slowed = [SLOWED._replace(may_be_lost=True, knew=knew)]
+    assert ["slowed_sites_left_alone"] == list(judge(replace(CLEAN, slowed=slowed)))
+    assert {} == judge(replace(CLEAN, fetches=borrowed, slowed=slowed))
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,12 @@ def test_a_delay_may_be_given_instead_of_the_one_drawn() -> None:
     assert plan.events == plan.delayed(0.5).events
 
 
+def test_sites_are_slowed_down_for_a_time_and_for_good_with_a_bearable_delay() -> None:
+    orders = [event for seed in range(300) for event in draw(seed, 16).events if event.kind is Kind.SITE_SLOW]
+    assert {True, False} == {event.for_s > 0 for event in orders}
+    assert max(event.value for event in orders if not event.for_s) < 10.0 < max(event.value for event in orders)
+
+
 def test_no_plan_has_everything_and_many_leave_together_in_some() -> None:
     plans = [draw(seed, 16) for seed in range(100)]
     assert max(len({event.kind for event in plan.events}) for plan in plans) < len(Kind)

@@ -42,7 +42,7 @@ class WorkRequest(Message, frozen=True):
     uptime_s: Count
     counters: PeerCounters
     known_settings: Fingerprint = 0
-    """The fingerprint of the changed settings that the leaf knows."""
+    """The fingerprint of the changed settings and delays of sites that the leaf knows."""
 
 
 class WorkGrant(Message, frozen=True):
@@ -58,7 +58,9 @@ class WorkGrant(Message, frozen=True):
     crawl_ms: Count = 0
     """Milliseconds for which the swarm has crawled, as far as the lender knows, or 0 without --max-time."""
     settings: Annotated[list[StandingOrder], Meta(max_length=STANDING_ORDERS_MAX)] | None = None
-    """The orders that change settings of the job, lifted ones included, or None if the leaf knows them."""
+    """The orders that change settings of the job or slow sites down, lifted ones included, or None if the leaf knows
+    them.
+    """
 
 
 def leaf_contact(leaf: bytes) -> Contact:

@@ -125,6 +125,11 @@ class StandingOrders:
         """Return the orders of a kind, lifted ones included, the latest first."""
         return [order for order in self.to_wire() if order.kind == kind]
 
+    @property
+    def for_leaves(self) -> list[StandingOrder]:
+        """The orders that leaves hear with their work: those that change settings, or slow sites down."""
+        return [order for order in self.to_wire() if order.kind in ("set", "delay")]
+
     def fingerprint(self) -> int:
         """Return a number of 32 bits that is the same for the same orders, 0 without any."""
         return fingerprint_of(self._orders.values())
