@@ -840,7 +840,11 @@ def one_outcome_of_each(facts: Facts) -> list[str]:
 
 
 def orders_known_to_all(facts: Facts) -> list[str]:
-    """Each order of a person about sites that a peer knows in the end is known to all peers."""
+    """Each order of a person about sites that a peer knows in the end is known to all peers.
+
+    A peer that has joined, was restarted, or was cut off knows the orders to slow sites down, and their lifts,
+    `HEARD_S` after it is back.
+    """
     return list(facts.unheard)
 
 
