@@ -12,6 +12,7 @@ from kadcrawl.cli.options import is_given, shown
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import Message
 from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.system.directory_lock import is_running
 from kadcrawl.system.file_names import ADDRESS, JOURNAL, PEER_KEY
 from kadcrawl.system.printable import printable
 
@@ -84,6 +85,17 @@ def directories(data: Path) -> list[Path]:
 def peer_directories(data: Path) -> list[Path]:
     """Return the directories of the peers of a crawl, also of those set aside."""
     return sorted(path for path in data.glob("peer-*") if path.is_dir())
+
+
+def of_full_peers(directories: "Sequence[Path]") -> list[Path]:
+    """Return those of these directories whose peers have cells, as no leaf has."""
+    return [one for one in directories if (one / JOURNAL).exists() and (one / ADDRESS).exists()]
+
+
+def rests(directories: "Sequence[Path]") -> bool:
+    """Return whether these directories hold full peers, and none of the peers is running."""
+    held = of_full_peers(directories)
+    return bool(held) and not any(map(is_running, held))
 
 
 def goes_on(data: Path) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kadcrawl import Config, ConfigError, Leaf
+from kadcrawl.cli.local.orders_at_rest import give_at_rest
 from kadcrawl.link.wire.order_messages import StandingOrder
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.owned_sites import SITES, answered, sites_of
@@ -300,3 +301,25 @@ async def test_a_peer_whose_sites_are_paused_gives_its_share_of_the_pages_back(m
         await peers[0].crawl([site.url(f"/{page}", number) for number in (paused, other) for page in range(PAGES)])
         await until(lambda: peers[1].counters.pages == 20)
         assert 0 == peers[0].counters.pages
+
+
+async def test_an_order_at_rest_holds_in_the_next_run_and_travels_to_the_swarm(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    async with Web(2) as site:
+        site.fallback = lambda request: html()
+        paused = site.url("/", 1)[7:-1]
+        peers = await swarm(make_peer, "ab")
+        await peers[0].crawl([site.url("/first")])
+        await until(lambda: site.fetched[site.url("/first")] == 1)
+        await peers[1].__aexit__(None, None, None)
+        order = StandingOrder("pause", paused, 1.0, user="ann")
+        await asyncio.to_thread(give_at_rest, [tmp_path / "b"], [order])
+        peers[1] = await make_peer("b", join=peers[0])
+        await until(lambda: [[(paused, "ann")]] * 2 == [[(one.about, one.user) for one in it.orders] for it in peers])
+        await peers[0].crawl([site.url("/held", 1), site.url("/second")])
+        await until(lambda: site.fetched[site.url("/second")] == 1)
+        assert 0 == site.fetched[site.url("/held", 1)]
+        await peers[0].resume_site(paused)
+        await finish(peers)
+        assert 1 == site.fetched[site.url("/held", 1)]

@@ -17,7 +17,7 @@ from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.options import is_given, needs_contact
 from kadcrawl.cli.seeds.seed_feeder import FeedFigures
 from kadcrawl.cli.seeds.seed_file import STANDARD_INPUT, SeedFile
-from kadcrawl.cli.targets import Asked, directories, goes_on, targets
+from kadcrawl.cli.targets import Asked, directories, goes_on, rests, targets
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import failed_before
 from kadcrawl.errors import ConfigError, RemoteError
@@ -119,7 +119,7 @@ def add_again(
     seeds: Sequence[str], inputs: Sequence[str], peer: tuple[str, int], data: Path, key_file: Path | None
 ) -> int:
     """Have these URLs fetched again, and say how many. Raises ConfigError, RemoteError."""
-    from kadcrawl.cli.local.retry_at_rest import again_at_rest, rests
+    from kadcrawl.cli.local.retry_at_rest import again_at_rest
 
     if inputs:
         raise ConfigError(f"--again takes URLs, and {inputs[0]} is an input of seeds: give the URLs themselves")

@@ -246,7 +246,7 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
         has_sinks=bool(plan.machine.sinks),
         may_retry=job.history == "exact",
         job_file=job_file,
-        larger_limit=None if limit is None else f"{limit.option} {limit.more}",
+        limit=limit,
     )
     for line in last_lines(end):
         click.echo(line)

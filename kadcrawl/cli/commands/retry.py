@@ -12,7 +12,7 @@ import cloup
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.options import is_given
-from kadcrawl.cli.targets import directories, goes_on, targets
+from kadcrawl.cli.targets import directories, goes_on, rests, targets
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.wire.failure_reasons import is_reason, reason_names
 from kadcrawl.urls import seed
@@ -43,7 +43,7 @@ def retry(
     --data, the next kadcrawl crawl, start or join with that directory fetches the URLs. Each URL is fetched once by an
     order, and keeps its depth. A URL that fails again stays failed until the next order.
     """
-    from kadcrawl.cli.local.retry_at_rest import rests, retry_at_rest
+    from kadcrawl.cli.local.retry_at_rest import retry_at_rest
     from kadcrawl.link.wire.retry_messages import Retried, RetryFailed, RetryOrder
 
     wanted = RetryOrder(0, _checked(reasons), site.strip().lower(), seed(url) if url else "")

@@ -9,8 +9,7 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.keys import key_to_ask, peer_options
-from kadcrawl.cli.targets import targets
+from kadcrawl.cli.keys import peer_options
 from kadcrawl.cli.user import user_name
 
 
@@ -24,15 +23,16 @@ def scope(action: str, subjects: tuple[str, ...], peer: tuple[str, int], data: P
 
     A HOST is as in `kadcrawl site`, such as *.example.org. A PATTERN between slashes is searched for in the URL, as
     --exclude is. Of all orders that match a URL, the latest counts. URLs that an order adds need match no --include,
-    but --exclude and the limits still hold. Pending URLs that an order takes out fail as scope_removed.
+    but --exclude and the limits still hold. Pending URLs that an order takes out fail as scope_removed. If no peer runs
+    in --data, the order is journaled there, and holds when the crawl goes on.
     """
-    from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder
+    from kadcrawl.cli.giving import give
+    from kadcrawl.link.wire.order_messages import StandingOrder
 
     value, user = float(action == "add"), user_name()
     orders = [StandingOrder("scope", subject, value, user=user) for subject in dict.fromkeys(subjects)]
-    given = targets(peer, data, key_to_ask(key_file, data)).ask(GiveOrders(orders), OrdersGiven)
+    given = give(peer, data, key_file, orders)
     for order in orders:
         click.echo(f"{order.about} is {'in scope' if value else 'out of scope'}")
-    if given.parts_missing:
-        click.echo(f"{given.parts_missing} parts of the swarm do not answer: they hear of it when they are back")
+    given.say_how_far()
     return DONE

@@ -1,4 +1,4 @@
-"""`kadcrawl set`: a person changes a setting of the job while the crawl runs.
+"""`kadcrawl set`: a person changes a setting of the job while the crawl runs, or before it goes on.
 
 Tests: tests/cli/commands/test_set.py
 """
@@ -9,8 +9,7 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.keys import key_to_ask, peer_options
-from kadcrawl.cli.targets import targets
+from kadcrawl.cli.keys import peer_options
 from kadcrawl.cli.user import user_name
 from kadcrawl.settings.job_changes import shown_value, value_of
 
@@ -21,7 +20,7 @@ from kadcrawl.settings.job_changes import shown_value, value_of
 @peer_options("Any peer of the swarm.")
 @told
 def set_(name: str, value: str, peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-    """Change a setting of the job in a running swarm.
+    """Change a setting of the job in a swarm.
 
     \b
     kadcrawl set delay 5s            at least so long between two requests to a site
@@ -32,16 +31,16 @@ def set_(name: str, value: str, peer: tuple[str, int], data: Path, key_file: Pat
 
     Any peer takes the order and tells all others, as with `kadcrawl site`. The limits max-pages, max-bytes and max-time
     can change if the crawl began with them. A setting that cannot change is refused with the reason. The value stands
-    until another takes its place, also after a restart with other options.
+    until another takes its place, also after a restart with other options. If no peer runs in --data, the order is
+    journaled there, and holds when the crawl goes on.
     """
-    from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder
+    from kadcrawl.cli.giving import give
+    from kadcrawl.link.wire.order_messages import StandingOrder
 
     name = name.removeprefix("--")
     wanted = value_of(name, value)
-    asked = targets(peer, data, key_to_ask(key_file, data))
-    given = asked.ask(GiveOrders([StandingOrder("set", name, wanted, user=user_name())]), OrdersGiven)
+    given = give(peer, data, key_file, [StandingOrder("set", name, wanted, user=user_name())])
     is_now = "is as the crawl began again" if wanted is None else f"is {shown_value(name, wanted)}"
     click.echo(f"{name} {is_now}")
-    if given.parts_missing:
-        click.echo(f"{given.parts_missing} parts of the swarm do not answer: they hear of it when they are back")
+    given.say_how_far()
     return DONE

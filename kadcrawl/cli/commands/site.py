@@ -11,8 +11,9 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
+from kadcrawl.cli.options import is_given
 from kadcrawl.cli.site_names import complete_sites
-from kadcrawl.cli.targets import Asked, targets
+from kadcrawl.cli.targets import Asked, directories, goes_on, rests, targets
 from kadcrawl.cli.user import user_name
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.units import seconds_of
@@ -71,7 +72,7 @@ ACTIONS: Mapping[str, Callable[[str], Value]] = {
 def site(
     action: str, sites: tuple[str, ...], as_json: bool, peer: tuple[str, int], data: Path, key_file: Path | None
 ) -> int:
-    """Steer single sites of a running swarm.
+    """Steer single sites of a swarm.
 
     \b
     kadcrawl site pause SITE...      start no request to these sites; their URLs stay pending
@@ -85,13 +86,18 @@ def site(
     A SITE is a host such as example.org, a host with a port, or *.example.org for the host and all hosts below it. The
     order with the narrowest name decides. Any peer takes the order and tells all others. An order is part of the
     swarm's state: it reaches peers that join later or were cut off, and survives a crash of all peers. A crawl with a
-    paused site is not over before the site goes on.
+    paused site is not over before the site goes on. If no peer runs in --data, the order is journaled there, and holds
+    when the crawl goes on.
     """
-    from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder
+    from kadcrawl.cli.giving import give
+    from kadcrawl.link.wire.order_messages import StandingOrder
 
-    asked = targets(peer, data, key_to_ask(key_file, data))
     if action == "ls":
-        show_sites(asked, sites, as_json=as_json)
+        resting = [] if is_given("peer") else directories(data)
+        if rests(resting):
+            show_orders(data, sites, as_json=as_json)
+        else:
+            show_sites(targets(peer, data, key_to_ask(key_file, data)), sites, as_json=as_json)
         return DONE
     names, said = (sites[:-1], sites[-1:]) if action == "slow" else (sites, ("",))
     if not names:
@@ -100,16 +106,17 @@ def site(
     kind, value = ACTIONS[action](said[0])
     user = user_name()
     orders = [StandingOrder(kind, name, value, user=user) for name in dict.fromkeys(names)]  # type: ignore[arg-type]
-    given = asked.ask(GiveOrders(orders), OrdersGiven)
-    if action == "drop":
-        click.echo(_dropped(given.dropped))
-        if given.cells_left:
-            click.echo(f"{given.cells_left} parts of the crawl are still being looked through: more may follow")
+    giving = give(peer, data, key_file, orders)
+    if action == "drop" and giving.goes_on is not None:
+        click.echo(f"the pending URLs of {', '.join(order.about for order in orders)} are dropped by {giving.goes_on}")
+    elif action == "drop":
+        click.echo(_dropped(giving.given.dropped))
+        if giving.given.cells_left:
+            click.echo(f"{giving.given.cells_left} parts of the crawl are still being looked through: more may follow")
     else:
         for order in orders:
             click.echo(_said(action, order.about, value))
-    if given.parts_missing:
-        click.echo(f"{given.parts_missing} parts of the swarm do not answer: they hear of it when they are back")
+    giving.say_how_far()
     return DONE
 
 
@@ -129,6 +136,27 @@ def show_sites(asked: Asked, sites: Sequence[str], *, as_json: bool) -> None:
         return
     for line in (*view.lines(orders), *queue.site_lines(found, orders)):
         click.echo(line)
+
+
+def show_orders(data: Path, sites: Sequence[str], *, as_json: bool) -> None:
+    """Print the orders that stand in a directory at rest. Raises ConfigError if sites are named."""
+    import json
+    from dataclasses import asdict
+
+    from kadcrawl.cli.local.resting import resting_peers
+    from kadcrawl.cli.view import orders as view
+    from kadcrawl.link.wire.given_order import orders_in_force
+
+    again = f"{goes_on(data)} goes on"
+    if sites:
+        raise ConfigError(f"the pending URLs of a site are counted by running peers, and none runs: {again}")
+    orders = orders_in_force(order for peer in resting_peers(data) for order in peer.orders)
+    if as_json:
+        click.echo(json.dumps({"orders": [asdict(order) for order in orders]}, indent=2))
+        return
+    for line in view.lines(orders):
+        click.echo(line)
+    click.echo(f"kadcrawl: no peer runs in {data}, so no pending URLs are counted; {again}", err=True)
 
 
 def _dropped(urls: int) -> str:

@@ -2,6 +2,7 @@
 
 `supervisor` is the parent, and `child` is its view of one peer. The peer is a process (`child_process` in the parent,
 `child_main` in the process itself) or a task of the parent (`child_task`). `peer_life` is what it does there.
-`protocol` defines the messages between them. `salvage` reads the directory of a dead child. `directory_check` keeps
-local crawls and single peers out of each other's directories.
+`protocol` defines the messages between them. `salvage` reads the directory of a dead child, `resting` that of a crawl
+that does not run, and `orders_at_rest` and `retry_at_rest` journal orders there. `directory_check` keeps local crawls
+and single peers out of each other's directories.
 """

@@ -8,38 +8,21 @@ Named URLs become pending in all journals at once, as all holders of a URL are t
 Tests: tests/cli/commands/test_retry.py, tests/cli/commands/test_add_again.py
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kadcrawl.cli.local.stores_at_rest import commit, opened_stores
 from kadcrawl.crawl.output.counters import Counters, counted_as
 from kadcrawl.crawl.scope.partitioner import Partitioner
-from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.keys import Key
 from kadcrawl.link.wire.retry_messages import RetryOrder
-from kadcrawl.peer.directory import Directory
-from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.peer.swarm.retry import refuse_forgetful
 from kadcrawl.peer.swarm.retry_orders import RetryOrders, read_orders, write_orders
-from kadcrawl.settings.job import Job
 from kadcrawl.store.schema import is_pending
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import wall
-from kadcrawl.system.file_names import ADDRESS, JOURNAL
-
-
-def rests(directories: Sequence[Path]) -> bool:
-    """Return whether these directories hold full peers, and none of the peers is running."""
-    held = _of_peers(directories)
-    for directory in held:
-        try:
-            Directory(directory).close()
-        except StartError:
-            return False
-    return bool(held)
 
 
 def retry_at_rest(directories: Sequence[Path], wanted: RetryOrder) -> Mapping[str, int]:
@@ -48,14 +31,16 @@ def retry_at_rest(directories: Sequence[Path], wanted: RetryOrder) -> Mapping[st
     Raises ConfigError if the job does not remember its failed URLs, StartError if a journal cannot be opened.
     """
     now = wall()
-    with _opened(directories) as (stores, _):
+    with opened_stores(directories) as (stores, job):
+        refuse_forgetful(job)
+        _load_visits(stores)
         orders = _known(stores, now)
         order = orders.order(wanted, now)
         orders.hear([order], now)
         urls = _applied_to(stores, orders, order.stamp)
         for store in stores:
             write_orders(store, orders)
-        asyncio.run(_commit(stores))
+        commit(stores)
     return urls
 
 
@@ -66,7 +51,9 @@ def again_at_rest(directories: Sequence[Path], urls: Sequence[str]) -> tuple[int
     """
     now = wall()
     done = pending = unknown = 0
-    with _opened(directories) as (stores, job):
+    with opened_stores(directories) as (stores, job):
+        refuse_forgetful(job)
+        _load_visits(stores)
         partitioner = Partitioner(job.partition, job.bits)
         stamp = _known(stores, now).order(RetryOrder(0), now).stamp
         for store in stores:
@@ -84,29 +71,13 @@ def again_at_rest(directories: Sequence[Path], urls: Sequence[str]) -> tuple[int
                 _count(holders[0], place.key)
                 for store in holders:
                     store.fetch_again(Visit.first(place.key, place.site, url, 0), stamp)
-        asyncio.run(_commit(stores))
+        commit(stores)
     return done, pending, unknown
 
 
-@contextmanager
-def _opened(directories: Sequence[Path]) -> Iterator[tuple[list[Store], Job]]:
-    """Open the stores of these directories. Raises ConfigError, StartError."""
-    with ExitStack() as opened:
-        stores: list[Store] = []
-        jobs = []
-        for directory in _of_peers(directories):
-            opened.callback(Directory(directory).close)
-            store = Store(directory, 0.0)
-            opened.callback(store.close)
-            job = JobRecord(store).journaled()
-            if job is not None:
-                refuse_forgetful(job)
-                store.visits.load()
-                stores.append(store)
-                jobs.append(job)
-        if not stores:
-            raise ConfigError("no crawl has begun here: there is nothing to be fetched again")
-        yield stores, jobs[0]
+def _load_visits(stores: Sequence[Store]) -> None:
+    for store in stores:
+        store.visits.load()
 
 
 def _known(stores: Sequence[Store], now: float) -> RetryOrders:
@@ -137,12 +108,3 @@ def _applied_to(stores: Sequence[Store], orders: RetryOrders, stamp: int) -> Cou
                 seen.add(visit.key)
                 urls[counted_as(visit.failed)] += 1
     return urls
-
-
-async def _commit(stores: Sequence[Store]) -> None:
-    for store in stores:
-        await store.journal.commit()
-
-
-def _of_peers(directories: Sequence[Path]) -> list[Path]:
-    return [one for one in directories if (one / JOURNAL).exists() and (one / ADDRESS).exists()]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kadcrawl.cli.view.left_seeds import SEED_LEFT_SCOPE, left_seed_lines
 from kadcrawl.cli.view.result_files import ResultFiles, log_pattern, place, result_files, shown_size
+from kadcrawl.cli.view.summary import ReachedLimit
 from kadcrawl.link.wire.failure_reasons import explained
 from kadcrawl.system.printable import printable
 
@@ -38,8 +39,8 @@ class CrawlEnd:
     may_retry: bool = True
     """The crawl remembers its failed URLs."""
     job_file: Path | None = None
-    larger_limit: str | None = None
-    """The option with a larger limit than the limit that ended the crawl, or None."""
+    limit: ReachedLimit | None = None
+    """The limit that ended the crawl, or None."""
 
 
 def last_lines(end: CrawlEnd) -> Iterator[str]:
@@ -92,8 +93,11 @@ def _next_lines(end: CrawlEnd, *, has_results: bool) -> Iterator[str]:
 def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
     """Yield pairs of a command and its purpose."""
     data = printable(shlex.quote(str(end.data)))
-    if end.larger_limit is not None:
-        yield f"the same command with {end.larger_limit}", "goes on with the URLs that are left"
+    if end.limit is not None and end.limit.is_ordered:
+        setting = f"{end.limit.option.removeprefix('--')} {end.limit.more}"
+        yield f"kadcrawl set {setting} --data {data}", "lets the same command go on with the URLs that are left"
+    elif end.limit is not None:
+        yield f"the same command with {end.limit.option} {end.limit.more}", "goes on with the URLs that are left"
     if end.failed and has_results:
         yield f"""grep -h '"failed":' {_pages(end)}""", "shows every failure"
     if end.record_errors and has_results:

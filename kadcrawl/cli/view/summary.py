@@ -19,6 +19,7 @@ from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.unresolved import still_done, still_failed
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_changes import changed
 from kadcrawl.settings.units import shown_size as shown_bytes
 from kadcrawl.store.log_parts import log_lines
 
@@ -187,7 +188,7 @@ def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:
     lacking = _lacking(summary)
     if (limit := limit_that_ended(summary, job)) is not None:
         left = f": {lacking} URL{'s are' if lacking != 1 else ' is'} left" if lacking > 0 else ""
-        yield f"{limit.option} {limit.shown} ended it{left}"
+        yield f"{limit.option} {limit.shown}{' by order' if limit.is_ordered else ''} ended it{left}"
     elif lacking > 0 and job.max_pages is None:
         urls = f"{lacking} URL" + ("s" if lacking != 1 else "")
         yield f"{urls} found here went to peers that joined from elsewhere: their directories have the pages"
@@ -203,19 +204,25 @@ class ReachedLimit:
     """The limit, as the option takes it."""
     more: str
     """A larger limit, with which the crawl goes on."""
+    is_ordered: bool = False
+    """True if the limit is that of an order, which stands whatever the option says."""
 
 
 def limit_that_ended(summary: Summary, job: Job) -> ReachedLimit | None:
-    """Return the limit that left URLs of this crawl unfinished, or None."""
+    """Return the limit, of the job or by order, that left URLs of this crawl unfinished, or None."""
+    job = changed(job, summary.changed_settings)
     if summary.limit_reached == "time" and job.max_time_s is not None:
-        return ReachedLimit("--max-time", shown(job.max_time_s), shown(2 * job.max_time_s))
+        return _reached("max-time", shown(job.max_time_s), shown(2 * job.max_time_s), summary)
     if summary.limit_reached == "bytes" and job.max_bytes is not None:
-        return ReachedLimit(
-            "--max-bytes", *(shown_bytes(size).replace(" ", "") for size in (job.max_bytes, 2 * job.max_bytes))
-        )
+        now, more = (shown_bytes(size).replace(" ", "") for size in (job.max_bytes, 2 * job.max_bytes))
+        return _reached("max-bytes", now, more, summary)
     if job.max_pages is not None and summary.pages >= job.max_pages and _lacking(summary) > 0:
-        return ReachedLimit("--max-pages", str(job.max_pages), str(2 * job.max_pages))
+        return _reached("max-pages", str(job.max_pages), str(2 * job.max_pages), summary)
     return None
+
+
+def _reached(name: str, now: str, more: str, summary: Summary) -> ReachedLimit:
+    return ReachedLimit(f"--{name}", now, more, is_ordered=name in summary.changed_settings)
 
 
 def _lacking(summary: Summary) -> int:

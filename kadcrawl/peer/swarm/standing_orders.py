@@ -19,6 +19,10 @@ from kadcrawl.link.wire.messages import COUNT_MAX
 from kadcrawl.link.wire.order_messages import STANDING_ORDERS_MAX, OrderKind, StandingOrder
 from kadcrawl.peer.swarm.swarm_state import AHEAD_MAX_S
 from kadcrawl.settings.host_matches import lies_below, most_specific
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_changes import check_change
+from kadcrawl.settings.scope_orders import subject_of
+from kadcrawl.settings.steering import match_of
 from kadcrawl.store.store import Store
 
 DELAY_MOST_S = 86_400
@@ -141,6 +145,16 @@ def fingerprint_of(orders: Iterable[StandingOrder]) -> int:
     for order in orders:
         fingerprint ^= int.from_bytes(blake2b(msgspec.msgpack.encode(order), digest_size=4).digest(), "big")
     return fingerprint
+
+
+def named(order: StandingOrder, job: Job) -> StandingOrder:
+    """Return an order with the normal name of its subject. Raises ConfigError if it has no meaning for this job."""
+    if order.kind == "set":
+        check_change(job, order.about, order.value)
+        return order
+    if order.kind == "scope":
+        return msgspec.structs.replace(order, about=subject_of(order.about, job))
+    return msgspec.structs.replace(order, about=match_of(order.about, job.partition))
 
 
 def check(order: StandingOrder) -> None:

@@ -9,17 +9,13 @@ Tests: tests/peer/test_site_orders.py
 import logging
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import Message, Refused
 from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder, Steer
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.retry import counted
-from kadcrawl.settings.job_changes import check_change
-from kadcrawl.settings.scope_orders import subject_of
-from kadcrawl.settings.steering import match_of
+from kadcrawl.peer.swarm.standing_orders import named
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +25,9 @@ async def give_orders(runtime: Runtime, wanted: Iterable[StandingOrder]) -> Orde
 
     The orders are on the disk of this peer. Raises ConfigError for an order without a meaning.
     """
-    named = [_named(runtime, order) for order in wanted]
-    orders = runtime.standing_orders.give(named, runtime.contact.id, runtime.resources.clock.now())
+    orders = runtime.standing_orders.give(
+        [named(order, runtime.job) for order in wanted], runtime.contact.id, runtime.resources.clock.now()
+    )
     with runtime.seeding():
         question = Steer(orders)
         try:
@@ -42,16 +39,6 @@ async def give_orders(runtime: Runtime, wanted: Iterable[StandingOrder]) -> Orde
         await runtime.resources.store.journal.durable()
     tally = answer.tally
     return OrdersGiven(tally.missing, sum(one.urls for one in tally.retried), tally.retrying)
-
-
-def _named(runtime: Runtime, order: StandingOrder) -> StandingOrder:
-    """Return an order with the normal name of its subject. Raises ConfigError if the order has no meaning here."""
-    if order.kind == "set":
-        check_change(runtime.job, order.about, order.value)
-        return order
-    if order.kind == "scope":
-        return msgspec.structs.replace(order, about=subject_of(order.about, runtime.job))
-    return msgspec.structs.replace(order, about=match_of(order.about, runtime.job.partition))
 
 
 class Steerer:

@@ -14,6 +14,7 @@ from kadcrawl import Job
 from kadcrawl.cli.local.peer_life import PeerLife
 from kadcrawl.cli.local.protocol import Assignment, Doing, Go, Report
 from kadcrawl.peer.environment import Environment
+from kadcrawl.peer.swarm.standing_orders import StandingOrders
 
 
 class Recorder:
@@ -25,6 +26,7 @@ class Recorder:
         self.config = SimpleNamespace(data=data)
         self.contact = SimpleNamespace(address=("127.0.0.1", 9))
         self.cells = self.state_gossip = self
+        self.runtime = SimpleNamespace(standing_orders=StandingOrders())
         self._done = done
 
     async def __aenter__(self) -> Self:

@@ -12,9 +12,11 @@ from kadcrawl.cli.local import child_process, supervisor
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.settings.job import Job
 from tests.support.sites.web import Web, html
 from tests.support.swarm import impatient
+from tests.support.swarm.at_rest import directory_at_rest
 from tests.support.swarm.command import SITES, finished
 
 PATIENCE_S = 90.0
@@ -66,6 +68,7 @@ async def test_a_summary_has_examples_of_failures_however_large_the_logs(
         site.pages["/"] = lambda request: html("/gone", "/teapot")
         site.pages["/gone"] = lambda request: web.Response(status=410)
         site.pages["/teapot"] = lambda request: web.Response(status=499)
+        await directory_at_rest(tmp_path / "peer-1", StandingOrder("exclude", "a.example", 1.0, 7, user="ann"))
         plan = CrawlPlan(
             seeds=[site.url()],
             job=Job(delay_s=0.0),
@@ -76,4 +79,5 @@ async def test_a_summary_has_examples_of_failures_however_large_the_logs(
         with Progress("crawl") as progress:
             summary = await LocalSwarm(plan, progress).run()
     assert {"http_410": 1, "http_4xx": 1} == summary.urls_failed
+    assert [("exclude", "a.example", "ann")] == [(it.kind, it.about, it.user) for it in summary.orders], "at its end"
     assert {"http_410": site.url("/gone"), "http_4xx": site.url("/teapot")} == summary.failed_examples

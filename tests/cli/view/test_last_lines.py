@@ -1,6 +1,7 @@
 """The last lines of a crawl name the reasons of failures with examples, the results, and the next commands."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import REASONS_SHOWN_MAX, CrawlEnd, failure_lines, last_lines
 from kadcrawl.cli.view.result_files import shown_size
-from kadcrawl.cli.view.summary import PageLogs
+from kadcrawl.cli.view.summary import PageLogs, ReachedLimit
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.output.counters import COUNTED_ALONE
@@ -100,7 +101,7 @@ def test_the_last_lines_name_the_results_and_commands_that_can_be_pasted(
         failed={"dns": 2},
         examples={"dns": "http://a/'"},
         job_file=Path("kadcrawl.toml"),
-        larger_limit="--max-pages 20",
+        limit=ReachedLimit("--max-pages", "10", "20"),
     )
     assert [
         "failed URLs:",
@@ -116,6 +117,9 @@ def test_the_last_lines_name_the_results_and_commands_that_can_be_pasted(
         "  kadcrawl check kadcrawl.toml URL              says why a URL is in the crawl, or is not",
         "  kadcrawl export 'a b' --to sqlite:results.db  brings the results into a database",
     ] == list(last_lines(end))
+    by_order = replace(end, limit=ReachedLimit("--max-pages", "10", "20", is_ordered=True))
+    line = "  kadcrawl set max-pages 20 --data 'a b'        lets the same command go on with the URLs that are left"
+    assert line in list(last_lines(by_order))
 
 
 def test_results_that_went_to_a_sink_need_no_export(tmp_path: Path) -> None:
