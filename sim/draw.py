@@ -15,7 +15,7 @@ from kadcrawl.settings.job import PartitionSolver
 from kadcrawl.urls import Partition
 
 from .draw_limits import draw_limits, draw_parts, draw_proxies
-from .draw_orders import draw_exclusions
+from .draw_orders import draw_left_out
 from .draw_overload import draw_overload
 from .draw_pairs import draw_pairs
 from .draw_slow_orders import draw_slow_orders
@@ -130,7 +130,7 @@ def _drawn(seed: int, peers: int, copies: int, *, faults: bool) -> Plan:
     [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
     events = tuple(_Drawing(seed, peers, copies - 1).events()) if faults else ()
     if faults:
-        orders = [*_site_pauses(seed, peers, events), *draw_exclusions(seed, peers, events)]
+        orders = [*_site_pauses(seed, peers, events), *draw_left_out(seed, peers, events)]
         events = tuple(sorted([*events, *_retries(seed, peers, events), *_no_web(seed, peers), *orders], key=_at))
     leaves = Random(f"leaves {seed}").choice(LEAVES)
     refusing = Random(f"refusing {seed}").choice(REFUSING)

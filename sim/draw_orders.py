@@ -5,25 +5,29 @@ from random import Random
 
 from .plan import Event, Kind
 
-EXCLUDED = 1 / 6
-"""Share of the plans in which a person excludes sites."""
-SITES_EXCLUDED = 8
-"""The largest sites, of which some are excluded."""
-EXCLUDED_S = (2.0, 12.0)
-"""The instants at which sites are excluded: many of their pages are still to be fetched then."""
+SHARES = {Kind.SITE_EXCLUDE: 1 / 6, Kind.SITE_DROP: 1 / 8, Kind.SCOPE: 1 / 8}
+"""Shares of the plans in which a person gives orders of each kind."""
+SITES_LEFT_OUT = 8
+"""The largest sites, of which some are left out."""
+LEFT_OUT_S = (2.0, 12.0)
+"""The instants of the orders: many pages of the sites are still to be fetched then."""
+OUT_S = (3.0, 15.0)
+"""The least and the most seconds for which a site is out of scope."""
 AMID_FAULTS = 1 / 3
 """Share of the orders that are given while these faults keep peers from hearing them."""
 
 
-def draw_exclusions(seed: int, peers: int, faults: Sequence[Event]) -> Iterator[Event]:
-    """Yield orders to exclude sites, early in the crawl, or while faults keep peers from hearing of them."""
-    random = Random(f"exclusions {seed} {peers}")
-    if random.random() >= EXCLUDED:
-        return
+def draw_left_out(seed: int, peers: int, faults: Sequence[Event]) -> Iterator[Event]:
+    """Yield orders that leave sites out, early in the crawl, or while faults keep peers from hearing of them."""
     missed = [one for one in faults if one.kind in (Kind.PARTITION, Kind.ONE_WAY, Kind.FREEZE)]
-    for site in random.sample(range(SITES_EXCLUDED), random.choice((1, 1, 2))):
-        at_s = random.uniform(*EXCLUDED_S)
-        if missed and random.random() < AMID_FAULTS:
-            one = random.choice(missed)
-            at_s = random.uniform(one.at_s, one.at_s + one.for_s)
-        yield Event(round(at_s, 3), Kind.SITE_EXCLUDE, (random.randrange(peers),), amount=float(site))
+    for kind, share in SHARES.items():
+        random = Random(f"{kind} {seed} {peers}")
+        if random.random() >= share:
+            continue
+        for site in random.sample(range(SITES_LEFT_OUT), random.choice((1, 1, 2))):
+            at_s = random.uniform(*LEFT_OUT_S)
+            if missed and random.random() < AMID_FAULTS:
+                one = random.choice(missed)
+                at_s = random.uniform(one.at_s, one.at_s + one.for_s)
+            machine, for_s = random.randrange(peers), random.uniform(*OUT_S) if kind is Kind.SCOPE else 0.0
+            yield Event(round(at_s, 3), kind, (machine,), round(for_s, 3), float(site))

@@ -286,10 +286,14 @@ class Facts:
     paused: Sequence[StoppedSites] = ()
     excluded: Sequence[StoppedSites] = ()
     excused: Collection[str] = ()
-    """URLs that need not be crawled: those of excluded sites, and those that no page leads to that was fetched or has
-    to be."""
+    """URLs that need not be crawled: those that a person has left out, and those that no page leads to that was fetched
+    or has to be."""
+    removed: Sequence[StoppedSites] = ()
+    """Periods in which sites are out of scope by an order."""
     odd_outcomes: Sequence[str] = ()
-    """Observations of URLs of excluded sites that have no outcome, or too many."""
+    """Observations of left out URLs that have no outcome, or too many."""
+    dropped_in_vain: Sequence[str] = ()
+    """Observations of URLs that an order to drop should have ended, or should not have."""
     unheard: Sequence[str] = ()
     """Observations of peers that do not know an order of a person in the end, or long after they are back."""
     slowed: Sequence[SlowedSites] = ()
@@ -314,7 +318,7 @@ class Facts:
 def nothing_lost(facts: Facts) -> list[str]:
     """Every reachable URL has a page line with its last status on some disk, and no URL is still PENDING.
 
-    If a limit ends the crawl, URLs may be left. So may those of an excluded site, and what only these lead to.
+    If a limit ends the crawl, URLs may be left. So may those that a person leaves out, and what only these lead to.
     """
     statuses: defaultdict[str, set[int | None]] = defaultdict(set)
     for line in facts.lines:
@@ -832,11 +836,27 @@ def excluded_sites_left_alone(facts: Facts) -> list[str]:
 
 
 def one_outcome_of_each(facts: Facts) -> list[str]:
-    """Each URL of an excluded site that was found has one outcome, fetched or excluded, and no other URL is excluded.
+    """Each URL of a site that is left out has one outcome if it was found before, and no other URL is left out.
 
-    A change of its owner may cost one more.
+    It was fetched, or ended by the order. A change of its owner may cost one more outcome.
     """
     return list(facts.odd_outcomes)
+
+
+def pending_urls_dropped(facts: Facts) -> list[str]:
+    """An order to drop ends the URLs of a site that are pending, without a request, and none that is found later.
+
+    The times are those of a paused site.
+    """
+    return list(facts.dropped_in_vain)
+
+
+def scope_kept(facts: Facts) -> list[str]:
+    """A site that a person has taken out of scope gets no request from a peer that knows of it, and soon from no peer.
+
+    The times are those of a paused site.
+    """
+    return _asked_though(facts, "out of scope", facts.removed)
 
 
 def orders_known_to_all(facts: Facts) -> list[str]:
@@ -856,7 +876,7 @@ def _asked_though(facts: Facts, word: str, stops: Sequence[StoppedSites]) -> lis
         for fetch in facts.fetches
         if fetch.site in stop.sites
         and stop.from_s < fetch.at_s < stop.until_s
-        and fetch.at_s > _known_at(facts, stop, fetch) + UNDER_WAY_S
+        and fetch.at_s > known_at(facts, stop, fetch) + UNDER_WAY_S
     ]
 
 
@@ -882,10 +902,10 @@ def slowed_sites_left_alone(facts: Facts) -> list[str]:
 def _all_know_at(facts: Facts, order: SlowedSites, fetch: Fetch) -> float:
     """Return the instant at which all machines that decide on a fetch must have known of an order."""
     deciding = {one for one in (fetch.machine, fetch.lender, fetch.owner) if one is not None}
-    return max(_known_at(facts, order, fetch._replace(machine=one)) for one in deciding) + UNDER_WAY_S
+    return max(known_at(facts, order, fetch._replace(machine=one)) for one in deciding) + UNDER_WAY_S
 
 
-def _known_at(facts: Facts, stop: StoppedSites | SlowedSites, fetch: Fetch) -> float:
+def known_at(facts: Facts, stop: StoppedSites | SlowedSites, fetch: Fetch) -> float:
     """Return the instant at which the machine of a fetch must have known of an order."""
     knew = [from_s for one, from_s, until_s in stop.knew if one == fetch.machine and from_s <= fetch.at_s <= until_s]
     faults = [until_s for from_s, until_s in facts.disturbed if stop.from_s <= until_s and from_s <= fetch.at_s]
@@ -945,6 +965,8 @@ JUDGES: tuple[Judge, ...] = (
     paused_sites_left_alone,
     excluded_sites_left_alone,
     one_outcome_of_each,
+    pending_urls_dropped,
+    scope_kept,
     orders_known_to_all,
     slowed_sites_left_alone,
     no_errors,

@@ -92,6 +92,8 @@ QUICK = (
     "site_orders_not_heard_by_all",
     "site_pauses_ignored",
     "exclusions_ignored",
+    "drops_without_end",
+    "scope_never_regained",
     "missed_site_orders_not_told",
     "slow_orders_ignored",
     "failure_of_one_peer_final",
@@ -855,6 +857,40 @@ def excluded_urls_without_a_line(finish: Any) -> Any:
             finish(self, entry, why)
 
     return finish_silently
+
+
+@mutant("kadcrawl.settings.steering:Steering.drop_order", "orders")
+def drops_ignored(_: Any) -> Any:
+    """The pending URLs of a site are fetched, although a person dropped them."""
+    return lambda self, site: 0
+
+
+@mutant("kadcrawl.crawl.scope.scope:Scope.why_ends", "orders")
+def drops_without_end(why_ends: Any) -> Any:
+    """An order to drop ends the URLs of a site that are found later, too."""
+
+    def why(self: Any, entry: Any) -> Any:
+        return "site_dropped" if self.site_settings.steering.drop_order(entry.site) else why_ends(self, entry)
+
+    return why
+
+
+@mutant("kadcrawl.settings.scope_orders:ScopeOrders.verdict", "orders")
+def scope_orders_ignored(_: Any) -> Any:
+    """A site that a person has taken out of scope is crawled as before."""
+    return lambda self, url: None
+
+
+@mutant("kadcrawl.settings.scope_orders:ScopeOrders.verdict", "orders")
+def scope_never_regained(verdict: Any) -> Any:
+    """A site that was out of scope once stays out, whatever a person orders later."""
+    removed: set[str] = set()
+
+    def judged(self: Any, url: str) -> Any:
+        removed.update(about for about, is_in in self._orders if not is_in)
+        return False if any(about in url for about in removed) else verdict(self, url)
+
+    return judged
 
 
 @mutant("kadcrawl.peer.swarm.state_gossip:StateGossip._answer", "orders")

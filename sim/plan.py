@@ -101,6 +101,10 @@ class Kind(StrEnum):
     SITE_SLOW = "site_slow"
     """A person has the machines leave site number `amount` alone for `value` seconds after each request. After `for_s`
     some machine lifts the order, or none does if that is 0."""
+    SITE_DROP = "site_drop"
+    """A person has the machines drop the pending URLs of site number `amount`."""
+    SCOPE = "scope"
+    """A person has the machines take site number `amount` out of scope. After `for_s` some machine brings it back."""
 
 
 LASTING = frozenset(
@@ -121,6 +125,7 @@ LASTING = frozenset(
         Kind.PROXY_DOWN,
         Kind.SITE_PAUSE,
         Kind.SITE_SLOW,
+        Kind.SCOPE,
     }
 )
 
@@ -130,7 +135,7 @@ def proxy_fault(number: int) -> ProxyFault:
     return tuple(PROXY_FAULTS)[number % len(PROXY_FAULTS)]
 
 
-SITE_ORDERS = frozenset({Kind.SITE_PAUSE, Kind.SITE_EXCLUDE, Kind.SITE_SLOW})
+SITE_ORDERS = frozenset({Kind.SITE_PAUSE, Kind.SITE_EXCLUDE, Kind.SITE_DROP, Kind.SCOPE, Kind.SITE_SLOW})
 """The orders of a person about sites. They are no faults."""
 UNDISTURBING = SITE_ORDERS | {
     *(Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB, Kind.PROXY_DOWN)

@@ -6,7 +6,7 @@ correct crawl of the whole web fetches its target.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from urllib.parse import urldefrag, urljoin
 
 from .annex import SITEMAP_USUAL, TRACKED
@@ -39,16 +39,24 @@ class LinkedPages:
         host, _, path = url.removeprefix("http://").partition("/")
         return self._web.answer(host, f"/{path}", ASKED).status
 
-    def reached(self, starts: Iterable[str], *, through: Collection[str], left_out: Collection[str]) -> set[str]:
-        """Return the known URLs that these pages lead to, without those left out.
+    def reached(
+        self,
+        starts: Iterable[str],
+        *,
+        through: Collection[str],
+        is_left_out: Callable[[str, str], bool] = lambda page, url: False,
+    ) -> set[str]:
+        """Return the known URLs that these pages lead to.
 
-        Links of the pages in `through` are followed on.
+        Links of the pages in `through` are followed on. `is_left_out` returns whether a link from a page to a URL does
+        not count.
         """
         found: set[str] = set()
         waiting = list(starts)
         while waiting:
-            for url in self.links(waiting.pop()):
-                if url not in found and url not in left_out:
+            page = waiting.pop()
+            for url in self.links(page):
+                if url not in found and not is_left_out(page, url):
                     found.add(url)
                     if url in through:
                         waiting.append(url)

@@ -3,7 +3,7 @@
 In a world of lending every peer lends what it can, sites are down for a time, and a person orders retries meanwhile.
 A mode is a setting of the job that changes how loans are counted, so their mutants are hunted in each mode. In a
 crowded world sites have no delay, and many peers join and leave while pages are lent. In a world of orders a person
-excludes sites, once while some peers are cut off, and in a slowed world a person slows the largest sites down. In the
+leaves sites out, once while some peers are cut off, and in a slowed world a person slows the largest sites down. In the
 other worlds the job has a limit, or a recrawl.
 """
 
@@ -68,6 +68,10 @@ TIME_S = 12.0
 """The job's limit in worlds of a limit of time: less than most crawls take."""
 ORDERS_FROM = 0
 """The machine that gives the orders in worlds of orders about sites."""
+LEFT_OUT = (Kind.SCOPE, Kind.SITE_EXCLUDE, Kind.SITE_DROP)
+"""The kinds of these orders."""
+SCOPE_OUT_S = 8.0
+"""Seconds for which a site is out of scope there."""
 PARTED = (1, 2)
 """The machines that a partition cuts off there while an order is given."""
 PROXIES_DOWN_S, PROXY_DOWN_S = (3.0, 4.0), 14.0
@@ -170,14 +174,20 @@ def _overloaded(plan: Plan) -> Plan:
 
 
 def _ordering(plan: Plan) -> Plan:
-    """Return a plan with orders about two large sites: one that all hear, and one that some machines miss."""
+    """Return a plan in which large sites are left out: a seed has one kind of orders, and the next seed has the next.
+
+    All machines hear the first orders, and some miss the last.
+    """
+    kind = LEFT_OUT[plan.seed % len(LEFT_OUT)]
+    for_s = SCOPE_OUT_S if kind is Kind.SCOPE else 0.0
     events = (
-        Event(3.0, Kind.SITE_EXCLUDE, (ORDERS_FROM,), amount=1.0),
-        Event(4.0, Kind.PARTITION, PARTED, 20.0),
-        Event(5.0, Kind.SITE_EXCLUDE, (ORDERS_FROM,), amount=2.0),
-        Event(8.0, Kind.JOIN, (NEWCOMER_FIRST,), disk="none"),
+        *(Event(4.0 + site, kind, (ORDERS_FROM,), for_s, float(site)) for site in range(2)),
+        Event(15.0, Kind.PARTITION, PARTED, 20.0),
+        Event(16.0, kind, (ORDERS_FROM,), for_s, 2.0),
+        Event(19.0, Kind.JOIN, (NEWCOMER_FIRST,), disk="none"),
     )
-    return replace(_unlimited(plan), treatments=(), refusals_max=Job().refusals_max, events=events)
+    plan = replace(_unlimited(plan), treatments=(), refusals_max=Job().refusals_max, events=events)
+    return replace(plan, delay_s=1.0, own_delay_s=2.0, delay_factor=0.0, trails=3)
 
 
 _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {

@@ -30,7 +30,7 @@ from kadcrawl.store.bloom import calendar_epochs
 
 from .ambush import STEP_S, Ambushes
 from .annex import PAGES, TRACKED, Annex
-from .excluded_sites import ExcludedSites, disagreements
+from .excluded_sites import LeftOutSites, disagreements
 from .job_rules import contact, site_rules
 from .judges import Facts, cut_short, duplicates, judge, parted
 from .loop import SimLoop, world
@@ -317,19 +317,19 @@ class Trial:
             directory=directory,
             begins_at=begins_at(plan),
         )
-        self._excluded = ExcludedSites(self.machines, scene)
+        self._pauses = SitePauses(self.machines, scene.web.origins, scene.job, plan.events)
+        self._left_out = LeftOutSites(self.machines, scene, self.server.log, self._pauses.disturbed)
         first_fault_at = min((event.at_s for event in plan.events), default=math.inf)
         connections_max = scene.limits.site_connections_max
         back_off_s = (scene.limits.back_off_s, scene.limits.back_off_max_s)
         self.observer = Observer(
             *(self.machines, scene, self.server, connections_max, first_fault_at, back_off_s),
             only_slow=plan.only_slows,
-            excused=self._excluded.excused,
+            excused=self._left_out.excused,
         )
         self._retries = Retries(
             self.machines, self.server, scene.web.origins, self.observer.retries, loop.time, self._tell
         )
-        self._pauses = SitePauses(self.machines, scene.web.origins, scene.job, plan.events)
         self._orders = PersonOrders(self.machines, scene.web.origins, scene.job, plan.events, loop.time)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
@@ -404,10 +404,14 @@ class Trial:
         # A peer may have met an unknown peer just now, and be asking again whether the crawl is over.
         await self._rest(0.0, now() + REST_TIMEOUT_S)
         self.observer.sides_crawled()
-        facts = self._excluded.judged(self.observer.facts(now(), named))
-        unheard = [*disagreements(self.machines), *self._orders.missed]
-        facts = replace(facts, slowed=self._orders.seen, unheard=unheard)
-        return replace(facts, paused=self._pauses.seen, disturbed=self._pauses.disturbed)
+        facts = replace(
+            self.observer.facts(now(), named),
+            paused=self._pauses.seen,
+            slowed=self._orders.seen,
+            disturbed=self._pauses.disturbed,
+            unheard=[*disagreements(self.machines), *self._orders.missed],
+        )
+        return self._left_out.judged(facts)
 
     async def _rest(self, quiet_s: float, until: float) -> None:
         """Wait until the swarm has been at rest for `quiet_s` seconds, or until the instant `until`."""
@@ -421,9 +425,9 @@ class Trial:
     async def _wait_until(self, at_s: float) -> None:
         while self._loop.time() < at_s:
             await self._wait(min(self._look_s, at_s - self._loop.time()))
+            self._left_out.look(self._loop.time)
             self.observer.look(self._loop.time())
             self._pauses.look(self._loop.time())
-            self._excluded.look(self._loop.time())
             self._orders.look(self._loop.time())
             self._show()
 
@@ -462,6 +466,8 @@ class Trial:
             self._pauses.end(event, self._loop.time())
         if event.kind is Kind.SITE_SLOW and not begins:
             self._orders.end(event)
+        if event.kind is Kind.SCOPE and not begins:
+            self._left_out.end(event)
         if event.kind is Kind.AMBUSH and begins:
             self._ambushes.lay(event)
         elif event.kind is Kind.AMBUSH and self._ambushes.lift(event):
@@ -503,10 +509,10 @@ class Trial:
                 machine.host.spawn(self._retries.order(machine) if begins else self._retries.repeat(machine))
             case Kind.SITE_PAUSE if begins:
                 self._pauses.begin(event, machine, self._loop.time)
-            case Kind.SITE_EXCLUDE if machine is not None and up:
-                self.observer.retries.give_up(self._excluded.order(event, machine, self._loop.time))
             case Kind.SITE_SLOW if begins:
                 self._orders.begin(event, machine)
+            case Kind.SITE_EXCLUDE | Kind.SITE_DROP | Kind.SCOPE if machine is not None and up and begins:
+                self.observer.retries.give_up(self._left_out.begin(event, machine, self._loop.time))
             case Kind.JUMP if machine is not None:
                 machines.jump(number, event.amount)
 

@@ -1,4 +1,4 @@
-"""Orders to exclude sites: plans draw them, worlds carry them out, and the crawl owes what remains reachable."""
+"""Orders that leave sites out: plans draw them, worlds carry them out, and the crawl owes what remains reachable."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kadcrawl.urls import Partition, origin_of
+from sim.campaign import Hunt, hunt
 from sim.draw import draw
 from sim.excluded_sites import disagreements, named_site
 from sim.judges import Facts
@@ -36,6 +37,8 @@ def test_a_sixth_of_the_plans_exclude_sites_and_crawls_that_end_early_do_not() -
     assert not any(plan.max_time_s for plan in excluding)
     assert any(plan.balance != "off" for plan in excluding)
     assert any(one.kind is Kind.SITE_EXCLUDE for plan in excluding for one in plan.kept_by("bloom").events)
+    for kind in (Kind.SITE_DROP, Kind.SCOPE):
+        assert 20 < sum(any(one.kind is kind for one in plan.events) for plan in plans) < 60
 
 
 @pytest.mark.parametrize("partition", ["host", "url"])
@@ -71,6 +74,34 @@ def test_an_order_that_no_machine_can_give_excuses_nothing() -> None:
     assert ([], ()) == ([*facts.excluded], tuple(facts.excused))
 
 
+@pytest.mark.parametrize("partition", ["host", "url"])
+def test_pending_urls_are_dropped_and_those_found_later_are_crawled(partition: Partition) -> None:
+    plan = Plan(7, 3, (Event(2.0, Kind.SITE_DROP, (1,), amount=0.0),), partition=partition)
+    outcome, facts = lived(plan)
+    assert {} == outcome.violations
+    dropped = {line.url for line in facts.lines if line.failed == "site_dropped"}
+    assert dropped
+    assert dropped & facts.truth.keys() <= {*facts.excused}
+    asked = {fetch.url: fetch.at_s for fetch in facts.fetches}
+    assert not dropped & asked.keys()
+    assert {"http://site0-7.test"} == {*map(origin_of, dropped)}
+
+
+@pytest.mark.parametrize("partition", ["host", "url"])
+def test_a_site_out_of_scope_is_left_alone_and_links_found_later_are_followed(partition: Partition) -> None:
+    plan = Plan(7, 3, (Event(2.0, Kind.SCOPE, (1,), 5.0, 3.0),), trails=3, partition=partition)
+    outcome, facts = lived(plan)
+    assert {} == outcome.violations
+    [stop] = facts.removed
+    assert ({"http://site3-7.test"}, True) == (stop.sites, stop.all_heard)
+    assert 7.0 <= stop.until_s < 8.0
+    removed = {line.url for line in facts.lines if line.failed == "scope_removed"}
+    assert removed & facts.truth.keys() <= {*facts.excused}
+    back = {line.url for line in facts.lines if line.status is not None} & {*facts.truth}
+    asked = {fetch.url: fetch.at_s for fetch in facts.fetches}
+    assert any(origin_of(url) in stop.sites and asked[url] > stop.until_s and url not in facts.excused for url in back)
+
+
 @pytest.mark.worlds
 @pytest.mark.parametrize(
     ("mutant", "judge"),
@@ -81,7 +112,7 @@ def test_an_order_that_no_machine_can_give_excuses_nothing() -> None:
     ],
 )
 def test_a_planted_bug_is_found(mutant: str, judge: str) -> None:
-    outcome, _ = lived(excluding(4.0), mutant)
+    outcome, _ = lived(excluding(2.0, site=2), mutant)
     assert judge in outcome.violations
 
 
@@ -105,6 +136,21 @@ def test_an_event_names_the_site_as_the_job_does() -> None:
     origins = ["http://a.one.test", "http://b.one.test"]
     event = Event(1.0, Kind.SITE_EXCLUDE, (0,), amount=3.0)
     assert ("b.one.test", "one.test") == (named_site(origins, event, "host"), named_site(origins, event, "domain"))
+
+
+@pytest.mark.worlds
+@pytest.mark.parametrize(
+    ("mutant", "seed", "judge"),
+    [
+        ("drops_ignored", 5, "pending_urls_dropped"),
+        ("drops_without_end", 2, "pending_urls_dropped"),
+        ("scope_orders_ignored", 6, "scope_kept"),
+        ("scope_never_regained", 3, "nothing_lost"),
+    ],
+)
+def test_a_planted_bug_of_an_order_for_a_time_is_found(mutant: str, seed: int, judge: str) -> None:
+    catch = hunt(Hunt(mutant, range(seed, seed + 1), 16))
+    assert judge in catch.judges
 
 
 @pytest.mark.worlds

@@ -252,6 +252,8 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("excluded_sites_left_alone", {"excluded": [PAUSED]}),
     ("excluded_sites_left_alone", {"excluded": [PAUSED._replace(may_be_lost=True, knew=[(1, 1.5, 30.0)])]}),
     ("one_outcome_of_each", {"odd_outcomes": [f"{SITE}/ has no line"]}),
+    ("pending_urls_dropped", {"dropped_in_vain": [f"{SITE}/ was fetched"]}),
+    ("scope_kept", {"removed": [PAUSED]}),
     ("orders_known_to_all", {"unheard": ["2 does not know the order exclude a.test 1.0"]}),
     ("slowed_sites_left_alone", {"slowed": [SLOWED._replace(from_s=0.5)]}),
     ("slowed_sites_left_alone", {"slowed": [SLOWED._replace(until_s=7.9, from_s=-2.9)]}),

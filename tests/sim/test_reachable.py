@@ -39,22 +39,27 @@ def pages_of(scene: Scene) -> tuple[LinkedPages, frozenset[str], frozenset[str]]
 @pytest.mark.parametrize("seed", range(20))
 def test_the_links_lead_to_each_page_of_the_web(seed: int) -> None:
     pages, known, seeds = pages_of(scene_of(draw(seed, 16), USUAL))
-    assert known == pages.reached(seeds, through=known, left_out=()) | seeds
+    assert known == pages.reached(seeds, through=known) | seeds
 
 
 def test_without_a_site_its_pages_and_what_only_they_lead_to_are_not_reached() -> None:
     pages = LinkedPages(FourPages(), PAGES)
     assert (A, B) == pages.links(HOME)
-    assert {*PAGES} == pages.reached([HOME], through=PAGES, left_out=())
-    assert {HOME, A} == pages.reached([HOME], through=PAGES, left_out=[B])
+    assert {*PAGES} == pages.reached([HOME], through=PAGES)
+    assert {HOME, A} == pages.reached([HOME], through=PAGES, is_left_out=lambda page, url: url == B)
 
 
 def test_a_page_that_was_fetched_before_has_led_on() -> None:
     pages = LinkedPages(FourPages(), PAGES)
-    assert {HOME, A, ONLY_B} == pages.reached([HOME, B], through=PAGES, left_out=[B])
+    assert {HOME, A, ONLY_B} == pages.reached([HOME, B], through=PAGES, is_left_out=lambda page, url: url == B)
+
+
+def test_a_link_may_count_on_one_page_and_not_on_another() -> None:
+    pages = LinkedPages(FourPages(), PAGES)
+    assert {HOME, A} == pages.reached([A], through=PAGES, is_left_out=lambda page, url: (page, url) == (HOME, B))
 
 
 def test_no_link_of_a_page_that_may_not_be_fetched_is_followed() -> None:
     pages = LinkedPages(FourPages(), PAGES)
-    assert {HOME, A, B} == pages.reached([HOME], through=[HOME, A], left_out=())
+    assert {HOME, A, B} == pages.reached([HOME], through=[HOME, A])
     assert (200, 404) == (pages.status(B), pages.status("http://b.test/gone"))
