@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import StartError
@@ -24,10 +26,11 @@ from kadcrawl.leaf.leaf_crawl import LeafCrawl
 from kadcrawl.leaf.peer_selection import FullPeers
 from kadcrawl.leaf.work_requests import WorkRequester
 from kadcrawl.lending.borrower import Borrower
-from kadcrawl.link.wire.leaf_messages import SwarmActivity, leaf_contact
+from kadcrawl.link.wire.leaf_messages import LeafDetails, SwarmActivity, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import Contact, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState, state_text
+from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX
 from kadcrawl.peer.base import PeerBase
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.membership.bootstrap import welcomed
@@ -198,7 +201,15 @@ class Leaf(PeerBase):
         return leaf_access(self.client, lambda: self._work_requester.home if self.begun else None, self._own_row)
 
     def _own_row(self) -> PeerRow | None:
-        return self.row() if self.begun else None
+        return replace(self.row(), hosted_leaf=True, details=self._details().row) if self.begun else None
+
+    def _details(self) -> LeafDetails:
+        # Not at the top: while nobody watches a swarm, its leaves do without these rooms.
+        from kadcrawl.peer.dashboard.own_details import details_of, sinks_of
+
+        # A leaf has room or none. It lends nothing, so its level is not above 0.
+        level = -self.work.room() / self.job.block_urls
+        return LeafDetails(details_of(level), sinks_of(self.deliveries, SINKS_OF_LEAF_MAX, of_leaf=True))
 
     def _identity(self) -> bytes:
         if self.key_rotation is not None:
@@ -232,6 +243,7 @@ class Leaf(PeerBase):
             on_activity=self._follow,
             on_time=work.hear_time,
             settings=work.settings,
+            details=self._details,
         )
         self._work = work
 

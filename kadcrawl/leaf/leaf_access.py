@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+import msgspec
+
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
@@ -47,7 +49,7 @@ def leaf_access(
 ) -> SwarmAccess:
     """Return the ways of a leaf to its swarm.
 
-    `home` returns the full peer that last answered. `row` describes the leaf, once it has joined.
+    `home` returns the full peer that last answered. `row` describes the leaf with its details, once it has joined.
     """
 
     async def ask(message: Message, expected: type[Expected], deadline_s: float) -> Expected:
@@ -66,6 +68,7 @@ def leaf_access(
             log.info("leaf.unheard why=%s", error)
             return SwarmView(rows=[own], missing=1)
         view = SwarmView.of_status(told.answer, told.job, told.watched, paused=told.paused, ended=told.ended)
+        own = msgspec.structs.replace(own, pending=0)  # Its loans are pending at their owners.
         return replace(view, rows=[*(other for other in view.rows if other.contact.id != own.contact.id), own])
 
     async def queue(survey: SurveyQueue) -> Queue | None:

@@ -19,7 +19,14 @@ from kadcrawl.leaf.peer_selection import FullPeer, FullPeers
 from kadcrawl.lending.loan import CONNECTION_WAIT_S
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import LogLimiter, left_out_note
-from kadcrawl.link.wire.leaf_messages import GRANT_URLS_MAX, WORK_WAIT_S_MAX, SwarmActivity, WorkGrant, WorkRequest
+from kadcrawl.link.wire.leaf_messages import (
+    GRANT_URLS_MAX,
+    WORK_WAIT_S_MAX,
+    LeafDetails,
+    SwarmActivity,
+    WorkGrant,
+    WorkRequest,
+)
 from kadcrawl.link.wire.messages import (
     WIRE_VERSION,
     Contact,
@@ -92,6 +99,7 @@ class WorkRequester:
         on_activity: Callable[[SwarmActivity], None],
         on_time: Callable[[int], None],
         settings: "LeafSettings",
+        details: Callable[[], LeafDetails],
     ) -> None:
         """Take the parts of the leaf.
 
@@ -105,6 +113,7 @@ class WorkRequester:
             on_activity: is called with the activity of the swarm in each answer.
             on_time: is called with the milliseconds for which the swarm has crawled, in each answer.
             settings: keeps the settings of the job that a person has changed.
+            details: returns the details of the leaf for dashboards.
         """
         self._me = me
         self._client = client
@@ -118,6 +127,9 @@ class WorkRequester:
         self._on_activity = on_activity
         self._on_time = on_time
         self._settings = settings
+        self._details = details
+        self._is_watched = False
+        """The last answer said that somebody watches the swarm on a dashboard."""
         self._activity: SwarmActivity = "crawling"
         self.home: Contact | None = None
         """The full peer that last answered: the leaf's home."""
@@ -180,6 +192,7 @@ class WorkRequester:
             uptime_s=row.uptime_s,
             counters=row.counters,
             known_settings=self._settings.fingerprint,
+            details=self._details() if self._is_watched else None,
         )
         grant = await self._client.ask(peer.address, request, WorkGrant, WORK_REQUEST_DEADLINE_S)
         # Not the address that the peer gives itself: this address has answered.
@@ -191,6 +204,7 @@ class WorkRequester:
             await self._fetch_job(peer)  # The lent pages may be in scope only by new seeds.
         if grant.settings:
             self._settings.hear(grant.settings)
+        self._is_watched = grant.is_watched
         self._on_time(grant.crawl_ms)
         self._activity = grant.activity
         self._on_activity(grant.activity)

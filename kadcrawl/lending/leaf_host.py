@@ -8,6 +8,8 @@ leaves, and the number of URLs of each leaf, are bounded. Every answer names oth
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Set
+from itertools import islice
+from math import inf
 from random import Random
 from typing import Protocol
 
@@ -29,6 +31,7 @@ from kadcrawl.link.wire.leaf_messages import (
 )
 from kadcrawl.link.wire.messages import LOANS_MAX, Contact, Lend, Message, PeerRow
 from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX, WatchedSink
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.leaf_jobs import why_no_leaf
 
@@ -42,6 +45,8 @@ WAITING_LEAF_POLL_S = 0.2
 """Seconds between two polls for a leaf that waits for work."""
 REASONS_SHOWN = 8
 """The most frequent reasons of failures shown of one leaf: a leaf may name as many and as long reasons as it likes."""
+WATCHED_S = 20.0
+"""Time after a look of a dashboard for which the leaves tell their details."""
 LEAF_FORGOTTEN_S = 10.0
 """A leaf that is silent for so long is not shown, and its place is free."""
 
@@ -98,6 +103,8 @@ class LeafHost:
         self._sites = LeafSites()
         self._requests: dict[bytes, tuple[float, WorkRequest]] = {}
         """ID of a leaf -> (loop second, its last request)."""
+        self._watched_at = -inf
+        """The loop second of the last look of a dashboard."""
         self._stopped = False
         """Every peer of the swarm was told to stop."""
 
@@ -125,8 +132,19 @@ class LeafHost:
             if lends or doing != request.known_activity or time() >= until:
                 state, others = self._state, self._other_peers()
                 news = state.settings_beyond(request.known_settings)
-                return WorkGrant(state.contact, lends, doing, state.seeds_fingerprint, others, state.crawl_ms, news)
+                seeds, is_watched = state.seeds_fingerprint, self._is_watched(time())
+                return WorkGrant(state.contact, lends, doing, seeds, others, state.crawl_ms, news, is_watched)
             await asyncio.sleep(WAITING_LEAF_POLL_S)
+
+    def note_watched(self) -> None:
+        """Have the leaves tell their details for some time, as somebody watches the swarm."""
+        self._watched_at = asyncio.get_running_loop().time()
+
+    def sinks(self) -> list[WatchedSink]:
+        """Return some sinks of the leaves, as they tell them."""
+        told = (request.details.sinks for _, request in self._requests.values() if request.details is not None)
+        first = islice((sink for sinks in told for sink in sinks), SINKS_OF_LEAF_MAX)
+        return [replace(sink, of_leaf=True) for sink in first]
 
     def rows(self) -> list[PeerRow]:
         """Describe the leaves, each at the address of this peer."""
@@ -152,11 +170,15 @@ class LeafHost:
                 granted=0,
                 borrowed=lent[leaf],
                 hosted_leaf=True,
+                details=None if request.details is None else replace(request.details.row, cells_owned=0),
             )
             for leaf, (_, request) in self._requests.items()
         ]
 
     # --- inside --------------------------------------------------------------------------------------------------
+
+    def _is_watched(self, now: float) -> bool:
+        return now < self._watched_at + WATCHED_S
 
     def _doing(self) -> SwarmActivity:
         if self._stopped:

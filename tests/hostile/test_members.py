@@ -21,7 +21,7 @@ from kadcrawl.keys import Cell, Key, anchor, id_bytes
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.census_rows import fitting, packed_rows, read_rows
 from kadcrawl.link.wire.codec import pack, unpack
-from kadcrawl.link.wire.leaf_messages import NO_HOST, NO_PORT
+from kadcrawl.link.wire.leaf_messages import NO_HOST, NO_PORT, LeafDetails
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     COUNT_MAX,
@@ -94,8 +94,10 @@ from kadcrawl.link.wire.messages import (
     Window,
     WorkRequest,
 )
+from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.link.wire.seed_messages import SEGMENTS_ASKED_MAX, STREAM_URLS_MAX
+from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX, WatchedSink
 from kadcrawl.overlay.waves.quiescence import add_up
 from kadcrawl.overlay.waves.wave import ROWS_BYTES_MAX
 from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync
@@ -200,7 +202,9 @@ def lies(me: Contact) -> Iterator[Message]:
     yield GetLoad(LIAR, BacklogRecord(0, 1e-6, 0.0))
     most = largest_counters(failed={"x" * 40: COUNT_MAX}, left_out={"": COUNT_MAX})
     for leaf in (me.id, LIAR, bytes(20)):
-        yield WorkRequest(leaf, 200, 0.0, "stopped", PeerState.LEFT, COUNT_MAX, COUNT_MAX, most)
+        sinks = [WatchedSink("", COUNT_MAX, COUNT_MAX)] * SINKS_OF_LEAF_MAX
+        boasts = LeafDetails(PeerDetails("", -SMALL_MAX, COUNT_MAX, COUNT_MAX), sinks)
+        yield WorkRequest(leaf, 200, 0.0, "stopped", PeerState.LEFT, COUNT_MAX, COUNT_MAX, most, 0, boasts)
     for who in (me, us_elsewhere, our_address, Contact(bytes(20), NO_HOST, NO_PORT)):
         yield LeaveStats(LIAR, [Departed(who, most)] * DEPARTED_MAX)
     yield LeaveStats(LIAR, [Departed(Contact(id_bytes(number), "10.9.9.9", 9), most) for number in range(DEPARTED_MAX)])

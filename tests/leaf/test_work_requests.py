@@ -8,7 +8,7 @@ from typing import Any
 from kadcrawl.keys import id_bytes
 from kadcrawl.leaf.peer_selection import FullPeers
 from kadcrawl.leaf.work_requests import WorkRequester
-from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.leaf_messages import LeafDetails, leaf_contact
 from kadcrawl.link.wire.messages import (
     Contact,
     GetSwarmState,
@@ -27,6 +27,7 @@ from kadcrawl.link.wire.messages import (
     WorkRequest,
 )
 from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds
 from kadcrawl.settings.job import Job
@@ -38,6 +39,8 @@ JOB = Job(name="ours", seeds=("http://a.example/",))
 SITE = SiteRecord("a.example", 0.0, 1.0)
 PENDING = [PendingRecord("http://a.example/", 0, 0, 0, 0.0)]
 LENDS = [Lend(HOME, bytes([number]) * 8, SITE, 1, PENDING, []) for number in (1, 2)]
+
+DETAILS = LeafDetails(PeerDetails("1.0", -2.0, 2**25, 0))
 
 
 class WorkRequestsBench:
@@ -63,7 +66,10 @@ class WorkRequestsBench:
             on_activity=self.heard.append,
             on_time=lambda crawl_ms: None,
             settings=self,
+            details=lambda: DETAILS,
         )
+        self.is_watched = False
+        """Somebody looks at the swarm."""
 
     @property
     def fingerprint(self) -> int:
@@ -97,7 +103,9 @@ class WorkRequestsBench:
                 return Welcome(self.job, False, 0.0)
             case WorkRequest():
                 lends, self.lends = self.lends, []
-                return WorkGrant(HOME, lends, "crawling", fingerprint_of_seeds(self.job.seeds), [])
+                return WorkGrant(
+                    HOME, lends, "crawling", fingerprint_of_seeds(self.job.seeds), [], is_watched=self.is_watched
+                )
             case GetSwarmState():
                 return GotSwarmState(0, False, [])
             case _:
@@ -159,3 +167,12 @@ def test_nothing_is_drawn_of_another_swarm() -> None:
     bench = run_requester(lambda: WorkRequestsBench(Job(name="theirs")), seconds=5.0, then=lost)
     assert [] == bench.of(WorkRequest)
     assert 1 < len(bench.of(Hello)) < 8, "it is left alone for longer each time"
+
+
+def test_a_leaf_tells_its_details_once_it_hears_that_somebody_watches() -> None:
+    def watch(bench: WorkRequestsBench) -> None:
+        assert {None} == {request.details for request in bench.of(WorkRequest)}
+        bench.is_watched = True
+
+    bench = run_requester(WorkRequestsBench, then=watch, seconds=5.0)
+    assert DETAILS == bench.of(WorkRequest)[-1].details

@@ -6,13 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kadcrawl.keys import id_bytes
 from kadcrawl.lending import leaf_host
 from kadcrawl.lending.leaf_host import REASONS_SHOWN, LeafHost, NoLeafError
-from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.leaf_messages import LeafDetails, leaf_contact
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, WorkRequest
+from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX, WatchedSink
 from kadcrawl.peer.membership.departed import each_once
 from kadcrawl.settings.job import Job
 
@@ -87,6 +90,28 @@ def test_of_the_failures_of_a_leaf_only_the_most_frequent_are_shown() -> None:
     (one,) = asyncio.run(shown())
     assert 5 == one.counters.pages
     assert {f"reason {n}": n for n in range(64 - REASONS_SHOWN, 64)} == one.counters.failed
+
+
+def test_the_details_of_leaves_are_asked_for_while_somebody_watches_and_only_shown() -> None:
+    sinks = [WatchedSink(f"sink {number}", 1, 2, "it is full") for number in range(SINKS_OF_LEAF_MAX)]
+    details = LeafDetails(PeerDetails("9.9", -1.5, 2**25, 2**16), sinks)
+
+    async def shown() -> LeafHost:
+        some = leaves()
+        quiet = paused_request(id_bytes(3), PeerCounters())
+        assert not (await some.grant(quiet)).is_watched
+        some.note_watched()
+        assert (await some.grant(quiet)).is_watched
+        assert ([None], []) == ([row.details for row in some.rows()], some.sinks())
+        for number in (3, 4):
+            request = paused_request(id_bytes(number), PeerCounters())
+            await some.grant(replace(request, details=details))
+        assert {PeerDetails("9.9", -1.5, 2**25, 0)} == {row.details for row in some.rows()}, "a leaf owns no cells"
+        assert SINKS_OF_LEAF_MAX == len(some.sinks()), "of all leaves together"
+        assert all(sink.of_leaf for sink in some.sinks())
+        return some
+
+    asyncio.run(shown())
 
 
 def test_a_leaf_is_shown_with_what_it_has_on_loan_here() -> None:

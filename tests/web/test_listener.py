@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from kadcrawl import Config, Job, Leaf, Peer, StartError
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.config import WEB_PORT_DEFAULT
 from kadcrawl.system.file_names import DASHBOARD
+from kadcrawl.version import VERSION
 from kadcrawl.web import listener
 from kadcrawl.web.page_files import page_files
 from tests.support.swarm.peers import QUICK, MakePeer
@@ -257,6 +259,28 @@ async def test_a_leaf_shows_the_swarm_of_its_full_peer(make_peer: MakePeer, tmp_
         ids = {peer.contact.id.hex(), leaf.contact.id.hex()}
         async with viewer(tmp_path / "leaf") as browser, browser.events() as events, asyncio.timeout(20):
             await document_when(events, lambda document: ids == set(document["peers"]))
+
+
+async def test_all_dashboards_show_the_details_and_sinks_of_a_leaf(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer(web=ANY_PORT)
+    sinks = (f"sqlite:{tmp_path / 'pages.db'}",)
+    async with Leaf(Config(data=tmp_path / "leaf", limits=QUICK, web=ANY_PORT, sinks=sinks)) as leaf:
+        await leaf.join([peer.contact.address])
+        me = leaf.contact.id.hex()
+
+        def is_told(document: dict[str, Any]) -> bool:
+            return "memory_bytes" in document["peers"].get(me, ()) and bool(document["sinks"])
+
+        for directory in ("leaf", "one"):
+            async with viewer(tmp_path / directory) as browser, browser.events() as events, asyncio.timeout(40):
+                shown = await document_when(events, is_told)
+            row = shown["peers"][me]
+            assert ("leaf", VERSION) == (row["kind"], row["version"])
+            assert row["memory_bytes"] > 2**20
+            assert row["level"] <= 0
+            assert "cells_owned" not in row
+            assert ["full", "leaf"] == sorted(peer["kind"] for peer in shown["peers"].values())
+            assert 1 == len(shown["sinks"])
 
 
 async def test_an_order_at_a_leaf_reaches_the_swarm(make_peer: MakePeer, tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ with the work. A leaf's claims about itself are shown to a person and not believ
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct, field
 
 from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, Count, Fingerprint, IdBytes, Message, PeerCounters
 from kadcrawl.link.wire.loan_messages import Lend
 from kadcrawl.link.wire.order_messages import STANDING_ORDERS_MAX, StandingOrder
+from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX, WatchedSink
 
 GRANT_LOANS_MAX = 6
 """Loans in one answer. It stays below 5 MB whatever their URLs, 8 KB each, and their robots.txt, 512 KB a loan."""
@@ -26,6 +28,15 @@ NO_HOST, NO_PORT = "0.0.0.0", 1
 
 SwarmActivity = Literal["crawling", "paused", "ended", "stopped"]
 """The activity of the whole swarm, as far as one peer knows. "stopped" means that every peer was told to end."""
+
+
+class LeafDetails(Struct, frozen=True, array_like=True):
+    """What a leaf tells of itself while somebody watches the swarm on a dashboard."""
+
+    row: PeerDetails
+    """Its release, level and memory. A leaf owns no cells, whatever it says."""
+    sinks: Annotated[list[WatchedSink], Meta(max_length=SINKS_OF_LEAF_MAX)] = field(default_factory=list)
+    """Some of its sinks."""
 
 
 class WorkRequest(Message, frozen=True):
@@ -43,6 +54,8 @@ class WorkRequest(Message, frozen=True):
     counters: PeerCounters
     known_settings: Fingerprint = 0
     """The fingerprint of the changed settings and delays of sites that the leaf knows."""
+    details: LeafDetails | None = None
+    """The details of the leaf, if the last answer said that somebody watches."""
 
 
 class WorkGrant(Message, frozen=True):
@@ -61,6 +74,8 @@ class WorkGrant(Message, frozen=True):
     """The orders that change settings of the job or slow sites down, lifted ones included, or None if the leaf knows
     them.
     """
+    is_watched: bool = False
+    """Somebody watches the swarm on a dashboard, so the leaf is to tell its details."""
 
 
 def leaf_contact(leaf: bytes) -> Contact:

@@ -22,6 +22,8 @@ SAMPLES_OF_REASON_MAX = 5
 """Failed URLs of one reason in one answer."""
 SINKS_TOLD_MAX = 50
 """Sinks in one answer."""
+SINKS_OF_LEAF_MAX = 5
+"""Sinks that one leaf tells, and sinks of leaves that one full peer tells."""
 CELLS_NAMED_MAX = 5
 """Cells that one move names."""
 TEXT_CHARS_MAX = 200
@@ -81,6 +83,8 @@ class WatchedSink(Struct, frozen=True, array_like=True):
     """Bytes that are still to be delivered."""
     why: ShortText = ""
     """The last failure of one of them, or an empty text."""
+    of_leaf: bool = False
+    """True if leaves alone have told it. Sinks of full peers come first where there is no room for all."""
 
 
 class Watched(Struct, frozen=True, array_like=True):

@@ -1,6 +1,7 @@
 """What some peers tell a person who watches, as one, which a wave makes at each level on its way back. A decision.
 
-Of events and moves the latest stay, of failed URLs a few of each reason. Sinks of one name count together.
+Of events and moves the latest stay, of failed URLs a few of each reason. Sinks of one name count together, and those
+of leaves alone are left out first.
 """
 
 from collections import Counter
@@ -33,7 +34,7 @@ def joined(parts: Iterable[Watched]) -> Watched:
             of_reason[one.reason] += 1
             failed.append(one)
     sinks: dict[str, WatchedSink] = {}
-    for sink in (sink for part in parts for sink in part.sinks):
+    for sink in sorted((sink for part in parts for sink in part.sinks), key=lambda sink: sink.of_leaf):
         known = sinks.get(sink.name)
         if known is None and len(sinks) < SINKS_TOLD_MAX:
             sinks[sink.name] = sink

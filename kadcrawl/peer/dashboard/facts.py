@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kadcrawl.link.wire.failure_reasons import explained
+from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import GONE
@@ -71,7 +72,7 @@ def _peer(row: PeerRow) -> dict[str, Any]:
     host, port = row.contact.address
     return {
         "name": row.contact.id.hex()[:NAME_DIGITS],
-        "address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        "address": "none" if is_leaf(row.contact) else f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         "kind": "leaf" if row.hosted_leaf else "full",
         "state": row.state_text,
         "pages": row.counters.pages,
@@ -80,6 +81,7 @@ def _peer(row: PeerRow) -> dict[str, Any]:
         "heard_s": 0,
         "alive": True,
         **_details(row.details),
+        **({"cells_owned": None} if row.hosted_leaf else {}),
     }
 
 

@@ -102,8 +102,9 @@ class WaveAnswers:
             return msgspec.structs.replace(tally, retrying=int(is_counting)), []
         if not isinstance(question, Census):
             return tally, []
-        row = row_of(runtime)
-        if question.since_s is not None:
+        row, is_watched = row_of(runtime), question.since_s is not None
+        if is_watched:
+            runtime.parts.leaves.note_watched()
             row = self._teller.with_details(row)
         return tally, [row, *runtime.parts.leaves.rows(), *runtime.departed.rows()]
 

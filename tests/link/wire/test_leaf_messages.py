@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
-from kadcrawl.link.wire.leaf_messages import WORK_WAIT_S_MAX, is_leaf, leaf_contact
+from kadcrawl.link.wire.leaf_messages import WORK_WAIT_S_MAX, LeafDetails, is_leaf, leaf_contact
 from kadcrawl.link.wire.messages import (
     CONTACTS_MAX,
     GRANT_LOANS_MAX,
@@ -22,7 +22,9 @@ from kadcrawl.link.wire.messages import (
     WorkGrant,
     WorkRequest,
 )
+from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX, WatchedSink
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
 from kadcrawl.settings.limits import Limits
@@ -30,8 +32,19 @@ from kadcrawl.settings.limits import Limits
 ID = bytes(range(20))
 CONTACT = Contact(ID, "255.255.255.255", 65_535)
 BYTES_MAX = Limits().message_bytes_max
+SINK = WatchedSink("sqlite:pages.db", 7, 1, "the disk is full", True)
+DETAILS = LeafDetails(PeerDetails("0.1.0", -5.0, 2**26, 0), [SINK] * SINKS_OF_LEAF_MAX)
 DRAW = WorkRequest(
-    ID, GRANT_URLS_MAX, WORK_WAIT_S_MAX, "paused", PeerState.NO_FILES, 1, 2, PeerCounters(failed={"dns": 1})
+    ID,
+    GRANT_URLS_MAX,
+    WORK_WAIT_S_MAX,
+    "paused",
+    PeerState.NO_FILES,
+    1,
+    2,
+    PeerCounters(failed={"dns": 1}),
+    7,
+    DETAILS,
 )
 
 
@@ -69,6 +82,11 @@ def test_the_fullest_answer_fits_a_message() -> None:
         {"known_activity": "dancing"},
         {"state": "x" * 31},
         {"in_flight": -1},
+        {"details": LeafDetails(PeerDetails("0.1.0", float("nan"), 0, 0))},
+        {"details": LeafDetails(PeerDetails("\x1b[2J", 0.0, 0, 0))},
+        {"details": LeafDetails(PeerDetails("0.1.0", 0.0, -1, 0))},
+        {"details": LeafDetails(DETAILS.row, [SINK] * (SINKS_OF_LEAF_MAX + 1))},
+        {"details": LeafDetails(DETAILS.row, [WatchedSink("a" * 101, 0, 0)])},
     ],
 )
 def test_a_question_beyond_its_limits_is_malformed(wrong: dict[str, object]) -> None:

@@ -42,3 +42,10 @@ def test_sinks_of_one_name_count_together() -> None:
     assert [WatchedSink("a", 12, 3, "full"), WatchedSink("b", 2, COUNT_MAX)] == told.sinks
     many = [Watched(sinks=[WatchedSink(str(number), 1, 1)]) for number in range(SINKS_TOLD_MAX + 1)]
     assert SINKS_TOLD_MAX == len(joined(many).sinks)
+
+
+def test_sinks_of_leaves_take_no_room_from_those_of_full_peers() -> None:
+    of_leaves = [WatchedSink(f"leaf {number}", 1, 1, of_leaf=True) for number in range(SINKS_TOLD_MAX)]
+    told = joined([Watched(sinks=of_leaves), Watched(sinks=[WatchedSink("pages.db", 5, 0)])]).sinks
+    assert SINKS_TOLD_MAX == len(told)
+    assert WatchedSink("pages.db", 5, 0) == told[0]
