@@ -56,7 +56,7 @@ def measured(one: IdleProcess, modules: int) -> IdleMemory:
 
 def measure(settle_s: float) -> list[IdleMemory]:
     """Return the memory of all processes of an idle swarm."""
-    with _directory() as directory, idle_swarm(Path(directory), ["-X", "importtime"]) as swarm:
+    with _directory() as directory, idle_swarm(Path(directory), records_imports=True) as swarm:
         time.sleep(settle_s)
         counts = [len(one.modules()) for one in swarm]
     with _directory() as directory, idle_swarm(Path(directory)) as swarm:

@@ -24,7 +24,19 @@ START_S: Final = 60.0
 """Seconds for a start, at most."""
 LOOK_INTERVAL_S: Final = 0.05
 _LISTENS = re.compile(r"listens on (\S+)")
-_IMPORT = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)", re.MULTILINE)
+_RECORDING = """
+import importlib._bootstrap as bootstrap, os, sys
+load = bootstrap._load_unlocked
+def recorded(spec):
+    module = load(spec)
+    os.write(2, f"imported {os.getpid()} {spec.name}\\n".encode())
+    return module
+bootstrap._load_unlocked = recorded
+sys.argv[0] = "kadcrawl"
+from kadcrawl.cli import main
+main()
+"""
+"""A program that runs kadcrawl, and says which process imports which module."""
 
 
 class IdleError(Exception):
@@ -47,22 +59,23 @@ class IdleProcess:
         return self.process.pid
 
     def modules(self) -> frozenset[str]:
-        """Return the modules that it has imported. It must run with `-X importtime`."""
-        return frozenset(_IMPORT.findall(self.said.read_text(encoding="utf-8", errors="replace")))
+        """Return the modules that this process has imported, if the swarm records them."""
+        said = self.said.read_text(encoding="utf-8", errors="replace")
+        return frozenset(re.findall(rf"^imported {self.pid} (\S+)", said, re.MULTILINE))
 
 
 @contextmanager
 def idle_swarm(
-    directory: Path, python_options: Sequence[str] = (), more: Sequence[str] = ()
+    directory: Path, more: Sequence[str] = (), *, records_imports: bool = False
 ) -> Iterator[list[IdleProcess]]:
     """Give the idle processes, and end them. Raises IdleError if one does not start.
 
-    `python_options` go to each Python, and `more` to each command.
+    `more` goes to each command.
     """
     key = directory / "swarm.key"
     key.touch(0o600)
     key.write_bytes(subprocess.check_output([sys.executable, "-m", "kadcrawl", "keygen"]))
-    kadcrawl = [sys.executable, *python_options, "-m", "kadcrawl"]
+    kadcrawl = [sys.executable, *(("-c", _RECORDING) if records_imports else ("-m", "kadcrawl"))]
     with ExitStack() as stack:
         swarm: list[IdleProcess] = []
 

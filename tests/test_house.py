@@ -20,8 +20,8 @@ from scripts.house.waiting import clocks_read, marks_of_a_conversation
 ROOT = Path(__file__).parent.parent
 
 CONVERSATIONS = {
-    "cli": "ask exits run site_names",
-    "cli.commands": "control crawl doctor export join rekey run_peer start vacuum",
+    "cli": "ask exits peer_order run site_names",
+    "cli.commands": "control crawl doctor export rekey run_peer vacuum",
     "cli.data_check": "catalog data_repair journal_check",
     "cli.doctor": "checkup directory_probes helper_probes network_probes",
     "cli.local": (

@@ -11,20 +11,18 @@ import gc
 import os
 import sys
 
-GARBAGE_THRESHOLD = 20_000
-"""New objects before the garbage collector looks among them for cycles, which a crawl rarely makes. Python's own 700
-is reached every few pages, and the full collections that follow cost a tenth of the crawl, and of its start."""
+from kadcrawl.system.garbage import GARBAGE_THRESHOLD
 
 
 def main() -> None:
     """Run the command."""
     gc.set_threshold(GARBAGE_THRESHOLD)  # Before the imports, which make no garbage of note.
     _open_standard_streams()
-    if sys.argv[1:2] in (["start"], ["join"]):
-        from kadcrawl.system.lean_imports import import_lean  # Before whatever imports aiohttp.
+    from kadcrawl.cli.lean_start import LEAN_COMMANDS, start_lean
 
-        import_lean()
-    from kadcrawl.cli.group import group_for  # Not at the top: the peer processes of a swarm do without it.
+    if LEAN_COMMANDS.intersection(sys.argv[1:2]) and hasattr(os, "fork"):
+        start_lean(sys.argv[1:])
+    from kadcrawl.cli.group import group_for  # Not at the top: the processes of peers do without it.
 
     group_for(sys.argv[1:])()
 
@@ -38,4 +36,4 @@ def _open_standard_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
-__all__ = ["GARBAGE_THRESHOLD", "main"]
+__all__ = ["main"]

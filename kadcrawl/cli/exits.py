@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
-import click
-
+from kadcrawl.cli.say import say
 from kadcrawl.errors import KadcrawlError
 
 DONE = 0
@@ -72,17 +71,17 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
             leaves = list(leaves_of(error))
             ours = [leaf for leaf in leaves if isinstance(leaf, KadcrawlError)]
             if ours:
-                click.echo(f"kadcrawl: {ours[0]}", err=True)
+                say(f"kadcrawl: {ours[0]}", err=True)
                 code = MISTAKE
             elif all(isinstance(leaf, KeyboardInterrupt | asyncio.CancelledError) for leaf in leaves):
-                click.echo("kadcrawl: interrupted; start it again with the same --data to go on", err=True)
+                say("kadcrawl: interrupted; start it again with the same --data to go on", err=True)
                 code = INTERRUPTED
             else:
                 raise
         except OSError as error:
             if error.errno != errno.ENOSPC:  # A full disk under a crawl is never this: that crawl waits for room.
                 raise
-            click.echo("kadcrawl: its output could not be written, as the disk it goes to is full", err=True)
+            say("kadcrawl: its output could not be written, as the disk it goes to is full", err=True)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Or Python would try once more at its end.
             code = MISTAKE
         sys.exit(code)

@@ -288,8 +288,8 @@ def make_machine(
 
 def say_missing(machine: MachineSettings, job: Job) -> None:
     """Print which powers this machine does not tell, if the job needs them."""
-    if job.lends_by == "predictive" and (missing := _missing(machine)) is not None:
-        click.echo(f"kadcrawl: {missing}; a benchmark of 50 ms stands for it", err=True)
+    if job.lends_by == "predictive" and (missing := missing_powers(machine)):
+        click.echo(missing, err=True)
 
 
 def _checked_metrics(address: tuple[str, int] | None) -> tuple[str, int] | None:
@@ -351,8 +351,12 @@ def _secrets(path: Path | None) -> dict[str, str]:
     return dict(Secrets(found | from_environment(os.environ)))
 
 
-def _missing(machine: MachineSettings) -> str | None:
-    """Return the powers that a machine does not tell, with the options that declare them, or None."""
+def missing_powers(machine: MachineSettings) -> str:
+    """Return a sentence with the powers that a machine does not tell and their options, or an empty text."""
     names = undetected(machine.powers)
     example = " ".join(f"--power {name}=NUMBER" for name in names)
-    return f"this machine does not tell its {', '.join(names)} ({example})" if names else None
+    if not names:
+        return ""
+    return (
+        f"kadcrawl: this machine does not tell its {', '.join(names)} ({example}); a benchmark of 50 ms stands for it"
+    )

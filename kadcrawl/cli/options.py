@@ -17,7 +17,7 @@ from cloup import argument, option, option_group
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import PORT_DEFAULT
-from kadcrawl.settings.contact import checked_contact
+from kadcrawl.settings.contact import checked_contact, needs_contact
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
 from kadcrawl.settings.limit_file import SaidLimits, joined
@@ -26,7 +26,7 @@ from kadcrawl.settings.unset import NONE, UNSET, fields_in_use, is_none
 from kadcrawl.settings.useful import check_useful
 from kadcrawl.sinks.sink_names import FORMS, check, parse
 from kadcrawl.system.printable import printable
-from kadcrawl.urls import Partition, host_of, seed, site_of
+from kadcrawl.urls import Partition, seed, site_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -78,12 +78,6 @@ class Address(click.ParamType[tuple[str, int]]):
         if parts is None or not _is_host(parts["host"]) or int(parts["port"] or 0) > 65_535:
             self.fail(f"{text!r} is not HOST:PORT, e.g. 192.168.1.5:{self._port}", param, ctx)
         return parts["host"] or "127.0.0.1", int(parts["port"] or self._port)
-
-
-def shown(address: tuple[str, int]) -> str:
-    """Return the address as HOST:PORT, as `Address` reads it."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _is_host(text: str) -> bool:
@@ -277,11 +271,6 @@ def _check_health_check_url(job: Job, seeds: Sequence[str]) -> None:
             )
 
 
-def needs_contact(seeds: Sequence[str]) -> bool:
-    """Return whether any of these canonical URLs belongs to somebody else."""
-    return not all(_is_loopback(host_of(url)) for url in seeds)
-
-
 def is_given(option: str) -> bool:
     """Return whether the option of the running command has its value from the user, not by default."""
     return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
@@ -293,12 +282,3 @@ def _journaled_job(directory: Path) -> Job:
     from kadcrawl.peer.job_store import journaled_job  # Not at the top: it loads the whole peer.
 
     return journaled_job(directory) or Job()
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -9,8 +9,11 @@ Tests: tests/cli/test_own_peers.py
 """
 
 import os
+import re
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 from platformdirs import user_state_path
@@ -45,6 +48,13 @@ def directory_at(address: tuple[str, int]) -> Path | None:
         return _running(directory / _name(address)) if _is_own(directory.lstat()) else None
     except (OSError, ValueError):
         return None
+
+
+def beside(data: Path) -> Iterator[Path]:
+    """Yield this directory, and the names with a number after it."""
+    yield data
+    stem = re.sub(r"-[0-9]+\Z", "", data.name)
+    yield from (data.with_name(f"{stem}-{number}") for number in count(2))
 
 
 def _directory() -> Path:

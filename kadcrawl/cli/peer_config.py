@@ -3,14 +3,13 @@
 Tests: tests/cli/test_command_live.py
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from itertools import count
 from pathlib import Path
 
 from kadcrawl.cli.local.directory_check import check_for_peer
 from kadcrawl.cli.options import LISTEN_DEFAULT, listen_at, networks_of
+from kadcrawl.cli.own_peers import beside
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
@@ -67,13 +66,6 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
         return ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:
         return None
-
-
-def beside(data: Path) -> Iterator[Path]:
-    """Yield this directory, and the names with a number after it."""
-    yield data
-    stem = re.sub(r"-[0-9]+\Z", "", data.name)
-    yield from (data.with_name(f"{stem}-{number}") for number in count(2))
 
 
 def _same(path: Path, other: Path) -> bool:

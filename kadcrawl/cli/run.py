@@ -9,7 +9,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kadcrawl.cli import GARBAGE_THRESHOLD
+from kadcrawl.system.garbage import GARBAGE_THRESHOLD
 from kadcrawl.system.open_files import raise_limit
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from kadcrawl.cli.options import is_given, shown
+from kadcrawl.cli.options import is_given
+from kadcrawl.cli.view.addresses import shown
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import Message
 from kadcrawl.members.swarm_key import SwarmKey

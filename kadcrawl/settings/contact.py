@@ -3,10 +3,12 @@
 The contact of an earlier run, or of a swarm, is not checked again, so that older directories go on.
 """
 
+import ipaddress
 import re
+from collections.abc import Sequence
 
 from kadcrawl.settings.limits import require
-from kadcrawl.urls import canonical, has_credentials
+from kadcrawl.urls import canonical, has_credentials, host_of
 
 _EMAIL = re.compile(
     r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]*"
@@ -23,3 +25,17 @@ def checked_contact(contact: str) -> str:
         "contact must be a URL such as https://example.org/crawler, or an e-mail address such as you@example.org",
     )
     return contact
+
+
+def needs_contact(seeds: Sequence[str]) -> bool:
+    """Return whether any of these canonical URLs belongs to somebody else."""
+    return not all(_is_loopback(host_of(url)) for url in seeds)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -13,8 +13,9 @@ import pytest
 
 from kadcrawl.cli.local.protocol import Assignment, Final, Ready, Report, line
 from kadcrawl.cli.local.supervisor import peers_of
-from kadcrawl.cli.options import Address, shown
+from kadcrawl.cli.options import Address
 from kadcrawl.cli.run import first_of
+from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.summary import PageLogs, limits_met
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import GetStatus, Status

@@ -14,11 +14,9 @@ import pytest
 from scripts.bench_memory import IdleMemory, measured, table_of
 from scripts.idle_processes import IdleProcess, idle_swarm
 
-COMMAND = {"click", "cloup", "platformdirs", "typing_extensions"}
-OF_AIOHTTP = {"aiodns", "aiohappyeyeballs", "aiosignal", "attr", "backports", "brotlicffi", "frozenlist", "idna"}
-# aiodns is only asked for: sys.modules says that it is not there (system/lean_imports.py).
+OF_AIOHTTP = {"aiohappyeyeballs", "aiosignal", "attr", "backports", "brotlicffi", "frozenlist", "idna"}
 OF_LEAF = {"ada_url", "aiohttp", "cryptography", "isal", "msgpack", "msgspec", "multidict", "propcache"} | (
-    {"publicsuffixlist", "uvloop", "webencodings", "xxhash", "yarl"} | COMMAND | OF_AIOHTTP
+    {"publicsuffixlist", "uvloop", "webencodings", "xxhash", "yarl", "platformdirs", "typing_extensions"} | OF_AIOHTTP
 )
 PACKAGES = {"leaf": OF_LEAF, "peer": OF_LEAF | {"kademlia", "rpcudp", "umsgpack"}}
 NEVER = {
@@ -27,7 +25,7 @@ NEVER = {
     *("kadcrawl.crawl.content.sitemap", "kadcrawl.crawl.proxies.fetcher", "kadcrawl.crawl.proxies.health_checks"),
     *("lxml", "numpy", "parsel", "pip", "pyexpat", "python_socks", "rich", "selectolax.lexbor", "xml.parsers.expat"),
     *("difflib", "setuptools", "sklearn", "bitarray", "pybloom_live", "fsspec", "pyarrow", "pymongo"),
-    *("aiodns.compat", "pycares"),
+    *("aiodns", "pycares", "click", "cloup", "kadcrawl.cli.group", "kadcrawl.cli.options"),
 }
 """Modules that no idle process loads."""
 NEVER_IN_LEAF = {
@@ -40,7 +38,7 @@ _NOT_HERE = {"sitecustomize", "usercustomize"}
 
 @pytest.fixture(scope="module")
 def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[IdleProcess]]:
-    with idle_swarm(tmp_path_factory.mktemp("idle"), ["-X", "importtime"]) as started:
+    with idle_swarm(tmp_path_factory.mktemp("idle"), records_imports=True) as started:
         yield started
 
 

@@ -11,7 +11,8 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.options import make_sinks, needs_contact
+from kadcrawl.cli.options import make_sinks
+from kadcrawl.settings.contact import needs_contact
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, SIZES, JobFile, read

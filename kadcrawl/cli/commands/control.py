@@ -14,7 +14,7 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, INTERRUPTED, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
-from kadcrawl.cli.options import is_given, needs_contact
+from kadcrawl.cli.options import is_given
 from kadcrawl.cli.seeds.seed_feeder import FeedFigures
 from kadcrawl.cli.seeds.seed_file import STANDARD_INPUT, SeedFile
 from kadcrawl.cli.targets import Asked, directories, goes_on, rests, targets
@@ -37,6 +37,7 @@ from kadcrawl.link.wire.messages import (
     Wave,
 )
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.settings.contact import needs_contact
 from kadcrawl.urls import seed
 
 PEER = peer_options("Any peer of the swarm.")

@@ -29,11 +29,11 @@ from kadcrawl.cli.options import (
     make_sinks,
     networks_of,
     say_rule_warnings,
-    shown,
 )
 from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.targets import peer_directories
+from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
 from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.progress import Progress

@@ -15,6 +15,7 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, UNDELIVERED, told
 from kadcrawl.cli.options import DIRECTORIES, sink_option
+from kadcrawl.cli.view.shortfalls import say_shortfalls
 from kadcrawl.errors import ConfigError
 
 LOGS_DEEP = ("pages.jsonl", "*/pages.jsonl")
@@ -57,12 +58,6 @@ def deliver(directory: Path, sinks: Sequence[str], *, say: bool = False) -> bool
     from kadcrawl.cli.run import run
 
     return run(_deliver(directory, sinks, say))
-
-
-def say_shortfalls(shortfalls: Sequence[str], directory: Path) -> None:
-    """Print the shortfalls of the sinks of this directory."""
-    for shortfall in shortfalls:
-        click.echo(f"kadcrawl: {shortfall}; it is all in {directory}/, and kadcrawl export goes on", err=True)
 
 
 def peers_in(directory: Path) -> list[Path]:

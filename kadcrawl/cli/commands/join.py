@@ -21,11 +21,11 @@ from kadcrawl.cli.keys import (
     member_options,
     say_insecure,
 )
-from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
+from kadcrawl.cli.lean_start import hand_over
+from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, missing_powers
 from kadcrawl.cli.options import PEER, SEEDS, Address, is_given, make_sinks
 from kadcrawl.cli.peer_config import listen_beside, make_config, place_beside
-from kadcrawl.cli.run import run
-from kadcrawl.cli.seeds.seed_file import SeedFile
+from kadcrawl.cli.peer_order import PeerOrder
 from kadcrawl.cli.types import Duration
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.swarm_key import SwarmKey
@@ -103,8 +103,6 @@ def join(
     A --leaf owns nothing and is asked nothing. The leaf draws pages of the other peers, of another peer if one dies,
     and gives back what is not fetched when it exits. Not in a crawl with --max-bytes.
     """
-    from kadcrawl.cli.commands.run_peer import join_in_time, live, live_leaf, peer_feed
-
     settings = make_machine(machine, make_sinks(machine.sinks, None))
     swarm_key, data = _key_and_place(key, bootstrap, data)
     otherwise = listen_beside(bootstrap)
@@ -120,21 +118,17 @@ def join(
             raise ConfigError("a leaf listens on nothing: leave out --announce")
         if machine.network is not None or machine.powers:
             raise ConfigError("no peer predicts how long a leaf takes: leave out --network and --power")
-        from kadcrawl.leaf.leaf import Leaf
-
-        async def enter_leaf(leaf: Leaf) -> None:
-            await join_in_time(leaf, bootstrap, wait_s, rekeyed=rekeyed)
-
-        return run(live_leaf(lambda: Leaf(config), enter_leaf, settings.log))
-
-    from kadcrawl.peer import Peer
-
-    async def enter(peer: Peer) -> None:
-        await join_in_time(peer, bootstrap, wait_s, rekeyed=rekeyed)
-        say_missing(settings, peer.job)
-
-    feed = None if seeds_file is None else peer_feed(SeedFile(seeds_file))
-    return run(live(lambda: Peer(config), enter, "join", feed, settings.log))
+    order = PeerOrder(
+        config=config,
+        log=settings.log,
+        bootstrap=bootstrap,
+        is_leaf=leaf,
+        seeds_file=seeds_file,
+        wait_s=wait_s,
+        rekeyed=rekeyed,
+        missing_powers=missing_powers(settings),
+    )
+    return hand_over(order)
 
 
 def _key_and_place(given: KeyOptions, bootstrap: Sequence[tuple[str, int]], data: Path) -> tuple[SwarmKey | None, Path]:

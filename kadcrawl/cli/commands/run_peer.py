@@ -13,17 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import click
-
-from kadcrawl.cli.commands.export import say_shortfalls
 from kadcrawl.cli.exits import INTERRUPTED, UNDELIVERED, code_of_limit
 from kadcrawl.cli.log_file import log_to, secrets_of_machine
 from kadcrawl.cli.machine import LogSettings
-from kadcrawl.cli.options import shown
 from kadcrawl.cli.own_peers import note_peer
 from kadcrawl.cli.run import Interrupts, first_of, until_stopped
+from kadcrawl.cli.say import say
 from kadcrawl.cli.seeds.feeding import STREAM_DEADLINE_S, feed, summary_of
 from kadcrawl.cli.seeds.seed_file import SeedFile
+from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.join_hint import how_to_join
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
@@ -31,6 +29,7 @@ from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import SiteReport, report_sites
 from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.progress import Progress
+from kadcrawl.cli.view.shortfalls import say_shortfalls
 from kadcrawl.cli.view.summary import failed_before, reasons
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError, UnansweredError
@@ -118,7 +117,7 @@ async def join_in_time(
             if loop.time() - began >= wait_s:
                 raise
             if not said:
-                click.echo(f"kadcrawl: {error}; asking again for {durations.shown(wait_s)}", err=True)
+                say(f"kadcrawl: {error}; asking again for {durations.shown(wait_s)}", err=True)
                 said = True
         await asyncio.sleep(ASK_AGAIN_S)
 
@@ -272,9 +271,9 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
         failed = f", {sum(by_reason.values())} failed ({reasons(by_reason)})" if by_reason else ""
         errors = f", {counters.record_errors} record_errors" if counters.record_errors else ""
         fetched = f"{counters.pages} pages fetched by this peer{failed}{errors}"
-        click.echo(f"{fetched}, {peer.remaining} URLs left on it; {config.data}/")
+        say(f"{fetched}, {peer.remaining} URLs left on it; {config.data}/")
         for sentence in order_lines(orders_in_force(peer_run.orders(peer))):
-            click.echo(sentence)
+            say(sentence)
         examples = by_counted_reason(examples_at_the_ends([config.data])) if by_reason else {}
         end = CrawlEnd(
             data=config.data,
@@ -286,7 +285,7 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
             may_retry=peer.job.history == "exact" and peer_run.is_full,
         )
         for line in last_lines(end):
-            click.echo(line)
+            say(line)
     lacking = peer.deliveries.shortfalls
     say_shortfalls(lacking, config.data)
     if interrupts.first.is_set():

@@ -5,7 +5,7 @@ Tests: tests/cli/test_command_live.py
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloup
 from cloup import option
@@ -13,14 +13,11 @@ from cloup import option
 from kadcrawl.cli.exits import told
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
+from kadcrawl.cli.lean_start import hand_over
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
 from kadcrawl.cli.options import PEER, SEEDS, Address, make_job, make_sinks, say_rule_warnings
 from kadcrawl.cli.peer_config import make_config
-from kadcrawl.cli.run import run
-from kadcrawl.cli.seeds.seed_file import SeedFile
-
-if TYPE_CHECKING:
-    from kadcrawl.peer import Peer
+from kadcrawl.cli.peer_order import PeerOrder
 
 
 @cloup.command(short_help="Start the first peer of a swarm.")
@@ -60,10 +57,6 @@ def start(
     first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once.
     While less than 64 MiB are left on the disk, the peer waits for room.
     """
-    from kadcrawl.cli.commands.run_peer import live, named_again, peer_feed
-    from kadcrawl.peer import Peer
-    from kadcrawl.peer.rejoin import come_back
-
     seeds, job = make_job(urls, options, data, machine.limits)
     settings = make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job, options["job_file"])
     swarm_key = key_to_begin(key, data)
@@ -72,13 +65,5 @@ def start(
     say_missing(settings, job)
     say_rule_warnings(job, seeds, data, streams=seeds_file is not None)
     say_insecure(swarm_key)
-
-    feed = None if seeds_file is None else peer_feed(SeedFile(seeds_file))
-    add, feed = named_again(seeds, feed)
-
-    async def enter(peer: "Peer") -> None:
-        await come_back(peer, bootstrap=bootstrap)
-        if seeds:
-            await add(peer)
-
-    return run(live(lambda: Peer(config, job), enter, "start", feed, settings.log))
+    order = PeerOrder(config=config, log=settings.log, bootstrap=bootstrap, job=job, seeds=seeds, seeds_file=seeds_file)
+    return hand_over(order)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kadcrawl.cli.doctor import machine_probes
 from kadcrawl.cli.doctor.check_result import CheckResult, note, problem
 from kadcrawl.cli.doctor.machine import ClockFacts, clock_finding, disk_findings, files_finding, memory_finding
-from kadcrawl.cli.options import listen_at, shown
+from kadcrawl.cli.options import listen_at
+from kadcrawl.cli.view.addresses import shown
 from kadcrawl.errors import StartError
 from kadcrawl.settings.config import Config
 from kadcrawl.system.clock import wall

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from kadcrawl.cli.doctor.check_result import CheckResult, note, ok, problem
-from kadcrawl.cli.options import shown
+from kadcrawl.cli.view.addresses import shown
 from kadcrawl.link.wire.failure_reasons import explained
 from kadcrawl.system.printable import printable
 

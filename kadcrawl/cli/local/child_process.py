@@ -8,8 +8,8 @@ import sys
 
 import msgspec
 
-from kadcrawl.cli import GARBAGE_THRESHOLD
 from kadcrawl.cli.local.protocol import PIPE_LINE_BYTES_MAX, Assignment, Go, Report, line
+from kadcrawl.system.garbage import GARBAGE_THRESHOLD
 
 PROGRAM = (
     f"import gc; gc.set_threshold({GARBAGE_THRESHOLD}); from kadcrawl.system.lean_imports import import_lean; "

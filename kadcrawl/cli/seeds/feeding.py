@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from kadcrawl.cli.options import needs_contact
 from kadcrawl.cli.seeds.seed_feeder import FeedFigures, SeedFeeder, Send
 from kadcrawl.cli.seeds.seed_file import SeedBatch, SeedFile
 from kadcrawl.cli.view.summary import failed_before
@@ -16,6 +15,7 @@ from kadcrawl.link.client import Address, LinkClient
 from kadcrawl.link.client_connection import NO_ANSWER, SILENT, UNREACHED_PREFIX
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.link.wire.seed_messages import SeedsStreamed, StreamSeeds
+from kadcrawl.settings.contact import needs_contact
 from kadcrawl.settings.job import Job
 
 STREAM_DEADLINE_S = 300.0

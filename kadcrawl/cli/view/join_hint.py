@@ -11,9 +11,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from kadcrawl.cli.options import shown
-from kadcrawl.cli.own_peers import directory_at
-from kadcrawl.cli.peer_config import beside
+from kadcrawl.cli.own_peers import beside, directory_at
+from kadcrawl.cli.view.addresses import shown
 from kadcrawl.settings.config import Config
 from kadcrawl.system.file_names import SWARM_KEY
 

@@ -5,8 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
+from kadcrawl.cli.say import say
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained, in_words
 from kadcrawl.cli.view.live.estimate import bar_of, time_left
 from kadcrawl.cli.view.live.expectation import Expectation
@@ -112,7 +111,7 @@ class Progress:
         if self._view is not None:
             self._view.say(text, wrap=wrap)
         else:
-            click.echo(text, err=True)
+            say(text, err=True)
 
     def _picture(self, rows: Sequence[PeerRow], sites: SiteReport, ends: Sequence[str]) -> Picture:
         pages, pending = sum(row.counters.pages for row in rows), sum(row.pending for row in rows)
@@ -139,4 +138,4 @@ class Progress:
             self._told = told
             self._line_at = now + LINE_INTERVAL_S
             figures = (f"{pages} pages ({self._samples.page_rate:.1f}/s)", f"{pending} pending", f"{failed} failed")
-            click.echo(f"{self._title}: {', '.join((*figures, *ends))}", err=True)
+            say(f"{self._title}: {', '.join((*figures, *ends))}", err=True)

@@ -5,7 +5,7 @@ import json
 import click
 import msgspec
 
-from kadcrawl.cli.options import shown
+from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained
 from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.refusing_sites import refusing_sites, sentences

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-import click
-
-from kadcrawl.cli.options import shown
+from kadcrawl.cli.say import say
+from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.live.layout import TextColumn, fitting, table_lines
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, PeerRow
@@ -28,7 +27,7 @@ def print_rows(rows: Sequence[PeerRow]) -> None:
     """Print the table once, on standard output."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else FILE_WIDTH
     for line in table_lines(fitting(peer_columns(rows, ROWS_SHOWN_MAX + 1, width), width)):
-        click.echo(line)
+        say(line)
 
 
 def peer_columns(rows: Sequence[PeerRow], count: int, width: int) -> list[TextColumn]:

@@ -1,0 +1,75 @@
+"""`kadcrawl start` and `kadcrawl join` have their options read by a process of its own, which then ends.
+
+A peer lives for weeks, and the options of the command take megabytes that only its start needs. So a fork of the
+process reads them, with all their messages and mistakes, and hands the order over. Then this process loads the peer,
+and nothing of the options. Where there is no fork, one process does both.
+
+Tests: tests/cli/test_lean_start.py
+"""
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kadcrawl.cli.peer_order import PeerOrder
+
+LEAN_COMMANDS = frozenset({"start", "join"})
+"""The commands that run a peer in their process."""
+SIGNALED = 128
+"""The exit code of a process that a signal has ended is this and the number of the signal, as in a shell."""
+
+_pipes: list[int] = []
+"""The pipe for the order, in a process that only reads options."""
+
+
+def start_lean(arguments: Sequence[str]) -> None:
+    """Run the command of these arguments. Exits."""
+    said = _read_by_fork(arguments)
+    from kadcrawl.system.lean_imports import import_lean
+
+    import_lean()
+    from kadcrawl.cli.exits import told
+    from kadcrawl.cli.peer_order import carry_out
+
+    try:
+        told(carry_out)(pickle.loads(said))  # A pickle of our own fork.
+    except BrokenPipeError:  # Whoever read the output is gone.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Or Python would try once more at its end.
+        sys.exit(1)
+
+
+def hand_over(order: "PeerOrder") -> int:
+    """Give an order to the process that carries it out: the parent of a fork, or else this process."""
+    if not _pipes:
+        from kadcrawl.cli.peer_order import carry_out
+
+        return carry_out(order)
+    with open(_pipes.pop(), "wb") as pipe:
+        pickle.dump(order, pipe)
+    return 0
+
+
+def _read_by_fork(arguments: Sequence[str]) -> bytes:
+    """Return the pickled order. Exits with the code of the fork if it gives none."""
+    readable, writable = os.pipe()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # The fork has Ctrl-C as well, and says so.
+    reader = os.fork()
+    if reader == 0:
+        os.close(readable)
+        signal.signal(signal.SIGINT, before)
+        _pipes.append(writable)
+        from kadcrawl.cli.group import group_for
+
+        group_for(list(arguments))()
+    os.close(writable)
+    with open(readable, "rb") as pipe:
+        said = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1])
+    signal.signal(signal.SIGINT, before)
+    if code or not said:
+        sys.exit(code if code >= 0 else SIGNALED - code)
+    return said
