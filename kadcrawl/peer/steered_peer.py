@@ -125,8 +125,9 @@ class SteeredPeer(PeerBase):
     async def change_setting(self, name: str, value: float | None, *, user: str = "") -> int:
         """Give a setting of the job another value in the whole swarm, or with None its own again.
 
-        The settings are `delay` (seconds), `retries`, `max-site-pages`, and if the crawl began with them `max-pages`,
-        `max-bytes` and `max-time` (seconds). Returns as `pause_site`. Raises ConfigError if a setting cannot change.
+        The settings are `delay` (seconds), `retries`, `refusals`, `max-site-pages`, and if the crawl began with them
+        `max-pages`, `max-bytes` and `max-time` (seconds). Returns as `pause_site`. Raises ConfigError if a setting
+        cannot change.
         """
         return (await self._give("set", name, value, user)).parts_missing
 

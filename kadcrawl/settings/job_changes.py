@@ -47,20 +47,22 @@ def _shown_count(value: float) -> str:
     return f"{value:.0f}"
 
 
-_SHARED = "its peers share no such budget"
+_SHARED = "what its peers have used up was not counted"
 CHANGEABLE: Mapping[str, _Changeable] = {
     "delay": _Changeable("delay_s", seconds_of, shown_time, is_whole=False),
     "retries": _Changeable("retries", _count, _shown_count),
+    "refusals": _Changeable("refusals_max", _count, _shown_count),
     "max-site-pages": _Changeable("site_pages_max", _count, _shown_count),
     "max-pages": _Changeable("max_pages", _count, _shown_count, must_be_set=_SHARED),
     "max-bytes": _Changeable("max_bytes", bytes_of, lambda value: shown_size(int(value)), must_be_set=_SHARED),
     "max-time": _Changeable(
-        "max_time_s", seconds_of, shown_time, is_whole=False, must_be_set="its peers count no time"
+        "max_time_s", seconds_of, shown_time, is_whole=False, must_be_set="the time of its peers was not counted"
     ),
 }
 """The settings that may change, by the name of their option."""
 _WHY_FIXED = {
-    "max-depth": "links beyond the depth were not kept, and cannot be found again",
+    "max-depth": "links beyond the depth were not kept. Stop the crawl, go on with the same command and another "
+    "--max-depth, and have pages whose links you want fetched again by `kadcrawl add --again`",
     "max-path-queries": "links beyond the limit were not kept, and cannot be found again",
     "scope": "its peers have judged links by it; `kadcrawl scope add` brings hosts into the crawl",
     "include": "its peers have judged links by it; `kadcrawl scope` changes the scope of a running crawl",

@@ -13,6 +13,7 @@ from kadcrawl.settings.job_file import KEYS
         ("delay", "2.5s", 2.5, "2.5s"),
         ("delay", "5m", 300.0, "5m"),
         ("retries", "0", 0.0, "0"),
+        ("refusals", "8", 8.0, "8"),
         ("max-pages", "20000", 20_000.0, "20000"),
         ("max-bytes", "10 GiB", 10 * 2.0**30, "10 GiB"),
         ("max-time", "2h", 7_200.0, "2h"),
@@ -28,6 +29,7 @@ def test_a_value_reads_as_its_option_does(name: str, text: str, value: float, sh
     ("name", "text", "why"),
     [
         ("max-depth", "3", "max-depth cannot change while the crawl runs: links beyond the depth were not kept"),
+        ("max-depth", "3", "go on with the same command and another --max-depth, .* by `kadcrawl add --again`"),
         ("partition", "url", "decides which peer owns which URL. These can: delay, retries"),
         ("anything", "3", "anything cannot change"),
         ("retries", "2.5", "is no whole number"),

@@ -25,6 +25,7 @@ def set_(name: str, value: str, peer: tuple[str, int], data: Path, key_file: Pat
     \b
     kadcrawl set delay 5s            at least so long between two requests to a site
     kadcrawl set retries 5           so many retries after a temporary failure
+    kadcrawl set refusals 8          fail the URLs of a site from so many refusals in a row
     kadcrawl set max-site-pages 900  so many URLs of each site
     kadcrawl set max-pages 20000     end after so many pages; also max-bytes and max-time
     kadcrawl set delay default       go back to the value with which the crawl began

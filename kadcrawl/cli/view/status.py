@@ -17,6 +17,7 @@ from kadcrawl.link.wire.peer_state import GONE, PeerState
 from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.peer.crawl_status import state_of_swarm
 from kadcrawl.settings.durations import roughly
+from kadcrawl.settings.job_changes import changed
 from kadcrawl.store.bloom.expiring_filter import Period
 
 _OF_A_RUN = {"seconds", "peers", "failed_examples"}
@@ -177,7 +178,8 @@ def show(answer: Status, as_json: bool) -> None:
             f"{fingerprints} fingerprints of finished URLs are kept, with copies; by them one unknown URL in "
             f"{1 / Period().error:,.0f} is taken for known"
         )
-    for sentence in (*sentences(answer.answer.rows, answer.job.refusals_max), *limits_met(summary.links_left_out)):
+    refusals_max = changed(answer.job, summary.changed_settings).refusals_max
+    for sentence in (*sentences(answer.answer.rows, refusals_max), *limits_met(summary.links_left_out)):
         click.echo(sentence)
     print_rows(answer.answer.rows)
     if left:

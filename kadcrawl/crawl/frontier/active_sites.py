@@ -113,8 +113,6 @@ class ActiveSites:
         self._limits = limits
         self._site_settings = site_settings
         self._began_at = began_at
-        self._refusals_max = site_settings.refusals_max
-        """Refusals in a row from which the entries of a site are given out without a request (`gives_up`), or 0."""
         self._sites: dict[str, Site] = {}
         self._by_cell: dict[Cell, dict[str, Site]] = {}
         self._unread: dict[Cell, bytes] = {}
@@ -366,7 +364,7 @@ class ActiveSites:
             return
         site = self._sites.get(name)
         if site is not None:
-            site.set_back_off(back_off, self._refusals_max)
+            site.set_back_off(back_off, self._site_settings.refusals_max)
         self._store.sites.set_back_off(name, self._cell(name), back_off)
         self.hold(name, back_off.until, now)
 
@@ -380,7 +378,7 @@ class ActiveSites:
             not_before = max(not_before, received_at + max(delay_s, HOLD_LEAST_S))
         next_at = max(not_before, self._idle.take(cell, name))
         site = Site(name, cell, next_at, delay_s, told_s=delay_s, least_s=delay_s, received_at=received_at)
-        site.set_back_off(self._store.sites.back_off(name), self._refusals_max)
+        site.set_back_off(self._store.sites.back_off(name), self._site_settings.refusals_max)
         site.steer(self._site_settings.steering)
         site.is_lent = not self._site_settings.holds_cookies(name)
         site.connections_max = self._site_settings.connections(name) or self._limits.site_connections_max

@@ -291,6 +291,7 @@ class Frontier(ActiveSites):
                 self._forget_delay(name, now)
         for site in list(self._sites.values()):
             site.steer(self._site_settings.steering)
+            site.set_back_off(site.back_off, self._site_settings.refusals_max)
             self._follow_delay(site, now)
             self._settle(site, now)
         for cell in self._open:

@@ -86,7 +86,8 @@ class Bench:
         directory.mkdir(exist_ok=True)
         self.store = Store(directory, 0.0)
         self.store.begin(4)
-        self.frontier = Frontier(self.store, LIMITS, SiteSettings(Job(delay_s=delay_s, refusals_max=refusals_max)))
+        self.site_settings = SiteSettings(Job(delay_s=delay_s, refusals_max=refusals_max))
+        self.frontier = Frontier(self.store, LIMITS, self.site_settings)
         for number in range(16):
             self.frontier.open(Cell(number), START, hold=False)
         for number in range(pages):
@@ -149,6 +150,23 @@ def test_after_too_many_refusals_in_a_row_pages_are_given_out_for_the_wait_and_o
         bench.frontier.finish(entry, START + 61)
     bench.take(START + 180)
     assert not bench.frontier.gives_up(SITE, START + 180)
+    bench.store.close()
+
+
+def test_a_changed_limit_of_refusals_counts_for_a_site_that_refuses_already(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, delay_s=1.0, refusals_max=10)
+    bench.refuse(START)
+    bench.refuse(START + 60)
+    assert bench.frontier.next(START + 61) is None
+    for refusals_max, gives_up in ((2, True), (3, False), (1, True), (0, False)):
+        bench.site_settings.change(Job(delay_s=1.0, refusals_max=refusals_max))
+        bench.frontier.steer(START + 61)
+        assert gives_up == bench.frontier.gives_up(SITE, START + 61)
+        entry = bench.frontier.next(START + 61)
+        assert gives_up == (entry is not None), "a page is given out, or waits"
+        if entry is not None:
+            bench.frontier.give_up_slot(entry)
+            bench.frontier.finish(entry, START + 61)
     bench.store.close()
 
 
