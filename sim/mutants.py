@@ -119,7 +119,7 @@ def mutant(seam: str, topic: Topic = "any", modes: tuple[Mode, ...] = ()) -> Cal
 
     def enter(replace: Replace) -> Replace:
         assert replace.__doc__, "a mutant needs a docstring that states its fault"
-        wanted = modes or (MODES if topic in ("lending", "crowded") else MODES[:1])
+        wanted = modes or (MODES if topic in ("lending", "crowded", "leases") else MODES[:1])
         MUTANTS[replace.__name__] = Mutant(replace.__name__, seam, replace.__doc__, replace, topic, wanted)
         return replace
 
@@ -655,7 +655,7 @@ def lent_and_still_crawled(lend: Any) -> Any:
     return lend_and_keep
 
 
-@mutant("kadcrawl.lending.borrower:Borrower.expire", "lending")
+@mutant("kadcrawl.lending.borrower:Borrower.expire", "leases")
 def lease_without_end(_: Any) -> Any:
     """A borrower goes on however long its lender has been silent."""
     return lambda self: None

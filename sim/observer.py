@@ -352,7 +352,8 @@ class Observer:
         limit = self._job.max_pages
         if limit is None or self._job.max_time_s is not None or not self._undisturbed:
             return False
-        return self._job.recrawl_after_s is not None or limit <= len(self._truth)
+        goes_on = self._job.recrawl_after_s is not None and self._job.history == "exact"
+        return goes_on or limit <= len(self._truth)
 
     @property
     def _all_say_over(self) -> bool:

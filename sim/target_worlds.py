@@ -3,8 +3,9 @@
 In a world of lending every peer lends what it can, sites are down for a time, and a person orders retries meanwhile.
 A mode is a setting of the job that changes how loans are counted, so their mutants are hunted in each mode. In a
 crowded world sites have no delay, and many peers join and leave while pages are lent. In a world of orders a person
-leaves sites out, once while some peers are cut off, and in a slowed world a person slows the largest sites down. In the
-other worlds the job has a limit, or a recrawl.
+leaves sites out, once while some peers are cut off, and in a slowed world a person slows the largest sites down. In a
+world of leases all lenders die, and loans would go on beyond their leases. In the other worlds the job has a limit, or
+a recrawl.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,6 +35,7 @@ Topic = Literal[
     "overload",
     "orders",
     "slowed",
+    "leases",
 ]
 """The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
 Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
@@ -58,6 +60,10 @@ NEWCOMER_FIRST = 100
 """The number of the first of them, above those of the plan."""
 NEWCOMERS = 10
 """The newcomers of a crowded world."""
+LENDERS_KILLED_S, LENDERS_DOWN_S = (8.0, 24.0, 40.0, 56.0), 5.0
+"""The instants at which two machines die in worlds of leases, and the seconds for which they are down."""
+LEASED_URLS, LEASED_DELAYS_S = 2, (2.0, 4.0)
+"""The heavy block in worlds of leases, and the delays: the second page of a loan comes long after the lease."""
 LEAVES_S = (6.0, 9.0, 12.0, 15.0)
 """The instants at which machines of a crowded world leave."""
 PAGES = 40
@@ -131,6 +137,26 @@ def _unlimited(plan: Plan) -> Plan:
     return replace(plan, max_pages=None, max_time_s=None, recrawl_after_s=None, calendar=None)
 
 
+def _leasing(plan: Plan) -> Plan:
+    """Return a plan of loans that outlast their lenders, in which all machines die, two at a time."""
+    events = []
+    for number, at_s in enumerate(LENDERS_KILLED_S):
+        two = tuple(machine for machine in (2 * number, 2 * number + 1) if machine < plan.peers)
+        events += [Event(at_s, Kind.KILL, two), Event(at_s + LENDERS_DOWN_S, Kind.RESTART, two)]
+    delay_s, own_delay_s = LEASED_DELAYS_S
+    return replace(
+        _lending(plan),
+        balance="level",
+        solver="exact",
+        block_urls=LEASED_URLS,
+        delay_s=delay_s,
+        own_delay_s=own_delay_s,
+        refusing=0.0,
+        copies=Job().copies,
+        events=tuple(events),
+    )
+
+
 def _few_pages(plan: Plan) -> Plan:
     """Return a plan with a limit of pages. In every second seed no event takes a grant of pages away."""
     plan = ending_early(replace(_unlimited(plan), max_pages=PAGES))
@@ -193,6 +219,7 @@ def _ordering(plan: Plan) -> Plan:
 _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "lending": _lending,
     "crowded": _crowded,
+    "leases": _leasing,
     "pages": _few_pages,
     "time": lambda plan: ending_early(replace(_unlimited(plan), max_time_s=TIME_S)),
     "recrawl": _recrawling,

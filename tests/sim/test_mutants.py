@@ -93,7 +93,7 @@ def test_bugs_of_shared_clocks_are_found_where_sites_share_addresses(name: str |
 
 
 def test_mutants_of_loans_are_hunted_in_each_mode_and_others_in_one() -> None:
-    lending = {name: one.modes for name, one in MUTANTS.items() if one.topic in ("lending", "crowded")}
+    lending = {name: one.modes for name, one in MUTANTS.items() if one.topic in ("lending", "crowded", "leases")}
     assert len(lending) >= 9
     assert {MODES, ("exact", "depth", "pages")} == set(lending.values())
     assert MODES == modes_of("lease_without_end", None)
@@ -120,6 +120,16 @@ def test_connections_lent_while_they_are_in_use_are_found_in_a_crowded_world() -
     assert ("level", 0.0, {Kind.JOIN, Kind.LEAVE}) == (plan.balance, plan.delay_s, {one.kind for one in plan.events})
     catch = hunt(Hunt("connections_not_waited_for", range(1, 9), 8))
     assert ("within_connections",) == catch.judges
+
+
+@pytest.mark.worlds
+@pytest.mark.parametrize("mode", ["exact", "bloom"])
+def test_a_borrower_that_goes_on_without_a_lease_is_found_where_lenders_die(mode: Mode) -> None:
+    plan = target_world("leases", mode, 3, 16)
+    assert ("level", {Kind.KILL, Kind.RESTART}) == (plan.balance, {one.kind for one in plan.events})
+    assert set(range(LENDING_PEERS)) == {one for event in plan.events for one in event.machines}
+    catch = hunt(Hunt("lease_without_end", range(1, 13), 16, mode=mode))
+    assert "leases_end" in catch.judges
 
 
 @pytest.mark.worlds
