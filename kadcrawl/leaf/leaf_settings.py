@@ -55,6 +55,8 @@ class ChangedSettings:
         job, components = changed(self._job, self._orders.values("set")), self._components
         components.site_settings.change(job)
         components.site_settings.steering.follow({}, self._orders.values("delay"), scope=self._orders.scope)
+        if any(one.kind == "scope" for one in heard):
+            components.forwarder.forget()
         components.crawl_limits.change(job)
         if not components.crawl_limits.is_time_over:
             self._crawler.pause_reasons.discard(PauseReason.LIMIT)

@@ -52,12 +52,12 @@ class OfferedLinks:
         return Accepted(redirects)
 
     def _comes_early(self, link: Link, seeds_fingerprint: int) -> bool:
-        """Return whether the sender may know seeds that this peer must hear of before it judges the link."""
+        """Return whether the sender may know seeds or orders that this peer must hear of before it judges the link."""
         runtime = self._runtime
         return (
             seeds_fingerprint not in (0, runtime.seeds_fingerprint)
             and is_canonical(link.url)
-            and runtime.components.scope.why_not(link.url, link.depth) == "scope"
+            and runtime.components.scope.why_not(link.url, link.depth) in ("scope", "scope_removed")
             and self._gossip.may_know_more(seeds_fingerprint)
         )
 

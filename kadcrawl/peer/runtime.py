@@ -361,6 +361,9 @@ class Runtime:
             self._steer(order.about for order in news if order.kind == "delay" and not order.value)
             if any(order.kind == "drop" for order in news):
                 self.parts.dropping.heard()
+            if any(order.kind in ("exclude", "scope") for order in news):
+                # An owner that knew more orders may have refused links, which are wanted if they are found again.
+                self.components.forwarder.forget()
             self.resources.activity.move()
             self.follow()
 

@@ -61,6 +61,42 @@ async def test_an_owner_that_has_not_heard_the_order_takes_the_links_later(make_
         assert {1} == {site.fetched[url] for url in links}
 
 
+async def test_an_owner_that_knows_only_the_removal_takes_the_links_later(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        peers = await swarm(make_peer, "ab", scope="host", update_s=3600.0)
+        [first] = sites_of(peers[0], peers[1], site, 1)
+        links = [site.url("/", number) for number in sites_of(peers[1], peers[0], site, 3)]
+        site.fallback = lambda request: html(*links)
+        for url in links:
+            assert 0 == await peers[1].remove_scope(url[7:-1])
+        runtime = peers[0].runtime
+        wanted = [StandingOrder("scope", url[7:-1], 1.0) for url in links]
+        runtime.hear_orders(runtime.standing_orders.give(wanted, runtime.contact.id, runtime.resources.clock.now()))
+        await peers[0].crawl([site.url("/", first)])
+        await finish(peers)
+        assert {1} == {site.fetched[url] for url in links}
+
+
+async def test_links_that_an_owner_refused_are_offered_again_once_they_are_wanted(make_peer: MakePeer) -> None:
+    """The owner alone knows that the site is excluded, so the other peer sends the links once, in vain."""
+    async with Web(SITES) as site:
+        peers = await swarm(make_peer, "ab", scope="any", update_s=3600.0)
+        [first] = sites_of(peers[0], peers[1], site, 1)
+        [other] = sites_of(peers[1], peers[0], site, 1)
+        links = [site.url(f"/{page}", other) for page in range(3)]
+        site.pages |= dict.fromkeys(("/", "/again"), lambda request: html(*links))
+        site.fallback = lambda request: html()
+        runtime = peers[1].runtime
+        wanted = [StandingOrder("exclude", site.url("/", other)[7:-1], 1.0)]
+        runtime.hear_orders(runtime.standing_orders.give(wanted, runtime.contact.id, runtime.resources.clock.now()))
+        await peers[0].crawl([site.url("/", first)])
+        await until(lambda: runtime.components.intake.rejected >= len(links) or bool(peers[0].orders))
+        assert 0 == await peers[0].include_site(site.url("/", other)[7:-1])
+        await peers[0].crawl([site.url("/again", first)])
+        await finish(peers)
+        assert {1} == {site.fetched[url] for url in links}
+
+
 async def test_a_leaf_follows_links_to_a_host_that_was_added(make_peer: MakePeer, tmp_path: Path) -> None:
     async with Web(2) as site:
         other = site.url("/", 1)
@@ -69,8 +105,11 @@ async def test_a_leaf_follows_links_to_a_host_that_was_added(make_peer: MakePeer
         config = Config(data=tmp_path / "leaf", allow_networks=("127.0.0.0/8",), limits=QUICK)
         async with Leaf(config) as leaf:
             await leaf.join([peer.contact.address])
+            forwarder = leaf.work.components.forwarder
+            forwarder.note_safe(other, 1)
             await peer.add_scope(other[7:-1])
             await until(lambda: leaf.work.components.scope.allows(other, 1))
+            assert [other] == forwarder.not_recently_sent([other], 1), "an owner may have refused it before"
             await peer.crawl([site.url(f"/{page}") for page in range(20)])
             await finish([peer])
             await leaf.finish()

@@ -157,7 +157,7 @@ class Forwarder:
         self._recently_sent.keep(url, min(depth, self._recently_sent.get(url, depth)))
 
     def forget(self) -> None:
-        """Forget the links sent, as their owners may have forgotten them as well."""
+        """Forget the links sent, as their owners may have forgotten them as well, or refused them."""
         self._recently_sent.clear()
 
     def newer_lastmod(self, modified: Mapping[str, float]) -> list[str]:
