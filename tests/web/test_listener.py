@@ -4,6 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -14,6 +15,7 @@ from kadcrawl.system.file_names import DASHBOARD
 from kadcrawl.version import VERSION
 from kadcrawl.web import listener
 from kadcrawl.web.page_files import page_files
+from tests.support.sites.web import Web, html
 from tests.support.swarm.peers import QUICK, MakePeer
 from tests.support.viewers import ANY_PORT, document_when, token_of, viewer
 
@@ -211,6 +213,31 @@ async def test_a_viewer_follows_a_url(make_peer: MakePeer, tmp_path: Path) -> No
             wrong = await browser.ask(f"/api/url{query}")
             assert 400 == wrong.status
             assert wrong.body["error"]
+
+
+@pytest.mark.parametrize("history", [{}, {"history": "bloom", "recrawl_after_s": 86_400.0}])
+async def test_a_viewer_follows_a_url_that_has_a_place_of_its_own(
+    make_peer: MakePeer, tmp_path: Path, history: dict[str, Any]
+) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: html()
+        first = await make_peer(web=ANY_PORT, delay_s=0.0, partition="url", **history)
+        second = await make_peer("two", join=first)
+        urls = [site.url(f"/{number}") for number in range(8)]
+        await first.crawl(urls)
+        ways: dict[str, Any] = {}
+        async with viewer(tmp_path / "one") as browser, asyncio.timeout(60):
+            for url in urls:
+                while (way := (await browser.ask(f"/api/url?url={quote(url, safe='')}")).body)["state"] not in (
+                    "done",
+                    "finished",
+                ):
+                    await asyncio.sleep(0.01)
+                ways[url] = way
+        assert {"finished" if history else "done"} == {way["state"] for way in ways.values()}
+        assert len(urls) == len({way["key"] for way in ways.values()})
+        assert {first.contact.id.hex(), second.contact.id.hex()} >= {way["owner"]["id"] for way in ways.values()}
+        assert all(way["site"] == way["url"] == url for url, way in ways.items())
 
 
 async def test_a_viewer_of_a_leaf_follows_a_url(make_peer: MakePeer, tmp_path: Path) -> None:

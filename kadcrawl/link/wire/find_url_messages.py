@@ -12,8 +12,11 @@ from kadcrawl.link.wire.basics import PRINTABLE, Contact, LongSeconds, Message, 
 HOLDERS_TOLD_MAX = 20
 """Backups in one answer."""
 
-UrlState = Literal["unknown", "pending", "under way", "done", "failed"]
-"""The state of a URL at its owner: not met, waiting, with the crawler or a borrower, fetched, or given up."""
+UrlState = Literal["unknown", "pending", "under way", "done", "failed", "finished"]
+"""The state of a URL at its owner: not met, waiting, with the crawler or a borrower, fetched, or given up.
+
+A history of fingerprints says of a URL only that it is finished: fetched or given up.
+"""
 
 
 class FindUrl(Message, frozen=True):

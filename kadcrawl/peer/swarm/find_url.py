@@ -38,6 +38,8 @@ def url_here(runtime: Runtime, url: str) -> UrlFound:
     named: UrlState = "unknown"
     if state is not None and is_pending(state):
         named = "under way" if key in runtime.components.frontier.keys_out(location.cell) else "pending"
+    elif state is not None and visit is None and runtime.job.history == "bloom":
+        named = "finished"
     elif state is not None:
         named = "failed" if visit is not None and visit.failed else "done"
     due_at = entry.due if entry is not None and entry.due else visit.due if visit is not None else None

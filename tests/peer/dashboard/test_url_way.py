@@ -51,3 +51,5 @@ def test_the_history_has_what_is_known() -> None:
         event["what"] for event in pending
     ]
     assert [] == way(state="unknown", captured="nonsense")["history"]
+    (finished,) = way(state="finished")["history"]
+    assert "fingerprint" in finished["what"]
