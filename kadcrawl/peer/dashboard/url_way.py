@@ -57,9 +57,7 @@ def _history(found: UrlFound) -> list[dict[str, Any]]:
     if (at := _second(found.captured)) is not None:
         events.append({"at": at, "status": None, "what": "the last body that is kept was fetched"})
     if found.state == "finished":
-        what = (
-            "it was fetched or it failed: of finished URLs the crawl keeps fingerprints alone, which rarely err"
-        )
+        what = "it was fetched or it failed: of finished URLs the crawl keeps fingerprints alone, which rarely err"
         events.append({"at": None, "status": None, "what": what})
     if found.rounds:
         times = f"{found.rounds} time{'s' if found.rounds > 1 else ''}"
