@@ -107,7 +107,7 @@ def draw(seed: int, peers: int, *, faults: bool = True, copies: int | None = Non
     """Return the plan of a seed. Without `faults` the plan has no events. `copies` are those of the job, or drawn."""
     plan = draw_limits(seed, _unlimited(seed, peers, copies, faults=faults))
     plan = draw_pairs(seed, draw_proxies(seed, plan), faults=faults)
-    return draw_slow_orders(seed, draw_overload(seed, draw_parts(seed, plan)))
+    return draw_slow_orders(seed, draw_overload(seed, draw_parts(seed, plan)), faults=faults)
 
 
 def _unlimited(seed: int, peers: int, copies: int | None, *, faults: bool) -> Plan:

@@ -206,6 +206,8 @@ class Facts:
     """A limit of the job ends the crawl, and URLs may be left."""
     max_pages: int | None = None
     """The job's: the most visits to pages."""
+    granted: int | None = None
+    """The new limit, or what was granted when all knew it, if that is more, in a crawl whose limit was lowered."""
     pages_enough: bool = False
     """The crawl can end only when so many pages were visited: no grant of pages was lost, and there are enough."""
     forgotten: int = 0
@@ -606,6 +608,15 @@ def within_the_pages(facts: Facts) -> list[str]:
     return [f"{len(fetched)} pages were fetched, and {facts.max_pages} may be"]
 
 
+def lowered_limit_kept(facts: Facts) -> list[str]:
+    """Once all peers know a lower limit of pages, no further pages are granted beyond it. What is granted stays so."""
+    if facts.granted is None or facts.partings:
+        return []
+    fetched = {(line.url, line.visit) for line in facts.lines if line.status is not None}
+    most = facts.granted + facts.forgotten
+    return [f"{len(fetched)} pages were fetched, and {most} may be by the lower limit"] if len(fetched) > most else []
+
+
 def pages_used_up(facts: Facts) -> list[str]:
     """A crawl that only a limit of pages ends uses the limit up, if no peer was gone that had a grant of pages."""
     if facts.max_pages is None or not facts.pages_enough or not facts.over:
@@ -884,16 +895,21 @@ def slowed_sites_left_alone(facts: Facts) -> list[str]:
     """Two requests to a site that a person has slowed down are never closer than the order says, from any machines.
 
     That holds for peers that know the order, and soon for all, as with `paused_sites_left_alone`. Who asks in place of
-    an owner asks as the owner knows. For partitions see `parted`.
+    an owner asks as the owner knows. For partitions see `parted`. Another delay of the job is an order about all sites
+    whose rule has no delay.
     """
     found = []
     for order in facts.slowed:
         asked = [fetch for fetch in facts.fetches if fetch.site in order.sites and fetch.at_s < order.until_s]
-        known = [fetch for fetch in asked if fetch.at_s > _all_know_at(facts, order, fetch)]
+        known = defaultdict[str, list[Fetch]](list)
+        for fetch in asked:
+            if fetch.at_s > _all_know_at(facts, order, fetch):
+                known[facts.clock(fetch.site)].append(fetch)
         found += [
             f"{fetch.url} was fetched by {fetch.machine} at {fetch.at_s:.3f} s, {fetch.at_s - before.at_s:.3f} s after "
             f"{before.url} by {before.machine}, and {order.delay_s:g} s were ordered at {order.from_s:.3f} s"
-            for before, fetch in pairwise(known)
+            for fetches in known.values()
+            for before, fetch in pairwise(fetches)
             if fetch.at_s - before.at_s < order.delay_s - SLACK_S and not _apart(facts, before, fetch)
         ]
     return found
@@ -969,6 +985,7 @@ JUDGES: tuple[Judge, ...] = (
     scope_kept,
     orders_known_to_all,
     slowed_sites_left_alone,
+    lowered_limit_kept,
     no_errors,
 )
 

@@ -96,6 +96,8 @@ QUICK = (
     "scope_never_regained",
     "missed_site_orders_not_told",
     "slow_orders_ignored",
+    "changed_delay_ignored",
+    "lowered_limit_ignored",
     "failure_of_one_peer_final",
     "ends_after_a_sample",
     "lease_too_short",
@@ -915,6 +917,24 @@ def slow_orders_ignored(_: Any) -> Any:
 def slow_orders_not_told_to_leaves(_: Any) -> Any:
     """Leaves do not hear which sites a person has slowed down."""
     return property(lambda self: self.of_kind("set"))
+
+
+@mutant("kadcrawl.settings.site_settings:SiteSettings.change", "set")
+def changed_delay_ignored(_: Any) -> Any:
+    """Sites keep the delay with which the job began, when a person changes it."""
+    return lambda self, job: None
+
+
+@mutant("kadcrawl.crawl.granted_budget:GrantedBudget.set_limit", "set")
+def raised_limit_ignored(set_limit: Any) -> Any:
+    """A limit of pages that a person raises stays as it was."""
+    return lambda self, limit: set_limit(self, limit if limit is None else min(limit, self.limit))
+
+
+@mutant("kadcrawl.crawl.granted_budget:GrantedBudget.set_limit", "set")
+def lowered_limit_ignored(set_limit: Any) -> Any:
+    """A limit of pages that a person lowers stays as it was."""
+    return lambda self, limit: set_limit(self, limit if limit is None else max(limit, self.limit))
 
 
 # --- bad networks ----------------------------------------------------------------------------------------------------

@@ -100,6 +100,8 @@ class Observer:
         self._forgotten = 0
         """Fetches that machines back on an old disk do not know of."""
         self._undisturbed = True
+        self._least_pages = inf
+        """The lowest limit of pages that a person has ordered."""
         """No event has taken a grant of pages away so far."""
         self._optional = {url: ExpectedPage(one.status, one.fetches_max) for url, one in scene.optional.items()}
         known = [*self._truth, *self._disallowed, *scene.refused, *self._optional]
@@ -451,7 +453,11 @@ class Observer:
         if not self._cuts_off or self._job.max_pages is None:
             return False
         self._follow_fetches()
-        return not self._undisturbed or len(self._fetches) >= self._job.max_pages
+        return not self._undisturbed or len(self._fetches) >= min(self._job.max_pages, self._least_pages)
+
+    def change_pages(self, pages: float) -> None:
+        """Note that a person may have changed the limit of pages."""
+        self._least_pages = min(self._least_pages, pages)
 
     def _repaired(self, standing: Standing) -> bool:
         """Return whether the rightful holders have all records that were stored at the last fault.

@@ -105,6 +105,10 @@ class Kind(StrEnum):
     """A person has the machines drop the pending URLs of site number `amount`."""
     SCOPE = "scope"
     """A person has the machines take site number `amount` out of scope. After `for_s` some machine brings it back."""
+    SET_DELAY = "set_delay"
+    """A person has the machines change the job's delay to `value` seconds. It is lifted as `site_slow` is."""
+    SET_PAGES = "set_pages"
+    """A person has the machines change the job's limit of pages to `value`, for good."""
 
 
 LASTING = frozenset(
@@ -126,6 +130,7 @@ LASTING = frozenset(
         Kind.SITE_PAUSE,
         Kind.SITE_SLOW,
         Kind.SCOPE,
+        Kind.SET_DELAY,
     }
 )
 
@@ -135,8 +140,13 @@ def proxy_fault(number: int) -> ProxyFault:
     return tuple(PROXY_FAULTS)[number % len(PROXY_FAULTS)]
 
 
-SITE_ORDERS = frozenset({Kind.SITE_PAUSE, Kind.SITE_EXCLUDE, Kind.SITE_DROP, Kind.SCOPE, Kind.SITE_SLOW})
-"""The orders of a person about sites. They are no faults."""
+SITE_ORDERS = frozenset(
+    {
+        *(Kind.SITE_PAUSE, Kind.SITE_EXCLUDE, Kind.SITE_DROP, Kind.SCOPE, Kind.SITE_SLOW),
+        *(Kind.SET_DELAY, Kind.SET_PAGES),
+    }
+)
+"""The orders of a person about sites, and about settings. They are no faults."""
 UNDISTURBING = SITE_ORDERS | {
     *(Kind.LOSS, Kind.DELAY, Kind.DUPLICATE, Kind.SLOW, Kind.SNAPSHOT, Kind.JOIN, Kind.NO_WEB, Kind.PROXY_DOWN)
 }

@@ -3,9 +3,9 @@
 In a world of lending every peer lends what it can, sites are down for a time, and a person orders retries meanwhile.
 A mode is a setting of the job that changes how loans are counted, so their mutants are hunted in each mode. In a
 crowded world sites have no delay, and many peers join and leave while pages are lent. In a world of orders a person
-leaves sites out, once while some peers are cut off, and in a slowed world a person slows the largest sites down. In a
-world of leases all lenders die, and loans would go on beyond their leases. In the other worlds the job has a limit, or
-a recrawl.
+leaves sites out, once while some peers are cut off. In a slowed world a person slows the largest sites down, and in a
+world of settings changes the delay and the limit of pages. In a world of leases all lenders die, and loans would go on
+beyond their leases. In the other worlds the job has a limit, or a recrawl.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,6 +36,7 @@ Topic = Literal[
     "orders",
     "slowed",
     "leases",
+    "set",
 ]
 """The worlds in which a mutant is hunted: those of a campaign, or those of the topic."""
 Mode = Literal["exact", "bloom", "depth", "pages", "recrawl"]
@@ -46,6 +47,10 @@ SLOWED = (0, 1, 2)
 SLOWED_S = (4.0, 7.0)
 """The instants of these orders, which nobody lifts."""
 SLOWED_DELAY_S = 4.0
+SET_S = (5.0, 6.0)
+"""The instants at which the delay and the limit of pages change in a world of settings."""
+SET_PAGES = (float(AMPLE_PAGES), 60.0, 20.0)
+"""The limits of pages that it gets, in turn."""
 LENDING_PEERS = 8
 """The most machines of a world of lending. With few, each has something to lend."""
 DOWN = (0, 1, 2, 3)
@@ -193,6 +198,20 @@ def _slowed(plan: Plan) -> Plan:
     return replace(_unlimited(plan), delay_s=1.0, own_delay_s=2.0, leaves=plan.peers // 2, events=tuple(events))
 
 
+def _set(plan: Plan) -> Plan:
+    """Return a plan without faults in which the job's delay becomes longer, and its limit of pages changes.
+
+    The limit is raised twice, and lowered in every third seed.
+    """
+    pages = SET_PAGES[plan.seed % len(SET_PAGES)]
+    events = (
+        Event(SET_S[0], Kind.SET_DELAY, (1,), value=SLOWED_DELAY_S),
+        Event(SET_S[1], Kind.SET_PAGES, (2,), value=pages),
+    )
+    plan = replace(_unlimited(plan), max_pages=PAGES, delay_s=1.0, own_delay_s=2.0, treatments=(), events=events)
+    return replace(plan, refusals_max=Job().refusals_max)
+
+
 def _overloaded(plan: Plan) -> Plan:
     """Return a plan of overload alone: a seed has one kind, and the next seed has the next."""
     plan = replace(_unlimited(plan), events=(), copies=Job().copies)
@@ -229,6 +248,7 @@ _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "overload": _overloaded,
     "orders": _ordering,
     "slowed": _slowed,
+    "set": _set,
 }
 _SETTINGS: Mapping[Mode, Callable[[Plan], Plan]] = {
     "exact": lambda plan: plan,

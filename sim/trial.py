@@ -330,7 +330,7 @@ class Trial:
         self._retries = Retries(
             self.machines, self.server, scene.web.origins, self.observer.retries, loop.time, self._tell
         )
-        self._orders = PersonOrders(self.machines, scene.web.origins, scene.job, plan.events, loop.time)
+        self._orders = PersonOrders(self.machines, scene, plan.events, loop.time)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 
@@ -407,11 +407,10 @@ class Trial:
         facts = replace(
             self.observer.facts(now(), named),
             paused=self._pauses.seen,
-            slowed=self._orders.seen,
             disturbed=self._pauses.disturbed,
-            unheard=[*disagreements(self.machines), *self._orders.missed],
+            unheard=disagreements(self.machines),
         )
-        return self._left_out.judged(facts)
+        return self._orders.judged(self._left_out.judged(facts))
 
     async def _rest(self, quiet_s: float, until: float) -> None:
         """Wait until the swarm has been at rest for `quiet_s` seconds, or until the instant `until`."""
@@ -464,7 +463,7 @@ class Trial:
             self._retries.set_outage(event, begins=begins)
         if event.kind is Kind.SITE_PAUSE and not begins:
             self._pauses.end(event, self._loop.time())
-        if event.kind is Kind.SITE_SLOW and not begins:
+        if event.kind in (Kind.SITE_SLOW, Kind.SET_DELAY) and not begins:
             self._orders.end(event)
         if event.kind is Kind.SCOPE and not begins:
             self._left_out.end(event)
@@ -509,7 +508,9 @@ class Trial:
                 machine.host.spawn(self._retries.order(machine) if begins else self._retries.repeat(machine))
             case Kind.SITE_PAUSE if begins:
                 self._pauses.begin(event, machine, self._loop.time)
-            case Kind.SITE_SLOW if begins:
+            case Kind.SITE_SLOW | Kind.SET_DELAY | Kind.SET_PAGES if begins:
+                if event.kind is Kind.SET_PAGES:
+                    self.observer.change_pages(event.value)
                 self._orders.begin(event, machine)
             case Kind.SITE_EXCLUDE | Kind.SITE_DROP | Kind.SCOPE if machine is not None and up and begins:
                 self.observer.retries.give_up(self._left_out.begin(event, machine, self._loop.time))

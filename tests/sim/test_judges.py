@@ -258,6 +258,8 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("slowed_sites_left_alone", {"slowed": [SLOWED._replace(from_s=0.5)]}),
     ("slowed_sites_left_alone", {"slowed": [SLOWED._replace(until_s=7.9, from_s=-2.9)]}),
     ("slowed_sites_left_alone", {"slowed": [SLOWED._replace(may_be_lost=True, knew=[(1, 0.5, 30.0)])]}),
+    ("lowered_limit_kept", {"granted": 2}),
+    ("lowered_limit_kept", {"granted": 1, "forgotten": 1}),
     ("no_errors", {"errors": ["KeyError"]}),
 ]
 
@@ -277,6 +279,21 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
 )
 def test_a_peer_that_may_not_know_a_longer_delay_yet_is_excused(excused: dict[str, Any]) -> None:
     assert {} == judge(replace(CLEAN, **excused))
+
+
+def test_an_order_about_many_sites_spaces_the_requests_of_each_alone() -> None:
+    slowed = SLOWED._replace(sites=frozenset({SITE, OTHER}), delay_s=2.0)
+    between = fetch(5.0, "/robots.txt", site=OTHER)
+    facts = replace(CLEAN, fetches=sorted([*CLEAN.fetches, between]), slowed=[slowed])
+    assert {} == judge(facts)
+    assert ["slowed_sites_left_alone", "polite"] == sorted(
+        judge(replace(facts, clocks={SITE: "test", OTHER: "test"})), reverse=True
+    )
+
+
+def test_pages_granted_before_a_lower_limit_was_known_may_be_fetched() -> None:
+    assert {} == judge(replace(CLEAN, granted=3)) == judge(replace(CLEAN, granted=2, forgotten=1))
+    assert {} == judge(replace(CLEAN, granted=2, partings=[PARTITION]))
 
 
 def test_a_borrower_asks_by_the_orders_that_its_lender_knows() -> None:

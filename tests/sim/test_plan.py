@@ -157,6 +157,16 @@ def test_sites_are_slowed_down_for_a_time_and_for_good_with_a_bearable_delay() -
     assert max(event.value for event in orders if not event.for_s) < 10.0 < max(event.value for event in orders)
 
 
+def test_the_delay_becomes_longer_and_a_limit_of_pages_larger_or_smaller_where_a_job_has_one() -> None:
+    plans = [draw(seed, 16) for seed in range(300)]
+    delays = [(plan, event) for plan in plans for event in plan.events if event.kind is Kind.SET_DELAY]
+    assert delays
+    assert all(event.value > plan.delay_s for plan, event in delays)
+    pages = [(plan, event) for plan in plans for event in plan.events if event.kind is Kind.SET_PAGES]
+    assert all(plan.max_pages is not None for plan, _ in pages)
+    assert {True, False} == {event.value > (plan.max_pages or 0) for plan, event in pages}
+
+
 def test_no_plan_has_everything_and_many_leave_together_in_some() -> None:
     plans = [draw(seed, 16) for seed in range(100)]
     assert max(len({event.kind for event in plan.events}) for plan in plans) < len(Kind)
