@@ -108,6 +108,7 @@ def _lending(plan: Plan) -> Plan:
         replace(
             plan,
             balance=random.choice(("level", "drain")),
+            solver="exact",
             block_urls=random.choice((1, 2)),
             update_s=1.0,
             fetches_max=random.choice((1, 2, 64)),

@@ -13,7 +13,7 @@ from sim.draw import draw
 from sim.mutants import MUTANTS, QUICK, planted
 from sim.plan import Kind
 from sim.target_worlds import LENDING_PEERS, MODES, Mode, Topic, target_world
-from sim.trial import Size, run
+from sim.trial import USUAL, Size, run, scene_of
 
 
 def at_seam(name: str) -> Any:
@@ -112,6 +112,12 @@ def test_worlds_of_lending_lend_in_each_mode(mode: Mode) -> None:
     assert (mode == "bloom") == (plan.history == "bloom")
     assert (mode == "pages") == (plan.max_pages is not None)
     assert (mode == "recrawl") == (plan.recrawl_after_s is not None) == (plan.max_time_s is not None)
+
+
+def test_the_job_of_each_world_of_lending_is_one_that_kadcrawl_takes() -> None:
+    assert {"level", "drain"} == {
+        scene_of(target_world("lending", "exact", seed, 8), USUAL).job.balance for seed in range(12)
+    }
 
 
 @pytest.mark.worlds
