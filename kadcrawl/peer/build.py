@@ -127,10 +127,10 @@ def build_parts(
         *(store, components.frontier, components.site_settings.steering, components.crawler, resources.activity, clock),
         copying=lambda: cells.replicator.unacknowledged,
     )
-    cells.events.cell_opened.append(dropping.opened)
-    cells.events.cell_closed.append(dropping.closed)
-    cells.events.cell_opened.append(retrying.opened)
-    cells.events.cell_closed.append(retrying.closed)
+    cells.events.cell_opened.append(dropping.looks.opened)
+    cells.events.cell_closed.append(dropping.looks.closed)
+    cells.events.cell_opened.append(retrying.looks.opened)
+    cells.events.cell_closed.append(retrying.looks.closed)
     return BuiltParts(
         components=components,
         cells=cells,

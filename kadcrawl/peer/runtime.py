@@ -243,7 +243,7 @@ class Runtime:
         under_way += self._open_streams()
         if self.job.recrawl_after_s is not None or self.retry_orders:
             under_way += self.cells.unsettled  # Only a peer that crawls a cell knows when its pages are due.
-        under_way += self.parts.retrying.left + self.parts.dropping.left
+        under_way += self.parts.retrying.looks.left + self.parts.dropping.looks.left
         return under_way + self.balancing.loans.borrower.unreported
 
     @property
@@ -341,7 +341,7 @@ class Runtime:
         if self.retry_orders.hear(orders, self.resources.clock.now()):
             self.resources.store.visits.know_order(self.retry_orders.latest)
             self.resources.activity.move()  # The crawl may have been over.
-            self.parts.retrying.heard()
+            self.parts.retrying.looks.heard()
             self.follow()
 
     def settings_beyond(self, fingerprint: int) -> list[StandingOrder] | None:
@@ -360,7 +360,7 @@ class Runtime:
         if news:
             self._steer(order.about for order in news if order.kind == "delay" and not order.value)
             if any(order.kind == "drop" for order in news):
-                self.parts.dropping.heard()
+                self.parts.dropping.looks.heard()
             if any(order.kind in ("exclude", "scope") for order in news):
                 # An owner that knew more orders may have refused links, which are wanted if they are found again.
                 self.components.forwarder.forget()

@@ -81,7 +81,7 @@ async def test_an_order_heard_late_spares_what_was_found_where_it_was_known(make
         runtime.hear_orders([order])
         await peer.crawl(urls(site, 0, 3, 3))
         runtime.hear_orders([order])
-        await until(lambda: not runtime.parts.dropping.left)
+        await until(lambda: not runtime.parts.dropping.looks.left)
         newcomer = await make_peer("b", join=peer)
         await peer.leave()
         assert 3 == newcomer.pending

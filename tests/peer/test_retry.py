@@ -106,8 +106,8 @@ async def test_an_order_that_arrives_twice_is_carried_out_once(make_peer: MakePe
         await until(lambda: all(peer.ended for peer in peers))
         for peer in peers:
             peer.runtime.hear_retries(orders)
-            peer.runtime.parts.retrying.heard()
-        await until(lambda: not any(peer.runtime.parts.retrying.left for peer in peers))
+            peer.runtime.parts.retrying.looks.heard()
+        await until(lambda: not any(peer.runtime.parts.retrying.looks.left for peer in peers))
         await finish(peers)
         assert {2} == {site.fetched[url] for url in healing.urls(*BROKEN)}
 

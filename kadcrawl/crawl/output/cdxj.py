@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Final, NamedTuple
+from typing import IO, Final
 
 import msgspec
-from isal import isal_zlib
 
+from kadcrawl.crawl.output.gzip_member import GzipMember, member_at
 from kadcrawl.crawl.output.surt import surt_of
 from kadcrawl.crawl.output.warc_end import next_record
 
@@ -30,11 +30,8 @@ RUN_LINES: Final = 20_000
 """Lines that are sorted in memory, some 7 MB."""
 HEAD_BYTES_MAX: Final = 1024 * 1024
 """Bytes of the heads of a record. The URL is the longest part."""
-CHUNK_BYTES: Final = 64 * 1024
 LINES_PER_STEP: Final = 1_000
 """Lines that one step writes."""
-_GZIP: Final = 31
-"""The `wbits` of zlib for one gzip member."""
 _STATUS: Final = re.compile(rb"HTTP/\S+ (\d{3})\b")
 _TYPE: Final = re.compile(rb"\r\ncontent-type:[ \t]*([^\r;]*)", re.IGNORECASE)
 
@@ -50,14 +47,6 @@ class IndexEntry(msgspec.Struct, omit_defaults=True, kw_only=True):
     length: str
     offset: str
     filename: str
-
-
-class MemberHead(NamedTuple):
-    """The first bytes of a gzip member, decompressed, and the place of the member."""
-
-    begin: int
-    end: int
-    head: bytes
 
 
 def index_of(warc: Path) -> Path:
@@ -105,7 +94,7 @@ def index_lines(warc: Path, end: int | None = None) -> Iterator[bytes | None]:
         at, size = 0, os.fstat(file.fileno()).st_size
         end = size if end is None else min(end, size)
         while at < end:
-            member = _member(file, at)
+            member = member_at(file, at, _lacks_heads)
             if member is None or member.end > end:
                 at = next_record(file, at + 1, end)
                 yield None
@@ -114,7 +103,7 @@ def index_lines(warc: Path, end: int | None = None) -> Iterator[bytes | None]:
                 yield line_of(member, warc.name)
 
 
-def line_of(member: MemberHead, file_name: str) -> bytes | None:
+def line_of(member: GzipMember, file_name: str) -> bytes | None:
     """Return the line of a record, or None for a record that is no response."""
     warc_head, _, block = member.head.partition(b"\r\n\r\n")
     first, *fields = warc_head.split(b"\r\n")
@@ -145,25 +134,9 @@ def _ascii(text: bytes) -> str:
     return text.decode("ascii", errors="replace")
 
 
-def _member(file: FileIO, begin: int) -> MemberHead | None:
-    """Return the gzip member at an offset, or None if it is torn or damaged."""
-    file.seek(begin)
-    member = isal_zlib.decompressobj(_GZIP)
-    head, rest, at = b"", b"", begin
-    try:
-        while not member.eof:
-            if not rest:
-                rest = file.read(CHUNK_BYTES) or b""
-                at += len(rest)
-                if not rest:
-                    return None
-            part = member.decompress(rest, CHUNK_BYTES)
-            if len(head) < HEAD_BYTES_MAX and head.count(b"\r\n\r\n") < 2:
-                head += part
-            rest = member.unconsumed_tail
-    except isal_zlib.error:  # type: ignore[misc]  # The stub takes it for an instance.
-        return None
-    return MemberHead(begin, at - len(member.unused_data), head)
+def _lacks_heads(head: bytes) -> bool:
+    """Return whether the first bytes of a record may lack a part of its heads, of WARC and of HTTP."""
+    return len(head) < HEAD_BYTES_MAX and head.count(b"\r\n\r\n") < 2
 
 
 def _sorted_run(lines: list[bytes], directory: Path) -> IO[bytes]:

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
 
+from kadcrawl.crawl.output.gzip_member import member_at
+
 log = logging.getLogger(__name__)
 
 SEARCHED_BYTES_MAX = 64 * 1024 * 1024
@@ -68,30 +70,11 @@ def is_record(file: FileIO, offset: int) -> bool:
 def last_whole_end(file: FileIO, begin: int, size: int) -> int:
     """Return the end of the last of the whole members that follow each other from `begin` on."""
     while begin < size:
-        end = member_end(file, begin)
-        if end is None:
+        member = member_at(file, begin)
+        if member is None:
             break
-        begin = end
+        begin = member.end
     return begin
-
-
-def member_end(file: FileIO, begin: int) -> int | None:
-    """Return the end of the gzip member at `begin`, or None if it is torn or damaged."""
-    file.seek(begin)
-    member = zlib.decompressobj(_GZIP)
-    rest, at = b"", begin
-    try:
-        while not member.eof:
-            if not rest:
-                rest = file.read(CHUNK_BYTES) or b""
-                at += len(rest)
-                if not rest:
-                    return None
-            member.decompress(rest, CHUNK_BYTES)
-            rest = member.unconsumed_tail
-    except zlib.error:
-        return None
-    return at - len(member.unused_data)
 
 
 def next_record(file: FileIO, begin: int, end: int) -> int:

@@ -88,14 +88,14 @@ class WaveAnswers:
         )
         if isinstance(question, Retry):
             retrying = runtime.parts.retrying
-            cells_left = retrying.left + runtime.cells.unsettled
+            cells_left = retrying.looks.left + runtime.cells.unsettled
             counts = Counter(retrying.retried(question.order.stamp)).most_common(REASONS_MAX)
             retried = tuple(starmap(ReasonCount, counts))
             return msgspec.structs.replace(tally, retried=retried, retrying=cells_left), []
         if isinstance(question, Steer) and any(order.kind == "drop" for order in question.orders):
             dropping = runtime.parts.dropping
             urls = sum(dropping.dropped(order.stamp) for order in question.orders if order.kind == "drop")
-            cells_left = dropping.left + runtime.cells.unsettled
+            cells_left = dropping.looks.left + runtime.cells.unsettled
             return msgspec.structs.replace(tally, retried=(ReasonCount(SITE_DROPPED, urls),), retrying=cells_left), []
         if isinstance(question, SurveyQueue):
             is_counting = runtime.parts.queue_counter.counts(question) is None

@@ -11,7 +11,7 @@ import pytest
 
 from fuzz.data_directories import DataPeer, make
 from kadcrawl.cli.data_check.data_check import DataReport, check_data
-from kadcrawl.crawl.output import warc_end
+from kadcrawl.crawl.output.gzip_member import member_at
 
 
 def checked(directory: Path) -> DataReport:
@@ -62,8 +62,8 @@ def members(path: Path) -> list[int]:
     """Return the offsets of the records of a WARC file, and its end."""
     ends = [0]
     with path.open("rb", buffering=0) as file:
-        while (end := warc_end.member_end(file, ends[-1])) is not None:
-            ends.append(end)
+        while (member := member_at(file, ends[-1])) is not None:
+            ends.append(member.end)
     return ends
 
 

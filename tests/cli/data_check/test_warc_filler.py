@@ -9,7 +9,7 @@ from fuzz.data_directories import make
 from kadcrawl.cli.data_check.data_check import check_data
 from kadcrawl.cli.data_check.data_repair import repair_data
 from kadcrawl.cli.data_check.warc_filler import fill_gaps
-from kadcrawl.crawl.output.warc_end import member_end
+from kadcrawl.crawl.output.gzip_member import member_at
 
 
 def _silent(path: Path, part: float | None) -> None:
@@ -22,8 +22,8 @@ def warc_of(directory: Path) -> tuple[Path, list[int]]:
     (path,) = (directory / "peer-1" / "warc").iterdir()
     offsets = [0]
     with path.open("rb", buffering=0) as file:
-        while (end := member_end(file, offsets[-1])) is not None:
-            offsets.append(end)
+        while (member := member_at(file, offsets[-1])) is not None:
+            offsets.append(member.end)
     return path, offsets
 
 

@@ -10,6 +10,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl.crawl.output import warc_end
+from kadcrawl.crawl.output.gzip_member import member_at
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.output.warc import WarcWriter
 from kadcrawl.crawl.output.warc_end import CHUNK_BYTES, close_torn, last_whole_end
@@ -31,8 +32,8 @@ def write(directory: Path, committed: tuple[str, int] | None = None) -> tuple[tu
     writer.close()
     ends, end = [], 0
     with FileIO(directory / writer.position[0]) as file:
-        while (following := warc_end.member_end(file, end)) is not None:
-            ends.append(end := following)
+        while (following := member_at(file, end)) is not None:
+            ends.append(end := following.end)
     return writer.position, ends
 
 
