@@ -86,6 +86,7 @@ SEGMENTS: Final = (
         "A(b)",
         "c;d=e",
         "f,g",
+        "h&i",
         "%7e",
         "%7E",
         "%2E",
@@ -116,6 +117,28 @@ SEGMENTS: Final = (
         "#f",
     ),
 )
+LABELS: Final = (
+    *(
+        "a",
+        "g2",
+        "2g",
+        "a-b",
+        "localhost",
+        "example",
+        "xn--a",
+        "xn--bcher-kva",
+        "ab--c",
+        "-a",
+        "a-",
+        "a_b",
+        "A",
+        "",
+        "*",
+    ),
+    *("1", "127", "0x7f", "0xg", "08", "x0", "%61", "a%2Eb", "a:80", "u@a", "é", "[::1]", "ß", "a\\b", "a b"),
+    *("b" * 63, "b" * 64, "c" * 60),
+)
+"""Labels of hosts: usual ones, numbers, and such as a parser of URLs changes or refuses."""
 
 
 class Difference(NamedTuple):
@@ -157,8 +180,11 @@ class Comparison:
         random = self._random
         base = canonical(random.choice(PATHS) + "/".join(random.choices(SEGMENTS, k=random.randrange(3))))
         before = random.choice(
-            ("", "", "/", "../", "../../", "./", "//", "http://h/", "https://h.example:8/", "http://")
+            ("", "", "/", "../", "../../", "./", "//", "http://h/", "https://h.example:8/", "http://", None)
         )
+        if before is None:
+            host = ".".join(random.choices(LABELS, k=random.randrange(1, 6)))
+            before = random.choice(("http://", "https://")) + host + random.choice(("", "/", "/", "?", "#"))
         href = before + "/".join(random.choices(SEGMENTS, k=random.randrange(1, 5)))
         assert base is not None
         native = self._native.join(base, href.encode())
