@@ -15,7 +15,7 @@ from kadcrawl.settings.job import PartitionSolver
 from kadcrawl.urls import Partition
 
 from .draw_limits import draw_limits, draw_parts, draw_proxies
-from .draw_orders import draw_left_out
+from .draw_orders import draw_added, draw_left_out
 from .draw_overload import draw_overload
 from .draw_pairs import draw_pairs
 from .draw_slow_orders import draw_slow_orders
@@ -138,7 +138,7 @@ def _drawn(seed: int, peers: int, copies: int, *, faults: bool) -> Plan:
     plan = replace(plan, delay_factor=Random(f"factor {seed}").choice(FACTORS) if delay_s <= DELAY_MOST_S else 0.0)
     plan = replace(plan, max_depth=Random(f"depth {seed}").choice(DEPTHS))
     plan = replace(plan, per_ip=Random(f"per ip {seed}").choice(ADDRESSES))
-    return replace(plan, streamed=Random(f"streamed {seed}").random() < STREAMED)
+    return draw_added(seed, replace(plan, streamed=Random(f"streamed {seed}").random() < STREAMED))
 
 
 def _with_loads(seed: int, plan: Plan) -> Plan:

@@ -3,10 +3,16 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from .plan import Event, Kind
+from msgspec.structs import replace
+
+from .plan import Event, Kind, Plan
 
 SHARES = {Kind.SITE_EXCLUDE: 1 / 6, Kind.SITE_DROP: 1 / 8, Kind.SCOPE: 1 / 8}
 """Shares of the plans in which a person gives orders of each kind."""
+ADDED = 1 / 8
+"""Share of the plans without streamed seeds in which a person brings a site into scope that the job leaves out."""
+SITES_ADDED = range(3, 9)
+"""The sites that may be left out by the job: none of a seed."""
 SITES_LEFT_OUT = 8
 """The largest sites, of which some are left out."""
 LEFT_OUT_S = (2.0, 12.0)
@@ -31,3 +37,15 @@ def draw_left_out(seed: int, peers: int, faults: Sequence[Event]) -> Iterator[Ev
                 at_s = random.uniform(one.at_s, one.at_s + one.for_s)
             machine, for_s = random.randrange(peers), random.uniform(*OUT_S) if kind is Kind.SCOPE else 0.0
             yield Event(round(at_s, 3), kind, (machine,), round(for_s, 3), float(site))
+
+
+def draw_added(seed: int, plan: Plan) -> Plan:
+    """Return the plan with an order that brings a site into scope. Streamed seeds are in scope anyway."""
+    random = Random(f"added {seed} {plan.peers}")
+    if random.random() >= ADDED or plan.streamed or not plan.events:
+        return plan
+    at_s, site = round(random.uniform(*LEFT_OUT_S), 3), float(random.choice(SITES_ADDED))
+    event = Event(at_s, Kind.SCOPE_ADD, (random.randrange(plan.peers),), amount=site)
+    # Other orders about the scope of this site would be about a site that was never in scope.
+    others = [one for one in plan.events if not (one.kind is Kind.SCOPE and one.amount == site)]
+    return replace(plan, events=tuple(sorted([*others, event], key=lambda one: one.at_s)))

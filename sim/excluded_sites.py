@@ -28,7 +28,12 @@ from .web_server import Request
 
 Verb = Literal["exclude", "drop", "scope"]
 """The kinds of orders of kadcrawl that leave sites out."""
-VERBS: dict[Kind, Verb] = {Kind.SITE_EXCLUDE: "exclude", Kind.SITE_DROP: "drop", Kind.SCOPE: "scope"}
+VERBS: dict[Kind, Verb] = {
+    Kind.SITE_EXCLUDE: "exclude",
+    Kind.SITE_DROP: "drop",
+    Kind.SCOPE: "scope",
+    Kind.SCOPE_ADD: "scope",
+}
 EXCLUDED, REMOVED = "site_excluded", "scope_removed"
 REASONS: dict[Verb, str] = {"exclude": EXCLUDED, "drop": DROPPED, "scope": REMOVED}
 """The failure of a URL that ends because of an order of each kind."""
@@ -44,7 +49,8 @@ class _SeenOrder:
     """The URLs of the site that a crawl of the whole web asks for."""
     at_s: float
     """The instant at which the order was given, or was to be given."""
-    giver: Machine
+    giver: Machine | None
+    """The machine that was to give the order, or None if the job itself leaves the site out."""
     incarnation: int
     owed: frozenset[str]
     """URLs of the site that finished pages led to before the order."""
@@ -63,7 +69,8 @@ class _SeenOrder:
 
     def stopped(self) -> StoppedSites:
         """Return the period without requests, from the order on."""
-        stands = self.all_heard or (self.giver.alive and self.giver.incarnations == self.incarnation)
+        giver = self.giver
+        stands = self.all_heard or (giver is not None and giver.alive and giver.incarnations == self.incarnation)
         knew = [(number, *times) for (number, _), times in self.knew.items()]
         return StoppedSites(self.origins, self.at_s, self.until_s, self.all_heard, knew, may_be_lost=not stands)
 
@@ -97,6 +104,11 @@ class LeftOutSites:
         self._seeds = frozenset([*scene.job.seeds, *scene.streamed]) & self._known
         self._orders: dict[tuple[Verb, str], _SeenOrder] = {}
         """(kind, site) -> the order."""
+        for origin in scene.added:
+            urls = frozenset(url for url in self._known if origin_of(url) == origin)
+            nothing = frozenset[str]()
+            left = _SeenOrder("scope", frozenset([origin]), urls, 0.0, None, 0, nothing, nothing, all_heard=True)
+            self._orders["scope", self._name(origin, "scope")] = left
 
     # --- the orders ----------------------------------------------------------------------------------------------
 
@@ -154,8 +166,13 @@ class LeftOutSites:
         """Note which machines know an order, and bring back what is to come back."""
         for (verb, site), seen in self._orders.items():
             value = 0.0 if verb == "scope" else 1.0
-            knowing = [machine for machine in self._machines.live if knows(machine, verb, site, value)]
-            for machine in knowing:
+            live = self._machines.live
+            knowing = [machine for machine in live if knows(machine, verb, site, value)]
+            if seen.giver is None and not any(knows(machine, verb, site) for machine in live):
+                knowing = [one for one in live if one.peer is not None and one.peer.begun and not one.peer.joining]
+            if seen.giver is None:
+                seen.knew |= dict.fromkeys(((number, 0) for number in self._machines.machines), (-inf, inf))
+            for machine in knowing if seen.giver is not None else ():
                 run = machine.number, machine.incarnations
                 seen.knew[run] = seen.knew.get(run, (now(), now()))[0], now()
             if not seen.is_over:

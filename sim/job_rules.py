@@ -1,6 +1,7 @@
 """The site rules of a simulated job, from the treatments of a plan, and the treatments of a user's job."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 
 from kadcrawl.settings.secrets import Secrets
 from kadcrawl.settings.site_login import SiteLogin
@@ -16,6 +17,11 @@ SECRETS = Secrets({SECRET: "opens"})
 """The secrets of each machine."""
 CONTACT = "https://simulator.test/"
 """The contact of jobs that ignore a robots.txt."""
+
+
+def left_out_by_job(hosts: Collection[str]) -> tuple[str, ...]:
+    """Return the `include` of a job that leaves these hosts out, and no others."""
+    return (f"^http://(?!({'|'.join(map(re.escape, hosts))})/)",) if hosts else ()
 
 
 def site_rules(treatments: Iterable[SiteTreatment], hosts: Sequence[str]) -> tuple[SiteRule, ...]:

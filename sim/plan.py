@@ -105,6 +105,8 @@ class Kind(StrEnum):
     """A person has the machines drop the pending URLs of site number `amount`."""
     SCOPE = "scope"
     """A person has the machines take site number `amount` out of scope. After `for_s` some machine brings it back."""
+    SCOPE_ADD = "scope_add"
+    """A person has the machines bring site number `amount` into scope, which the job leaves out."""
     SET_DELAY = "set_delay"
     """A person has the machines change the job's delay to `value` seconds. It is lifted as `site_slow` is."""
     SET_PAGES = "set_pages"
@@ -142,7 +144,7 @@ def proxy_fault(number: int) -> ProxyFault:
 
 SITE_ORDERS = frozenset(
     {
-        *(Kind.SITE_PAUSE, Kind.SITE_EXCLUDE, Kind.SITE_DROP, Kind.SCOPE, Kind.SITE_SLOW),
+        *(Kind.SITE_PAUSE, Kind.SITE_EXCLUDE, Kind.SITE_DROP, Kind.SCOPE, Kind.SCOPE_ADD, Kind.SITE_SLOW),
         *(Kind.SET_DELAY, Kind.SET_PAGES),
     }
 )
@@ -289,6 +291,11 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def over_s(self) -> float:
         """The instant of the end of the last event."""
         return max((event.at_s + event.for_s for event in self.events), default=0.0)
+
+    @property
+    def added_sites(self) -> tuple[int, ...]:
+        """The numbers of the sites that the job leaves out until a person brings them into scope."""
+        return tuple(int(event.amount) for event in self.events if event.kind is Kind.SCOPE_ADD)
 
     def moments(self) -> list[Moment]:
         """Return when events begin and end, in order."""

@@ -61,6 +61,8 @@ class Scene:
     """Further seeds, streamed by the first machine. The swarm fetches nothing before."""
     treatments: Mapping[str, SiteTreatment] = field(default_factory=dict)
     """``http://host`` -> the rule of the job for this site."""
+    added: Sequence[str] = ()
+    """``http://host`` of each site that the job leaves out until a person brings it into scope."""
     optional: Mapping[str, Expected] = field(default_factory=dict)
     """The result of each URL of a site of which only some are crawled."""
     refused: Sequence[str] = ()

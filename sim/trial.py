@@ -31,7 +31,7 @@ from kadcrawl.store.bloom import calendar_epochs
 from .ambush import STEP_S, Ambushes
 from .annex import PAGES, TRACKED, Annex
 from .excluded_sites import LeftOutSites, disagreements
-from .job_rules import contact, site_rules
+from .job_rules import contact, left_out_by_job, site_rules
 from .judges import Facts, cut_short, duplicates, judge, parted
 from .loop import SimLoop, world
 from .machines import EPOCH, WEB_NETWORKS, Machines, memory_directory
@@ -214,6 +214,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         sort_query=annex.sorts,
         sitemaps=annex.sitemaps,
         sites=rules,
+        include=left_out_by_job([web.sites[number % len(web.sites)].host for number in plan.added_sites]),
         contact=contact(rules),
         proxies=tuple(f"http://{one}:{PROXY_PORT}" for one in proxy_addresses(plan.proxies + plan.dead_proxies)),
         proxy_judge=f"http://{HEALTH_HOST}/" if plan.proxies else "",
@@ -225,6 +226,7 @@ def scene_of(plan: Plan, size: Size) -> Scene:
         web=web,
         job=job,
         streamed=streamed,
+        added=[web.sites[number % len(web.sites)].origin for number in plan.added_sites],
         optional=web.optional(Job().retries),
         refused=web.refused(),
         treatments={site.origin: site.treatment for site in web.sites} if plan.treatments else {},
@@ -512,6 +514,8 @@ class Trial:
                 if event.kind is Kind.SET_PAGES:
                     self.observer.change_pages(event.value)
                 self._orders.begin(event, machine)
+            case Kind.SCOPE_ADD if begins:
+                self._left_out.end(event)
             case Kind.SITE_EXCLUDE | Kind.SITE_DROP | Kind.SCOPE if machine is not None and up and begins:
                 self.observer.retries.give_up(self._left_out.begin(event, machine, self._loop.time))
             case Kind.JUMP if machine is not None:

@@ -1,5 +1,6 @@
 """Orders that leave sites out: plans draw them, worlds carry them out, and the crawl owes what remains reachable."""
 
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -100,6 +101,34 @@ def test_a_site_out_of_scope_is_left_alone_and_links_found_later_are_followed(pa
     back = {line.url for line in facts.lines if line.status is not None} & {*facts.truth}
     asked = {fetch.url: fetch.at_s for fetch in facts.fetches}
     assert any(origin_of(url) in stop.sites and asked[url] > stop.until_s and url not in facts.excused for url in back)
+
+
+def test_a_site_that_the_job_leaves_out_is_crawled_once_it_is_brought_into_scope() -> None:
+    plan = Plan(7, 3, (Event(4.0, Kind.SCOPE_ADD, (1,), amount=3.0),), trails=3)
+    outcome, facts = lived(plan)
+    assert {} == outcome.violations
+    [stop] = facts.removed
+    added = "http://site3-7.test"
+    assert {added} == stop.sites
+    asked = [fetch.at_s for fetch in facts.fetches if fetch.site == added]
+    assert asked
+    assert min(asked) > stop.until_s >= 4.0
+    due = {url for url in facts.truth if origin_of(url) == added and url not in facts.excused}
+    assert due
+    assert due <= {line.url for line in facts.lines if line.status is not None}
+    assert "nothing_lost" in lived(plan, "scope_orders_ignored")[0].violations
+
+
+def test_a_site_is_added_only_where_the_job_can_leave_it_out() -> None:
+    plans = [plan for seed in range(300) if (plan := draw(seed, 16)).added_sites]
+    assert 8 < len(plans) < 40
+    assert not any(plan.streamed or plan.max_time_s for plan in plans)
+    for plan in plans:
+        scene = scene_of(plan, Size())
+        [origin] = scene.added
+        assert not any(url.startswith(origin) for url in scene.job.seeds)
+        [pattern] = scene.job.include
+        assert [origin] == [one for one in scene.web.origins if not re.search(pattern, f"{one}/")]
 
 
 @pytest.mark.worlds
