@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from kadcrawl.store.log_parts import log_lines
+from kadcrawl.store.log_parts import index_path, log_lines
 
 DiskState = Literal["same", "old", "none"]
 """The disk that a machine boots with: as its last end left it, as an earlier end left it, or empty."""
@@ -44,8 +44,11 @@ class Disk:
         self._old: Path | None = None
         self._synced: dict[tuple[int, int], int] = {}
         """Bytes that are safe, by device and inode."""
-        self._lines: dict[tuple[int, int, bytes], None] = {}
-        """Page lines by wipes, place and text: a line that was written again at its place is the same."""
+        self._lines: dict[tuple[int, int, bytes], dict[str, Any] | None] = {}
+        """Page lines by wipes, place and text: a line that was written again at its place is the same. A line is parsed
+        when it is first asked for."""
+        self._read: tuple[object, list[tuple[int, int, bytes]]] = (None, [])
+        """The state of the log when it was last read, and its lines then."""
         self._lines_left: list[tuple[int, int, bytes]] = []
         """The lines in the file at the last power cut. If the disk is used again, the peer must write them again."""
 
@@ -107,7 +110,13 @@ class Disk:
     def lines(self) -> list[dict[str, Any]]:
         """Return all page lines that were ever on the disk, in the order of their places."""
         self._read_lines()
-        return [json.loads(line) for _, _, line in self._lines]
+        return [self._parsed(line) for line in self._lines]
+
+    def _parsed(self, line: tuple[int, int, bytes]) -> dict[str, Any]:
+        parsed = self._lines[line]
+        if parsed is None:
+            parsed = self._lines[line] = json.loads(line[2])
+        return parsed
 
     def _end(self, kept: Path) -> None:
         self._read_lines()
@@ -138,13 +147,22 @@ class Disk:
         return round(count * min(1.0, max(0.0, self._random.uniform(-1, 1.5))))
 
     def _read_lines(self) -> list[tuple[int, int, bytes]]:
-        """Remember, and return, the lines that are in the log now."""
+        """Remember, and return, the lines that are in the log now.
+
+        A log whose files are the same as before is not read again, as an observer looks several times a second.
+        """
+        state = self._wipes, self.directory, *map(_state, (self.directory / PAGES, index_path(self.directory / PAGES)))
+        before, found = self._read
+        if state == before:
+            return found
         place, found = 0, []
         for line in log_lines(self.directory / PAGES):
             if line.endswith(b"\n"):
                 found.append((self._wipes, place, line))
             place += len(line)
-        self._lines.update(dict.fromkeys(found))
+        for one in found:
+            self._lines.setdefault(one, None)
+        self._read = state, found
         return found
 
     def _next(self) -> Path:
@@ -159,6 +177,15 @@ class Disk:
 def _files(directory: Path) -> list[Path]:
     """Return all files below, in one order."""
     return sorted(path for path in directory.rglob("*") if path.is_file())
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes with the content of a file, or None if it is not there."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _inode(status: os.stat_result) -> tuple[int, int]:

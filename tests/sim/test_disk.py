@@ -3,12 +3,14 @@
 import errno
 import os
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from kadcrawl.store.log_parts import log_lines, part_path
 from sim.disk import Disk, DiskState
 
 
@@ -163,3 +165,24 @@ def test_each_line_shown_counts_once_however_often_it_is_restored(disk: Disk) ->
     append(disk, b'{"n": 1}\n', sync=True)
     disk.destroy()
     assert [{"n": 1}, {"n": 2}, {"n": 4}, {"n": 1}] == disk.lines(), "an empty disk has shown nothing yet"
+
+
+def test_a_log_is_read_again_only_after_it_has_changed(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk.boot("none")
+    reads: list[Path] = []
+
+    def counted(path: Path) -> Iterator[bytes]:
+        reads.append(path)
+        return log_lines(path)
+
+    monkeypatch.setattr("sim.disk.log_lines", counted)
+    append(disk, b'{"n": 1}\n', sync=True)
+    assert [{"n": 1}] == disk.lines() == disk.lines()
+    assert 1 == len(reads)
+    append(disk, b'{"n": 2}\n', sync=False)
+    assert [{"n": 1}, {"n": 2}] == disk.lines() == disk.lines()
+    assert 2 == len(reads)
+    os.rename(disk.directory / "pages.jsonl", part_path(disk.directory / "pages.jsonl", 1))
+    append(disk, b'{"n": 3}\n', sync=False)
+    assert [{"n": 1}, {"n": 2}, {"n": 3}] == disk.lines()
+    assert 3 == len(reads)
