@@ -14,6 +14,7 @@ from kadcrawl.peer.membership.key_refusals import watch
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.budget_sharing import share_budget
 from kadcrawl.peer.swarm.state_gossip import StateGossip
+from kadcrawl.store.free_pages import FreePages
 
 
 def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
@@ -27,6 +28,9 @@ def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[st
     free_bytes = resources.environment.free_bytes
     yield "disk", guard(crawler, config.data, config.limits.disk_reserve_bytes, free_bytes)
     yield "index", WarcIndexer(components.outputs).run()
+    free_pages = FreePages(resources.store.journal)
+    if free_pages.may_go:  # Only a vacuum at rest changes that.
+        yield "free pages", free_pages.run()
     yield "crawl", crawler.run()
     yield "forward", components.forwarder.run()
     if components.clocks is not None:

@@ -27,7 +27,8 @@ def vacuum(directories: tuple[Path, ...]) -> int:
     """Make the journals in DIR... (of a crawl, or of a peer) as small as their rows.
 
     A journal keeps the room of rows that are gone, and uses it again. So this is worth its time only after a crawl had
-    far more pending URLs than now. No peer of DIR may run meanwhile. If it is broken off, nothing has changed.
+    far more pending URLs than now. No peer of DIR may run meanwhile. If it is broken off, nothing has changed. From
+    then on, peers that run on DIR give back what is free beyond a quarter of the journal, a little at a time.
     """
     from kadcrawl.cli.targets import directories as peers_of
 
@@ -57,6 +58,7 @@ def _vacuum(journal: Path) -> None:
             needed, there = ROOM_FACTOR * (pages - free) * size, shutil.disk_usage(journal.parent).free
             if there < needed:
                 raise ConfigError(f"{journal} needs {needed:,} free bytes, and there are {there:,}: make room first")
+            db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # From the next VACUUM on, the file has a map of its pages.
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error as error:

@@ -41,6 +41,8 @@ def test_free_pages_go_back_and_all_rows_stay(tmp_path: Path, journal: Path) -> 
     assert result.exit_code == 0, result
     assert before == rows(journal)
     assert size - journal.stat().st_size > 900_000
+    with closing(sqlite3.connect(journal)) as db:
+        assert (2,) == db.execute("PRAGMA auto_vacuum").fetchone(), "its peer gives free pages back from now on"
     assert f"{journal}: {size:,} bytes before, {journal.stat().st_size:,} now" in result.output
 
 
