@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kadcrawl.link.wire.basics import is_spoken
 from tests.support.swarm.command import (
     KADCRAWL,
     LOOPBACK,
@@ -18,6 +19,7 @@ from tests.support.swarm.command import (
     start,
     until,
 )
+from tests.support.swarm.last_release import last_release, unpack, wire_version
 
 pytestmark = pytest.mark.chaos
 
@@ -27,10 +29,12 @@ ROOT = Path(__file__).parents[2]
 PAGES = 240
 
 
-async def entered(*arguments: str, program: tuple[str, ...], data: Path) -> asyncio.subprocess.Process:
-    """Start a peer of a release on a directory, and return when it is in."""
+async def entered(
+    *arguments: str, program: tuple[str, ...], data: Path, code: Path = ROOT
+) -> asyncio.subprocess.Process:
+    """Start a peer of a release, whose code is in a directory, and return when it is in."""
     place = ("--data", str(data), "--listen", "127.0.0.1:0", "--exit-when-done", *LOOPBACK)
-    process = await start(*arguments, *place, program=program, directory=ROOT)
+    process = await start(*arguments, *place, program=program, directory=code)
     assert process.stderr is not None
     async with asyncio.timeout(60):
         await process.stderr.readuntil(b"others join with")
@@ -53,4 +57,30 @@ async def test_peers_of_two_releases_crawl_together_and_are_upgraded_one_by_one(
         assert [0, 0, 0] == [run.code for run in runs], runs
         assert {site.url(f"/{n}", site=n % 20): 1 for n in range(PAGES)} == dict(finished(tmp_path))
         for name in "abc":
+            assert "malformed" not in (tmp_path / name / "peer.log").read_text()
+
+
+async def test_peers_of_the_last_release_crawl_with_those_of_this(tmp_path: Path) -> None:
+    release = last_release()
+    if release is None:
+        pytest.skip("there is no git history with a release to take")
+    if not is_spoken(wire_version(release)):
+        pytest.skip(f"{release} speaks version {wire_version(release)} of the wire, which this release does not")
+    code = tmp_path / "release"
+    unpack(release, code)
+    old = (sys.executable, "-m", "kadcrawl")  # It takes the code of its working directory first.
+    async with slow_web(PAGES, 0.1) as site:
+        seed = ("start", "--delay", "0.1", "--scope", "any")
+        first = await entered(*seed, program=old, data=tmp_path / "a", code=code)
+        at = await address_of(first)
+        other = await entered("join", "--bootstrap", at, program=THIS, data=tmp_path / "b")
+        assert 0 == (await kadcrawl("add", site.url("/0"), "--peer", at)).code
+        await until(lambda: all(len(finished(tmp_path / name)) > 3 for name in "ab"), other)
+        left = await interrupted(first)
+        assert 11 == left.code, left
+        upgraded = await entered("start", program=THIS, data=tmp_path / "a")
+        runs = [await ended(process) for process in (other, upgraded)]
+        assert [0, 0] == [run.code for run in runs], runs
+        assert {site.url(f"/{n}", site=n % 20): 1 for n in range(PAGES)} == dict(finished(tmp_path))
+        for name in "ab":
             assert "malformed" not in (tmp_path / name / "peer.log").read_text()
