@@ -96,6 +96,8 @@ QUICK = (
     "scope_never_regained",
     "missed_site_orders_not_told",
     "slow_orders_ignored",
+    "slow_orders_not_told_to_leaves",
+    "orders_ignored_after_a_restart",
     "changed_delay_ignored",
     "lowered_limit_ignored",
     "failure_of_one_peer_final",
@@ -917,6 +919,12 @@ def slow_orders_ignored(_: Any) -> Any:
 def slow_orders_not_told_to_leaves(_: Any) -> Any:
     """Leaves do not hear which sites a person has slowed down."""
     return property(lambda self: self.of_kind("set"))
+
+
+@mutant("kadcrawl.peer.runtime:Runtime._steer", "slowed")
+def orders_ignored_after_a_restart(steer: Any) -> Any:
+    """A peer that is started again knows the orders of its earlier run and does not follow them."""
+    return lambda self, *heard: steer(self, *heard) if heard else None
 
 
 @mutant("kadcrawl.settings.site_settings:SiteSettings.change", "set")

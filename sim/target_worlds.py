@@ -3,7 +3,7 @@
 In a world of lending every peer lends what it can, sites are down for a time, and a person orders retries meanwhile.
 A mode is a setting of the job that changes how loans are counted, so their mutants are hunted in each mode. In a
 crowded world sites have no delay, and many peers join and leave while pages are lent. In a world of orders a person
-leaves sites out, once while some peers are cut off. In a slowed world a person slows the largest sites down, and in a
+leaves sites out, once while some peers are cut off. In a slowed world a person slows large sites down, and in a
 world of settings changes the delay and the limit of pages. In a world of leases all lenders die, and loans would go on
 beyond their leases. In the other worlds the job has a limit, or a recrawl.
 """
@@ -20,7 +20,7 @@ from kadcrawl.settings.limits import Limits
 from .draw import draw
 from .draw_limits import AMPLE_PAGES, ending_early, recrawling
 from .draw_overload import OVERLOADS, overloaded
-from .plan import SITE_ORDERS, UNDISTURBING, Event, Kind, Plan
+from .plan import RECOVERY_S, UNDISTURBING, Event, Kind, Plan
 
 Topic = Literal[
     "any",
@@ -47,6 +47,10 @@ SLOWED = (0, 1, 2)
 SLOWED_S = (4.0, 7.0)
 """The instants of these orders, which nobody lifts."""
 SLOWED_DELAY_S = 4.0
+SLOWED_PEERS = 4
+"""The machines of a slowed world: few, so that most own a slowed site."""
+RESTARTED_S = 14.0
+"""The instant from which its machines are restarted."""
 SET_S = (5.0, 6.0)
 """The instants at which the delay and the limit of pages change in a world of settings."""
 SET_PAGES = (float(AMPLE_PAGES), 60.0, 20.0)
@@ -186,17 +190,25 @@ def _calendar(plan: Plan) -> Plan:
 
 
 def _slowed(plan: Plan) -> Plan:
-    """Return a plan in which sites are slowed down for good, and leaves work for half of the peers."""
+    """Return a plan in which a person slows large sites down for good.
+
+    Few peers lend to leaves, or in every second seed are restarted one after the other.
+    """
     random = Random(f"slowed world {plan.seed}")
-    orders = [
-        Event(at_s, Kind.SITE_SLOW, (random.randrange(plan.peers),), 0.0, float(site), value=SLOWED_DELAY_S)
+    events = [
+        Event(at_s, Kind.SITE_SLOW, (random.randrange(SLOWED_PEERS),), 0.0, float(site), value=SLOWED_DELAY_S)
         for site in SLOWED
         for at_s in [random.uniform(*SLOWED_S)]
     ]
-    events = sorted(
-        [*(one for one in plan.events if one.kind not in SITE_ORDERS), *orders], key=lambda event: event.at_s
-    )
-    return replace(_unlimited(plan), delay_s=1.0, own_delay_s=2.0, leaves=plan.peers // 2, events=tuple(events))
+    restarted = () if plan.seed % 2 else range(SLOWED_PEERS)
+    for place, machine in enumerate(restarted):
+        at_s = RESTARTED_S + place * RECOVERY_S
+        events += [Event(at_s, Kind.KILL, (machine,)), Event(at_s + 1.0, Kind.RESTART, (machine,))]
+    events.sort(key=lambda event: event.at_s)
+    leaves = 0 if restarted else SLOWED_PEERS // 2
+    plan = replace(_unlimited(plan), peers=SLOWED_PEERS, leaves=leaves, events=tuple(events), copies=Job().copies)
+    plan = replace(plan, balance="off", solver="exact", treatments=(), refusals_max=Job().refusals_max)
+    return replace(plan, delay_s=1.0, own_delay_s=2.0, partition="host", per_ip=0, delay_factor=0.0)
 
 
 def _set(plan: Plan) -> Plan:

@@ -16,6 +16,8 @@ class GrantedBudget:
     def __init__(self, limit: int | None, granted: int, known: dict[bytes, int] | None = None) -> None:
         """`limit` is the whole budget, or None without a budget."""
         self.limit = limit
+        self._largest = limit or 0
+        """The largest limit so far: a total counts for no more, and what was granted before a lower limit counts."""
         self.granted = granted
         """The grant of this peer, over all time."""
         self.known = known or {}
@@ -26,7 +28,7 @@ class GrantedBudget:
     def set_limit(self, limit: int | None) -> None:
         """Take another budget, as a person has ordered while the crawl runs. What is granted stays granted."""
         if limit != self.limit:
-            self.limit = limit
+            self.limit, self._largest = limit, max(self._largest, limit or 0)
             self.spent = False  # The peer that shares the budget out says so again, if it is.
 
     def total_of(self, row: PeerRow) -> int:
@@ -34,10 +36,10 @@ class GrantedBudget:
         raise NotImplementedError
 
     def learn(self, totals: dict[bytes, int], me: bytes, spent: bool) -> None:
-        """Take a grant: the own total and the totals of other peers. No total counts for more than the limit."""
+        """Take a grant: the totals of this and of other peers. No total counts for more than the largest limit."""
         if self.limit is None:
             return
-        totals = {peer: min(total, self.limit) for peer, total in totals.items()}
+        totals = {peer: min(total, self._largest) for peer, total in totals.items()}
         self.granted = totals.get(me, self.granted)
         self.spent = spent
         for peer, total in totals.items():
@@ -53,7 +55,7 @@ class GrantedBudget:
             return
         for peer, total in totals.items():
             if peer in self.known or len(self.known) < ROWS_MAX:
-                self.known[peer] = max(self.known.get(peer, 0), min(total, self.limit))
+                self.known[peer] = max(self.known.get(peer, 0), min(total, self._largest))
 
     def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
         """Return the totals of the peers that have a grant and are not among these rows."""

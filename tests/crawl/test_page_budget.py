@@ -277,3 +277,14 @@ def test_of_an_absent_peer_the_largest_total_counts_that_any_peer_knows() -> Non
     unlimited = Budget(None, 0, 0)
     unlimited.hear({gone: 5})
     assert {} == unlimited.known
+
+
+def test_what_was_granted_stays_counted_when_the_limit_is_lowered_and_raised_again() -> None:
+    budget = Budget(100, granted=0, begun=0)
+    budget.learn({b"x": 40}, b"", spent=False)
+    budget.set_limit(20)
+    budget.learn({b"x": 40}, b"", spent=False)
+    budget.set_limit(90)
+    assert {b"x": 40} == budget.absent([])
+    budget.learn({b"x": 1_000}, b"", spent=False)
+    assert {b"x": 100} == budget.absent([])

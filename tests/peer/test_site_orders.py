@@ -241,6 +241,23 @@ async def test_the_log_of_each_peer_says_who_ordered_what(
         assert 2 == sum(line.startswith(begin) for line in said), "once at each peer"
 
 
+async def test_the_log_of_the_giver_says_each_kind_of_order_and_its_lift(
+    make_peer: MakePeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer = await make_peer("a")
+    with caplog.at_level(logging.INFO):
+        for delay_s in (90.0, None):
+            await peer.slow_site("a.example", delay_s, user="ann")
+            await peer.change_setting("delay", delay_s, user="ann")
+    by = peer.contact.id.hex()
+    said = [one.getMessage().partition(" stamp=")[0] for one in caplog.records if "order.heard" in one.getMessage()]
+    orders = [
+        (kind, about, value) for value in (90.0, None) for kind, about in (("delay", "a.example"), ("set", "delay"))
+    ]
+    wanted = [f"order.heard kind={kind} about={about} value={value} by={by} user=ann" for kind, about, value in orders]
+    assert wanted == said
+
+
 async def test_a_repeated_wave_is_no_news(make_peer: MakePeer, caplog: pytest.LogCaptureFixture) -> None:
     peer = await make_peer("a")
     await peer.pause_site("a.example")
