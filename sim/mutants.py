@@ -584,14 +584,14 @@ def changes_not_copied(_: Any) -> Any:
     return lambda self, cell, key: None
 
 
-@mutant("kadcrawl.replication.replicator:Replicator.delivered")
+@mutant("kadcrawl.replication.replicator:Replicator.delivery")
 def copies_not_awaited(_: Any) -> Any:
     """A link is acknowledged before the backups have the link."""
 
-    async def delivered(self: Any, contact: Any, keys: Any = None, *, hurries: bool = False) -> bool:
-        return True
+    def delivery(self: Any, contact: Any, keys: Any = None, *, hurries: bool = False) -> None:
+        return None
 
-    return delivered
+    return delivery
 
 
 @mutant("kadcrawl.replication.record_codec:resolved")
