@@ -202,7 +202,9 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         is_open=frontier.is_open,
         accept_here=callbacks.accept_here,
         seeds_fingerprint=callbacks.seeds_fingerprint,
-        hurries=lambda: store.pending <= capacity.taken,
+        hurries=lambda: capacity.is_idle(store.pending),
+        # By host a page has few links to other peers, and a kill repeats the pages whose links are on their way.
+        is_laden=lambda: job.partition == "url" and capacity.is_laden(frontier.pending),
     )
     refused = RefusedAddresses()
     fetcher, fetching, testing, proxy_checks = _fetchers(job, resources, limits, site_settings, refused)

@@ -12,6 +12,9 @@ from collections.abc import Callable
 
 from kadcrawl.settings.limits import Limits
 
+LADEN_URLS = 40
+"""URLs to fetch from which a peer has enough to do while its links wait for company."""
+
 
 class WorkInProgress:
     """The entries that one crawler has taken from its frontier."""
@@ -88,10 +91,23 @@ class Capacity:
             and held_bytes < limits.unfinished_bytes_max
         )
 
-    @property
-    def taken(self) -> int:
-        """Entries neither finished nor put back."""
-        return sum(len(work.taken) for work in self._crawlers)
+    def is_idle(self, pending: int) -> bool:
+        """Return whether no request is under way, and none of these pending entries is still to be fetched.
+
+        Entries that only wait for acknowledgements keep no peer busy.
+        """
+        return not any(work.slots for work in self._crawlers) and self._unfetched(pending) <= 0
+
+    def is_laden(self, pending: int) -> bool:
+        """Return whether so many of these pending entries are to be fetched that nobody needs new ones soon.
+
+        A peer is not laden while its unfinished pages take half of their room: their links must arrive.
+        """
+        started = sum(work.started for work in self._crawlers)
+        return self._unfetched(pending) >= LADEN_URLS and started < self._limits.unfinished_max // 2
+
+    def _unfetched(self, pending: int) -> int:
+        return pending - sum(len(work.taken) for work in self._crawlers)
 
     def wake_all(self, own: WorkInProgress) -> None:
         """Wake the loops of all crawlers: the caller's own last, so that crawlers with room for one take turns."""

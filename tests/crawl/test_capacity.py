@@ -5,7 +5,7 @@ Any crawler wakes a crawler that waits for room.
 
 import pytest
 
-from kadcrawl.crawl.capacity import Capacity
+from kadcrawl.crawl.capacity import LADEN_URLS, Capacity
 from kadcrawl.settings.limits import Limits
 
 LIMITS = Limits(fetches_max=3, unfinished_max=4, unfinished_bytes_max=10, site_connections_max=1)
@@ -51,3 +51,28 @@ def test_all_loops_are_woken() -> None:
     capacity.wake_all(one)
     assert one.changed.is_set()
     assert other.changed.is_set()
+
+
+def test_a_peer_whose_pages_only_wait_for_acknowledgements_is_idle() -> None:
+    """With a request under way it is not: the links of that page can keep the others company."""
+    capacity = Capacity(LIMITS)
+    work = capacity.join()
+    assert capacity.is_idle(0)
+    assert not capacity.is_idle(1)
+    work.begin(1)
+    assert not capacity.is_idle(1)
+    work.end_request(1)
+    assert capacity.is_idle(1)
+    assert not capacity.is_idle(2)
+
+
+def test_a_peer_is_laden_by_urls_that_it_has_not_begun_while_its_pages_get_finished() -> None:
+    capacity = Capacity(LIMITS)
+    work = capacity.join()
+    assert not capacity.is_laden(LADEN_URLS - 1)
+    assert capacity.is_laden(LADEN_URLS)
+    work.begin(1)
+    assert not capacity.is_laden(LADEN_URLS)
+    assert capacity.is_laden(LADEN_URLS + 1)
+    work.begin(2)
+    assert not capacity.is_laden(LADEN_URLS + 2), "half of the unfinished pages that it may have are there"

@@ -92,6 +92,10 @@ def _always() -> bool:
     return True
 
 
+def _never() -> bool:
+    return False
+
+
 class Forwarder:
     """Sends links to their owners."""
 
@@ -109,13 +113,15 @@ class Forwarder:
         accept_here: AcceptHere,
         seeds_fingerprint: Callable[[], int] = _no_seeds,
         hurries: Callable[[], bool] = _always,
+        is_laden: Callable[[], bool] = _never,
     ) -> None:
         """Make a forwarder over an overlay. With `by_depth` the job limits depth, so a link met nearer to a seed is new
         to its owner.
 
         `is_open` returns whether a cell may be crawled here now. `seeds_fingerprint` returns the fingerprint of the
-        seeds that the scope knows here (peer/swarm/swarm_state.py). `hurries` returns whether this peer has no other
-        URL to fetch, so that links are not to wait for company.
+        seeds that the scope knows here (peer/swarm/swarm_state.py). `hurries` returns whether this peer fetches
+        nothing, so that links are not to wait for company, and `is_laden` whether it has so much to fetch that links
+        may wait for longer.
         """
         self._owners = owners
         self._client = client
@@ -128,6 +134,7 @@ class Forwarder:
         self._accept_here = accept_here
         self._seeds_fingerprint = seeds_fingerprint
         self._hurries = hurries
+        self._is_laden = is_laden
         self._recently_sent: RecentlySent[int] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
         """The least depth at which links were met."""
         self._dates: RecentlySent[float] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
@@ -222,9 +229,9 @@ class Forwarder:
         async with asyncio.TaskGroup() as deliveries:
 
             def begin(owner: Contact, links: list[QueuedLink]) -> None:
-                deliveries.create_task(self._deliver({owner: links}), name="deliver")
+                deliveries.create_task(self._deliver(owner, links, batches), name="deliver")
 
-            batches = SpacedBatches(spacing_s, begin)
+            batches = SpacedBatches(spacing_s, begin, self._is_laden, with_answers=True)
             try:
                 while True:
                     await self._queued.wait()
@@ -246,21 +253,27 @@ class Forwarder:
             by_owner[await self._owners.owner(location.cell)].append((link, location))
         return by_owner
 
-    async def _deliver(self, by_owner: Mapping[Contact, list[QueuedLink]]) -> None:
+    async def _deliver(
+        self, owner: Contact, links: list[QueuedLink], batches: SpacedBatches[Contact, QueuedLink]
+    ) -> None:
+        """Offer links to their owner until all are acknowledged, and to other owners if they have others meanwhile."""
+        left = await self._offer_all({owner: links})
+        batches.answered(owner)
         wait_s = RETRY_FIRST_S
-        while True:
-            batches = [
-                (owner, group[start : start + self._limits.batch_links_max])
-                for owner, group in by_owner.items()
-                for start in range(0, len(group), self._limits.batch_links_max)
-            ]
-            left = await asyncio.gather(*(self._offer(owner, batch) for owner, batch in batches))
-            links = [pair for batch in left for pair in batch]
-            if not links:
-                return
+        while left:
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, RETRY_MOST_S)
-            by_owner = await self._by_owner(links)
+            left = await self._offer_all(await self._by_owner(left))
+
+    async def _offer_all(self, by_owner: Mapping[Contact, list[QueuedLink]]) -> list[QueuedLink]:
+        """Offer links to their owners, and return those without an acknowledgement."""
+        batches = [
+            (owner, group[start : start + self._limits.batch_links_max])
+            for owner, group in by_owner.items()
+            for start in range(0, len(group), self._limits.batch_links_max)
+        ]
+        left = await asyncio.gather(*(self._offer(owner, batch) for owner, batch in batches))
+        return [pair for batch in left for pair in batch]
 
     async def _offer(self, owner: Contact, batch: list[QueuedLink]) -> list[QueuedLink]:
         """Offer one batch, and return the links without an acknowledgement."""

@@ -17,6 +17,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer, Redirect
 from kadcrawl.settings.limits import Limits
+from kadcrawl.system import spaced_batches
 
 ME, OTHER, THIRD = (Contact(bytes([n]) * 20, f"10.0.0.{n}", 1) for n in (1, 2, 3))
 
@@ -418,6 +419,22 @@ async def test_links_sent_in_portions_have_arrived_when_all_of_them_have(
             assert not sending.done()
             receipt.settle()
         await sending
+
+
+async def test_the_next_links_to_an_owner_wait_for_its_answer_and_no_longer(
+    world: ForwarderWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spaced_batches, "BUSY_S", 0.01)
+    monkeypatch.setattr(spaced_batches, "UNANSWERED_S", 600.0)
+    world.answer.clear()
+    async with asyncio.timeout(60), forwarder(world, hurries=lambda: False) as made:
+        first = made.forward(links_of_host("other", 0), None)
+        await world.asked.wait()
+        later = made.forward(links_of_host("other", 1), None)
+        world.answer.set()
+        await first.acknowledged
+        await later.acknowledged
+    assert [(OTHER, ["http://other/0"]), (OTHER, ["http://other/1"])] == world.offers
 
 
 async def test_links_of_a_busy_peer_wait_for_company_and_those_of_an_idle_peer_do_not(world: ForwarderWorld) -> None:
