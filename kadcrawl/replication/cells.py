@@ -52,7 +52,7 @@ from kadcrawl.replication.epoch_filter_chunks import IncomingEpochFilters
 from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync, encoded_filters, sent_by
 from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.holder_side import HolderSide
-from kadcrawl.replication.owner.owner_parts import OwnerParts
+from kadcrawl.replication.owner.owner_parts import OwnerParts, opened_together
 from kadcrawl.replication.owner.sync import CellSync
 from kadcrawl.replication.owner.trust import TrustPolicy
 from kadcrawl.replication.peer_tasks import NotRunningError, PeerTasks
@@ -147,6 +147,7 @@ class Cells:
                 crawl=self.crawl,
                 trust_policy=trust_policy,
                 cell_bits=bits,
+                opened_together=opened_together(components.job.partition, bits),
                 spawn=self.tasks.spawn,
                 events=self.events,
             )

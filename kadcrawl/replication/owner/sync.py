@@ -123,7 +123,7 @@ class CellSync:
 
     async def opened(self, cells: Iterable[Cell], deadline_s: float) -> set[Cell]:
         """Wait up to `deadline_s` seconds until these cells may be crawled here. Return those that may."""
-        return await self.opener.opened(cells, self.want, deadline_s)
+        return await self.opener.opened(cells, self._want_with_neighbors, deadline_s)
 
     def want(self, cell: Cell, provider: Contact | None = None) -> None:
         """Sync a cell soon. `provider` holds records of it. Raises NotRunningError."""
@@ -285,6 +285,14 @@ class CellSync:
         self._asked_for_cells_at[peer] = now
 
     # --- the queue ---------------------------------------------------------------------------------------------------
+
+    def _want_with_neighbors(self, cell: Cell) -> None:
+        """Sync a cell soon, unless that is under way, and the closed cells beside it whose URLs come soon."""
+        if cell not in self._syncing:
+            self.want(cell)
+            for neighbor in self._parts.neighbors(cell):
+                if neighbor not in self._syncing and not self._holdings.is_open(neighbor):
+                    self.want(neighbor)
 
     def _open_alone(self, cell: Cell) -> None:
         """Open a cell at once, as no other peer is there that could hold records of it."""

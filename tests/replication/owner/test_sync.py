@@ -892,6 +892,32 @@ def test_a_silent_backup_delays_acknowledgement_until_it_is_lost(play: Play) -> 
     play(scenario)
 
 
+@pytest.mark.parametrize("by_url", [True, False])
+def test_the_cells_of_a_crawl_by_url_open_together_with_one_message_to_each_peer(play: Play, by_url: bool) -> None:
+    """By URL the cells beside each other get their first links at nearly the same time."""
+
+    async def scenario(swarm: SyncSwarm) -> None:
+        swarm.by_url = by_url
+        for _ in range(5):
+            await swarm.join()
+            await asyncio.sleep(0.5)
+        cell = CELLS[3]
+        owner = swarm.holders(cell)[OWNER]
+        own = [one for one in CELLS if swarm.holders(one)[OWNER] is owner]
+        await swarm.settle()
+        swarm.sent.clear()
+        await swarm.offer(cell, [1])
+        await asyncio.sleep(2.0)
+        assert (own if by_url else [cell]) == [one for one in CELLS if owner.cells.holdings.is_open(one)]
+        asked = Counter(
+            to for sender, to, message in swarm.sent if sender == owner.contact and isinstance(message, TakeOver)
+        )
+        assert set(asked.values()) <= {1}
+        await swarm.settle()
+
+    play(scenario)
+
+
 def _links(cells: Iterable[Cell], number: int) -> list[tuple[Link, UrlLocation]]:
     """Return a link of each cell as its owner accepts it."""
     return [(Link(url(cell, number), 1, 0), UrlLocation(SITES[cell], key(cell, number), cell)) for cell in cells]

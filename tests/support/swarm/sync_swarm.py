@@ -43,6 +43,7 @@ from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING, Store
 from kadcrawl.system.clock import Clock
+from kadcrawl.urls import Partition
 from sim.loop import world
 from tests.support.swarm.sync_cells import BITS, CELLS, SITES, key, url
 from tests.support.swarm.sync_overlay import SwarmOverlay
@@ -95,7 +96,8 @@ class FakePeer:
         self.frozen = False
         self.silent = False
         """Lives for the overlay, but answers nothing on the link."""
-        job = Job(scope="any", cell_bits=BITS, delay_s=DELAY_S, copies=swarm.copies)
+        partition: Partition = "url" if swarm.by_url else "host"
+        job = Job(scope="any", cell_bits=BITS, delay_s=DELAY_S, copies=swarm.copies, partition=partition)
         self.store = Store(directory, 0.01, lambda fds: None)
         self.store.begin(BITS)
         self.overlay = SwarmOverlay(contact)
@@ -181,6 +183,8 @@ class SyncSwarm:
         self.loop = loop
         self.copies = HOLDERS
         """Holders of each cell. Set it before the first peer joins."""
+        self.by_url = False
+        """The job has `partition` url, so cells open together. Set it before the first peer joins."""
         self.random = Random(seed)
         self.peers: dict[bytes, FakePeer] = {}
         """The live peers, frozen peers included."""
