@@ -13,7 +13,9 @@ Web: `synthetic_web.py` and `synthetic_sites.py` compute a web of any size, `web
 Trial: `draw.py` draws a `plan.py` of faults from a seed, `trial.py` runs it (with `ambush.py` and `peer_logs.py`).
 `observer.py` watches all machines (with `lending.py`, `trails.py`, `holders.py`, `histories.py`), `judges.py` finds the
 broken promises, `sometimes.py` counts awkward moments. `campaign.py` runs many trials, `shrink.py` shortens a failing
-plan, `mutants.py` plants bugs, `big.py` runs one large swarm. ``python -m sim`` (`__main__.py`) is their command.
+plan, `mutants.py` plants bugs, `big.py` runs one large swarm, `dashboard_recording.py` records one for the tests of the
+dashboard, and `dashboard_viewer.py` looks at a dashboard during a trial. ``python -m sim`` (`__main__.py`) is their
+command.
 
 Users' tests: `user_job.py` runs a user's own job on simulated peers, over the pages of a `user_web.py` and under the
 `faults.py` that the user names. `reference.py` computes the expected result by one undisturbed peer, `scene.py` joins

@@ -97,6 +97,8 @@ SITE_PAUSE_S = (3.0, 15.0)
 """The least and the most seconds of a short pause."""
 SITE_PAUSE_AFTER_S = (18.0, 30.0)
 """The least and the most seconds for which a long pause outlasts the last fault."""
+WATCHED = 1 / 6
+"""Share of the plans in which somebody looks at a dashboard. Overload alone has none, as its requests are counted."""
 NO_WEB = 1 / 3
 """Share of the plans in which the network of machines to the web fails."""
 NO_WEB_S = (3.0, 20.0)
@@ -107,7 +109,15 @@ def draw(seed: int, peers: int, *, faults: bool = True, copies: int | None = Non
     """Return the plan of a seed. Without `faults` the plan has no events. `copies` are those of the job, or drawn."""
     plan = draw_limits(seed, _unlimited(seed, peers, copies, faults=faults))
     plan = draw_pairs(seed, draw_proxies(seed, plan), faults=faults)
-    return draw_slow_orders(seed, draw_overload(seed, draw_parts(seed, plan)), faults=faults)
+    return _watched(seed, draw_slow_orders(seed, draw_overload(seed, draw_parts(seed, plan)), faults=faults))
+
+
+def _watched(seed: int, plan: Plan) -> Plan:
+    """Return the plan with somebody who looks at the dashboard of a machine, in some plans."""
+    random = Random(f"watched {seed}")
+    if random.random() >= WATCHED or plan.only_slows:
+        return plan
+    return replace(plan, watched=random.randrange(plan.peers))
 
 
 def _unlimited(seed: int, peers: int, copies: int | None, *, faults: bool) -> Plan:

@@ -169,6 +169,27 @@ class Parting(NamedTuple):
     few: frozenset[int]
 
 
+class DashboardSight(NamedTuple):
+    """A look at the dashboard of a machine, compared with the world."""
+
+    asked_s: float
+    told_s: float
+    machine: int
+    word: str
+    """The verdict in one word."""
+    says_done: bool
+    unfinished: int
+    """Reachable URLs that were not finished when the dashboard said that the crawl is done."""
+    untrue: tuple[str, ...]
+    """Figures that held at no moment between question and answer."""
+    unshown: int
+    """Peers of the swarm at the moment of the answer that were not shown."""
+    ghosts: int
+    """Peers shown that were not of the swarm at the moment of the answer."""
+    is_last: bool
+    """The look was after all was over."""
+
+
 class End(NamedTuple):
     """A peer said that the crawl is over."""
 
@@ -301,6 +322,10 @@ class Facts:
     slowed: Sequence[SlowedSites] = ()
     disturbed: Sequence[tuple[float, float]] = ()
     """Periods in which faults may keep the order of a person from its way."""
+    dashboard: Sequence[DashboardSight] = ()
+    """Looks at a dashboard."""
+    calm_s: float = inf
+    """The instant of the end of the last fault."""
     errors: Sequence[str] = ()
 
     def treatment(self, site: str) -> SiteTreatment:
@@ -814,6 +839,33 @@ def no_early_end(facts: Facts) -> list[str]:
     ]
 
 
+def dashboard_says_the_end(facts: Facts) -> list[str]:
+    """A dashboard says that the crawl is done when it is, and not before. For partitions see `parted`."""
+    found = [
+        f"the dashboard of {one.machine} said at {one.told_s:.3f} s that all is done, with {one.unfinished} URLs to go"
+        for one in facts.dashboard
+        if one.unfinished and not _parted_at(facts, one.told_s)
+    ]
+    for one in facts.dashboard:
+        if one.is_last and facts.over and not one.says_done and one.word != "resting":
+            found.append(f"the dashboard of {one.machine} did not say that all is done in the end, but {one.word}")
+    return found
+
+
+def dashboard_shows_the_swarm(facts: Facts) -> list[str]:
+    """A dashboard shows figures that hold during the look, and exactly the peers there are once faults are over.
+
+    That is in the end, and from `HEARD_S` after the last fault.
+    """
+    found = [f"the dashboard of {one.machine} showed {untrue}" for one in facts.dashboard for untrue in one.untrue]
+    for one in facts.dashboard:
+        is_due = one.is_last or one.asked_s > facts.calm_s + HEARD_S
+        if is_due and (one.unshown or one.ghosts):
+            told = f"{one.unshown} peers too few and {one.ghosts} too many"
+            found.append(f"the dashboard of {one.machine} showed {told} at {one.told_s:.3f} s")
+    return found
+
+
 def no_missing_end(facts: Facts) -> list[str]:
     """Every peer that is up says that the crawl is over, some time after the last fault."""
     return [] if facts.over else [f"{facts.waited_s:.0f} s after the last fault the swarm had not ended"]
@@ -975,6 +1027,8 @@ JUDGES: tuple[Judge, ...] = (
     copied_before_acknowledged,
     no_early_end,
     no_missing_end,
+    dashboard_says_the_end,
+    dashboard_shows_the_swarm,
     bounded_queues,
     retried,
     slow_and_not_wrong,

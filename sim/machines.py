@@ -29,6 +29,7 @@ from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.errors import DiskFullError, RemoteError, StartError
 from kadcrawl.overlay import OverlaySettings
+from kadcrawl.peer.dashboard.event_watch import TAPS
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.swarm.seeds import each, stream_seeds
 from kadcrawl.settings.config import PORT_DEFAULT, Config
@@ -53,6 +54,8 @@ REJOIN_S = 1.0
 JOURNAL_PAGE_BYTES = 1024
 """Size of a page of the simulated journals. They are small, and each of their tables takes a page in memory and on a
 disk in memory."""
+MEMORY_BYTES = 50_000_000
+"""The memory that each machine tells dashboards. That of this process would not be the same in each run."""
 RESOLVE_S = 0.005
 STREAM_AFTER_S = 1.0
 """Seconds after which the first machine streams seeds: some of the others have joined by then."""
@@ -195,6 +198,9 @@ class Machines:
             )
         )
         self._stack.enter_context(mock.patch("kadcrawl.store.journal.PAGE_BYTES", JOURNAL_PAGE_BYTES))
+        memory = mock.patch("kadcrawl.peer.dashboard.own_details.resident_bytes", return_value=MEMORY_BYTES)
+        self._stack.enter_context(memory)
+        self._stack.callback(TAPS.clear)  # Machines that are killed in the world close nothing.
         self._stack.enter_context(mock.patch.object(Guard, "permits", _permits(Guard.permits)))
         chance = Random(f"websockets {self._seed}")
         self._stack.enter_context(mock.patch("aiohttp.client.os", SimpleNamespace(urandom=chance.randbytes)))

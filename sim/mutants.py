@@ -992,6 +992,32 @@ def ends_after_a_sample(_: Any) -> Any:
     return proof
 
 
+@mutant("kadcrawl.peer.dashboard.swarm_verdict:_word")
+def dashboard_done_when_its_peer_is_idle(word: Any) -> Any:
+    """A dashboard says that the crawl is done while other peers have URLs left."""
+    from kadcrawl.peer.monitoring.verdict import CrawlVerdict
+
+    return lambda view, own: CrawlVerdict.DONE if own is CrawlVerdict.OTHER_PEERS else word(view, own)
+
+
+@mutant("kadcrawl.peer.dashboard.facts:_peer")
+def dashboard_shows_urls_as_pages(peer: Any) -> Any:
+    """A dashboard shows the URLs that a peer has found as the pages that it has fetched."""
+    return lambda row: peer(row) | {"pages": row.counters.urls}
+
+
+@mutant("kadcrawl.peer.dashboard.source:facts")
+def dashboard_leaves_a_peer_out(facts: Any) -> Any:
+    """A dashboard does not show the last peer of a swarm."""
+
+    def without(*args: Any) -> Any:
+        document = facts(*args)
+        peers = document["peers"]
+        return document | {"peers": dict(list(peers.items())[:-1]) if len(peers) > 1 else peers}
+
+    return without
+
+
 @mutant("kadcrawl.crawl.crawler:Crawler.pending")
 def only_open_cells_counted(_: Any) -> Any:
     """A peer seeks the end although it has PENDING copies of cells that no peer has opened yet."""

@@ -432,19 +432,21 @@ class Observer:
     def _see_ends(self, now: float) -> None:
         saying = {machine.number for machine in self._machines.live if self._serves(machine) and self._ended(machine)}
         saying.update(number for number, leaf in self._leaves if leaf.ended)
-        unfinished = None
-        for number in sorted(saying - self._says_over):
-            if unfinished is None:
-                self._remember_done()
-                excused = self._excused()
-                unfinished = sum(key not in self._known_done for url, key in self._keys.items() if url not in excused)
-                if self._has_failures():
-                    # The links of a failed page are not known before an order has the page fetched again.
-                    unfinished = len(self.retries.awaited(self._fetches))
-                if self._may_end(now):
-                    unfinished = 0
-            self._ends.append(End(now, number, unfinished))
+        if news := sorted(saying - self._says_over):
+            unfinished = self.unfinished(now)
+            self._ends += [End(now, number, unfinished) for number in news]
         self._says_over = saying
+
+    def unfinished(self, now: float) -> int:
+        """Return the number of reachable URLs that are left to do, which may be none by a limit of the job."""
+        if self._may_end(now):
+            return 0
+        self._remember_done()
+        if self._has_failures():
+            # The links of a failed page are not known before an order has the page fetched again.
+            return len(self.retries.awaited(self._fetches))
+        excused = self._excused()
+        return sum(key not in self._known_done for url, key in self._keys.items() if url not in excused)
 
     def _may_end(self, now: float) -> bool:
         """Return whether a limit of the job may have ended the crawl by now, so that URLs may be left."""

@@ -256,6 +256,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job's: the peers that hold each record."""
     leaves: int = 0
     """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
+    watched: int | None = None
+    """The machine whose dashboard somebody looks at."""
 
     def __str__(self) -> str:
         copies = "" if self.copies == Job().copies else f" {self.copies} copies,"

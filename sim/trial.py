@@ -30,6 +30,7 @@ from kadcrawl.store.bloom import calendar_epochs
 
 from .ambush import STEP_S, Ambushes
 from .annex import PAGES, TRACKED, Annex
+from .dashboard_viewer import DashboardViewer
 from .excluded_sites import LeftOutSites, disagreements
 from .job_rules import contact, left_out_by_job, site_rules
 from .judges import Facts, cut_short, duplicates, judge, parted
@@ -320,6 +321,9 @@ class Trial:
             begins_at=begins_at(plan),
         )
         self._pauses = SitePauses(self.machines, scene.web.origins, scene.job, plan.events)
+        self._viewer = DashboardViewer(
+            *(self.machines, plan.watched, loop.time), lambda: self.observer.unfinished(loop.time())
+        )
         self._left_out = LeftOutSites(self.machines, scene, self.server.log, self._pauses.disturbed)
         first_fault_at = min((event.at_s for event in plan.events), default=math.inf)
         connections_max = scene.limits.site_connections_max
@@ -405,11 +409,14 @@ class Trial:
             await self._wait_until(now() + OWNERS_AGAIN_S)
         # A peer may have met an unknown peer just now, and be asking again whether the crawl is over.
         await self._rest(0.0, now() + REST_TIMEOUT_S)
+        await self._viewer.look_once_more()
         self.observer.sides_crawled()
         facts = replace(
             self.observer.facts(now(), named),
             paused=self._pauses.seen,
             disturbed=self._pauses.disturbed,
+            dashboard=self._viewer.seen,
+            calm_s=calm_from,
             unheard=disagreements(self.machines),
         )
         return self._orders.judged(self._left_out.judged(facts))
@@ -430,6 +437,7 @@ class Trial:
             self.observer.look(self._loop.time())
             self._pauses.look(self._loop.time())
             self._orders.look(self._loop.time())
+            self._viewer.look()
             self._show()
 
     async def _wait(self, seconds: float) -> None:

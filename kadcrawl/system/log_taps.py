@@ -76,6 +76,11 @@ class LogTaps:
                 one.remove()
             self._filters = []
 
+    def clear(self) -> None:
+        """Tell no listener any more."""
+        for listener in [*self._listeners]:
+            self.remove(listener)
+
     def _tell(self, record: logging.LogRecord) -> None:
         for listener in [*self._listeners]:
             listener(record)

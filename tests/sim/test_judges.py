@@ -11,6 +11,7 @@ from kadcrawl.keys import Cell, Key
 from sim import judges, sometimes
 from sim.judges import (
     JUDGES,
+    DashboardSight,
     End,
     ExpectedPage,
     Facts,
@@ -41,6 +42,8 @@ HOME = fetch(2.0, "/")
 PAGE = fetch(4.0, "/page")
 BUSY_FIRST = fetch(6.0, "/busy", status=503)
 BUSY = fetch(8.0, "/busy")
+
+LOOK = DashboardSight(30.0, 31.0, 1, "fetching", False, 0, (), 0, 0, is_last=False)
 
 CLEAN = Facts(
     truth={f"{SITE}/": ExpectedPage(200), f"{SITE}/page": ExpectedPage(200), f"{SITE}/busy": ExpectedPage(200, 2)},
@@ -242,6 +245,11 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("no_early_end", {"ends": (End(9.0, 2, 1),)}),
     ("no_early_end", {"ends": (End(31.0, 2, 1),), "partings": [PARTITION]}),
     ("no_missing_end", {"over": False}),
+    ("dashboard_says_the_end", {"dashboard": [LOOK._replace(says_done=True, unfinished=1)]}),
+    ("dashboard_says_the_end", {"dashboard": [LOOK._replace(is_last=True)]}),
+    ("dashboard_shows_the_swarm", {"dashboard": [LOOK._replace(untrue=("8 pages of a, which had 5 to 7",))]}),
+    ("dashboard_shows_the_swarm", {"dashboard": [LOOK._replace(unshown=1)], "calm_s": 1.0}),
+    ("dashboard_shows_the_swarm", {"dashboard": [LOOK._replace(ghosts=1)], "calm_s": 1.0}),
     ("bounded_queues", {"peaks": {"requests in flight": (65, 64)}}),
     ("one_fetch_per_owner", {"fetches": (*CLEAN.fetches, WHILE_DOWN, WHILE_DOWN._replace(at_s=26.0))}),
     ("one_fetch_per_owner", {"fetches": (*CLEAN.fetches, AGAIN), "orders": 1}),
@@ -373,6 +381,13 @@ def test_what_an_order_leaves_out_need_not_be_crawled() -> None:
     assert {} == judge(replace(refusing, excused=[f"{OTHER}/"]))
     partly = partly_crawled(1, 1)
     assert {} == judge(replace(CLEAN, **partly, excused=[url for url in partly["optional"] if not url.endswith("/0")]))
+
+
+def test_a_dashboard_may_be_late_and_a_side_of_a_partition_may_say_its_own_end() -> None:
+    early = LOOK._replace(says_done=True, unfinished=1)
+    looks = [early, LOOK._replace(unshown=2, ghosts=1), LOOK._replace(word="resting", is_last=True)]
+    parting = PARTITION._replace(from_s=29.0, until_s=33.0)
+    assert {} == judge(replace(CLEAN, dashboard=looks, calm_s=20.0, partings=[parting]))
 
 
 def test_nothing_at_all_is_clean() -> None:

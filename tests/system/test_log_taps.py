@@ -60,3 +60,13 @@ def test_the_taps_stay_until_the_last_listener_goes() -> None:
     taps.remove(two)
     log.debug("x")
     assert [2] == heard
+
+
+def test_all_listeners_can_be_ended_at_once() -> None:
+    heard: list[int] = []
+    taps, log = LogTaps([NAME]), logging.getLogger(NAME)
+    taps.add(lambda _: heard.append(1))
+    taps.add(lambda _: heard.append(2))
+    taps.clear()
+    log.debug("x")
+    assert ([], [], logging.NOTSET) == (heard, log.filters, log.level)
