@@ -27,7 +27,7 @@ from scripts.docs.docstrings import field_docstrings
 from scripts.docs.failures import FAILURES, LEFT_OUT
 from scripts.docs.schemas import FORMATS, Format, schema_of
 from tests.support.output_schemas import departures, lines_of
-from tests.support.sites.web import Web, html
+from tests.support.sites.web import Web, html, slow, tree
 from tests.support.swarm.peers import MakePeer, finish, swarm
 from tests.support.waiting import until
 
@@ -119,9 +119,12 @@ async def visited_again(make_peer: MakePeer, site: Web, tmp_path: Path) -> list[
 
 
 async def fetched_by_another(make_peer: MakePeer, site: Web) -> list[Peer]:
-    """Let one of three peers not reach the sites, and all peers miss a closed address."""
-    links = [*(site.url("/x", number) for number in range(20)), CLOSED]
-    site.pages |= {"/": lambda _: html(*links), "/x": lambda _: html()}
+    """Let one of three peers not reach the sites, and all peers miss a closed address.
+
+    The crawl is long enough for that peer to take part.
+    """
+    site.pages["/"] = lambda _: html(site.url("/0"), CLOSED)
+    site.fallback = slow(tree(300, 20)(site), 0.02)
     peers = [first := await make_peer("able", retries=0), await make_peer("other", join=first)]
     peers.append(await make_peer("unable", join=first, networks=()))
     await first.crawl([site.url("/")])
