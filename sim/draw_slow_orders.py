@@ -35,6 +35,9 @@ OTHER_PAGES_S = (4.0, 20.0)
 FURTHER_PAGES = (5, 40)
 """The least and the most pages by which a limit is raised that still ends the crawl early."""
 
+PAUSED = 1 / 3
+"""Share of the plans with a limit of pages in which a person pauses sites for a time."""
+
 
 def draw_slow_orders(seed: int, plan: Plan, *, faults: bool) -> Plan:
     """Return the plan with orders that slow sites down, or change settings. Without `faults` there are none."""
@@ -52,7 +55,13 @@ def _changes(random: Random, plan: Plan) -> Iterator[Event]:
         at_s, value = random.uniform(*FROM_S), plan.delay_s + random.uniform(*LONGER_S)
         for_s = random.choice((0.0, random.uniform(*SHORT_S), max(at_s, plan.over_s) + random.uniform(*AFTER_S) - at_s))
         yield Event(round(at_s, 3), Kind.SET_DELAY, machines, round(for_s, 3), value=round(value, 1))
-    if plan.max_pages is None or plan.max_pages == AMPLE_PAGES or random.random() >= OTHER_PAGES:
+    if plan.max_pages is None or plan.max_pages == AMPLE_PAGES:
+        return
+    if random.random() < PAUSED:
+        at_s, for_s = random.uniform(*FROM_S), random.uniform(*SHORT_S)
+        for site in random.sample(range(SITES), random.randint(1, 3)):
+            yield Event(round(at_s, 3), Kind.SITE_PAUSE, machines, round(for_s, 3), float(site))
+    if random.random() >= OTHER_PAGES:
         return
     pages = random.choice((AMPLE_PAGES, plan.max_pages + random.randint(*FURTHER_PAGES), max(1, plan.max_pages // 2)))
     yield Event(round(random.uniform(*OTHER_PAGES_S), 3), Kind.SET_PAGES, machines, value=float(pages))
