@@ -22,6 +22,7 @@ from kadcrawl.system.file_names import SWARM_KEY
 
 READS = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 HERE = os.getpid()
 from kadcrawl.cli import group, lean_start, peer_order
 def command():
@@ -80,7 +81,7 @@ def test_a_fork_without_an_order_is_the_whole_command(ending: str, code: int) ->
 
 
 def test_ctrl_c_ends_both_and_the_fork_says_so() -> None:
-    """Ctrl-C goes to all processes of the terminal."""
+    """Ctrl-C goes to all processes of the terminal. In the background of a script, processes ignore it at first."""
     run = reads(
         "os.kill(os.getppid(), signal.SIGINT); sys.excepthook = lambda *_: print('said'); "
         "os.kill(os.getpid(), signal.SIGINT); signal.pause()"
