@@ -11,6 +11,7 @@ that time. The crawler bounds the links in flight: no attempt starts while too m
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -82,6 +83,8 @@ class PendingLink:
     """The countdowns of the pages on which the link was found."""
     found_at: float
     """The wall-clock second at which the link was found first."""
+    is_forgotten: bool = False
+    """All links sent were forgotten since the link was found last. So its owner may refuse the offer under way."""
 
 
 def _no_seeds() -> int:
@@ -164,8 +167,13 @@ class Forwarder:
         self._recently_sent.keep(url, min(depth, self._recently_sent.get(url, depth)))
 
     def forget(self) -> None:
-        """Forget the links sent, as their owners may have forgotten them as well, or refused them."""
+        """Forget the links sent, as their owners may have forgotten them as well, or refused them.
+
+        A link on its way is sent once more if it is found again.
+        """
         self._recently_sent.clear()
+        for pending in self._pending_links.values():
+            pending.is_forgotten = True
 
     def newer_lastmod(self, modified: Mapping[str, float]) -> list[str]:
         """Return the URLs whose owners do not know that their pages changed at this second or later."""
@@ -191,6 +199,8 @@ class Forwarder:
                 countdown.expect()
                 pending.countdowns.append(countdown)
                 pending.link = self._joined(pending.link, link)
+                if pending.is_forgotten:
+                    pending.link, pending.is_forgotten = copy(pending.link), False
                 continue
             location = self._partitioner.locate(link.url)
             if location.cell == open_cell:
@@ -323,7 +333,8 @@ class Forwarder:
         del self._pending_links[link.url]
         for countdown in pending.countdowns:
             countdown.settle()
-        self._remember(link)
+        if not pending.is_forgotten:
+            self._remember(link)
         for listener in self.acknowledged:
             listener(location.key, link.url, pending.found_at)
 

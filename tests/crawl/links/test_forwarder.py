@@ -294,6 +294,25 @@ async def test_a_shorter_path_met_in_transit_reaches_the_owner_before_the_acks(
         assert forward.unacknowledged == 0
 
 
+@pytest.mark.parametrize(("when", "offers"), [("on its way", 2), ("acknowledged", 2), ("never", 1)])
+async def test_a_link_found_again_after_all_were_forgotten_is_sent_again(
+    world: ForwarderWorld, when: str, offers: int
+) -> None:
+    """An owner may have refused the first offer by an order that no longer stands."""
+    world.answer.clear()
+    async with forwarder(world) as forward:
+        first = forward.forward(links_of_host("other", 1), None)
+        await world.asked.wait()
+        forward.forget()
+        again = [forward.forward(links_of_host("other", 1), None)] if when == "on its way" else []
+        world.answer.set()
+        await asyncio.gather(first.acknowledged, *(countdown.acknowledged for countdown in again))
+        if when == "acknowledged":
+            await forward.forward(links_of_host("other", 1), None).acknowledged
+        assert offers == len(world.offers)
+        assert forward.unacknowledged == 0
+
+
 @pytest.mark.parametrize(
     ("by_depth", "depth", "fresh"),
     [(False, 1, []), (False, 2, []), (False, 3, []), (True, 1, ["http://mine/a"]), (True, 2, []), (True, 3, [])],
