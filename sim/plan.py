@@ -322,6 +322,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         left_out = {Kind.OUTAGE, Kind.RETRY}
         if self.recrawl_after_s is not None or self.calendar is not None:
             left_out.add(Kind.JUMP)  # A peer whose clock is hours off forgets all, or what it alone has finished.
+            left_out.add(Kind.SET_PAGES)  # Under a higher limit it rests until it has forgotten all, perhaps for a day.
         events = tuple(one for one in self.events if one.kind not in left_out)
         treatments = tuple(one for one in self.treatments if one.pages_max is None)
         return msgspec.structs.replace(self, events=events, history=history, treatments=treatments, streamed=False)

@@ -104,8 +104,10 @@ def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(monke
     for seed in (2, 3, 7):
         found |= run(draw(seed, 16).kept_by("bloom")).violations.keys()
     assert "nothing_lost" in found, "the errors do show"
-    # No hang, no exception, no site hurried, no two opinions of who owns what.
-    assert found <= {"nothing_lost", "nothing_made_up", "copied_before_acknowledged", "no_early_end"}
+    # No hang, no exception, no site hurried, no two opinions of who owns what. A URL that one filter alone takes for
+    # known counts as one with too few copies.
+    errors = {"nothing_lost", "nothing_made_up", "copied_before_acknowledged", "three_copies", "no_early_end"}
+    assert found <= errors
 
 
 async def _live_with_filters(machines: Machines) -> None:

@@ -134,8 +134,9 @@ def test_limits_proxies_and_the_calendar_meet() -> None:
     assert not any(draw(seed, 16, faults=False).events for seed in range(100))
 
 
-def test_a_recrawl_of_fingerprints_has_epochs_and_no_clock_that_is_hours_off() -> None:
-    jumping = Plan(1, 3, (Event(3.0, Kind.JUMP, (1,), amount=-7200.0), Event(3.0, Kind.KILL, (1,))))
+def test_a_recrawl_of_fingerprints_has_epochs_no_clock_that_is_hours_off_and_no_higher_limit() -> None:
+    higher = Event(3.0, Kind.SET_PAGES, (1,), value=5000.0)
+    jumping = Plan(1, 3, (Event(3.0, Kind.JUMP, (1,), amount=-7200.0), higher, Event(3.0, Kind.KILL, (1,))))
     assert jumping.events == jumping.kept_by("bloom").events
     again = msgspec.structs.replace(jumping, recrawl_after_s=8.0)
     assert (None, 2.0) == (again.grain_s, again.kept_by("bloom").grain_s)
