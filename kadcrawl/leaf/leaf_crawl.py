@@ -212,6 +212,7 @@ class LeafCrawl:
     async def give_back(self) -> None:
         """Start no more pages, wait until pages in flight are finished, and return the rest of the loans."""
         self.set_pause_reason(PauseReason.STOPPING, True)
+        self.components.forwarder.hurry()
         self.borrower.close_all()
         await self.crawler.drained(DRAIN_LINKS_S)
         with suppress(TimeoutError):

@@ -33,6 +33,7 @@ async def drain(runtime: "Runtime", links_s: float = DRAIN_LINKS_S) -> None:
     if runtime.begun:
         crawler, loans = runtime.components.crawler, runtime.balancing.loans
         crawler.pause_reasons.add(PauseReason.STOPPING)
+        runtime.components.forwarder.hurry()
         loans.recall_all()
         await asyncio.gather(crawler.drained(links_s), loans.end(links_s, LOANS_S))
         runtime.components.crawl_limits.give_back()

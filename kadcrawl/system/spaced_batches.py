@@ -60,6 +60,7 @@ class SpacedBatches(Generic[Receiver, Item]):
         self._answer_s = UNANSWERED_S if with_answers else 0.0
         self._is_laden = is_laden
         self._send = send
+        self._is_hurried = False
         self._gathered: dict[Receiver, Gathered[Item]] = {}
 
     def put(self, receiver: Receiver, items: list[Item], *, hurries: bool) -> None:
@@ -69,10 +70,14 @@ class SpacedBatches(Generic[Receiver, Item]):
             self._leave(receiver, items)
             return
         gathered.items += items
-        if hurries and not gathered.is_hurried:
-            gathered.is_hurried = True
-            gathered.timer.cancel()
-            gathered.timer = asyncio.get_running_loop().call_at(gathered.hurried_at, self._due, receiver)
+        if hurries or self._is_hurried:
+            self._hurry(receiver, gathered)
+
+    def hurry(self) -> None:
+        """Let all items hurry from now on, as the sender comes to its end."""
+        self._is_hurried = True
+        for receiver, gathered in self._gathered.items():
+            self._hurry(receiver, gathered)
 
     def answered(self, receiver: Receiver) -> None:
         """Let the next batch to this receiver leave when it is due, as the last batch is answered."""
@@ -88,6 +93,12 @@ class SpacedBatches(Generic[Receiver, Item]):
         for gathered in self._gathered.values():
             gathered.timer.cancel()
         self._gathered.clear()
+
+    def _hurry(self, receiver: Receiver, gathered: Gathered[Item]) -> None:
+        if not gathered.is_hurried:
+            gathered.is_hurried = True
+            gathered.timer.cancel()
+            gathered.timer = asyncio.get_running_loop().call_at(gathered.hurried_at, self._due, receiver)
 
     def _due(self, receiver: Receiver) -> None:
         loop, gathered = asyncio.get_running_loop(), self._gathered[receiver]

@@ -18,10 +18,11 @@ class StoppingPeer:
         self.steps: list[str] = []
         crawler = SimpleNamespace(pause_reasons=set(), drained=self.drained)
         limits = SimpleNamespace(give_back=lambda: self.steps.append("limits"))
+        forwarder = SimpleNamespace(hurry=lambda: self.steps.append("links hurry"))
         self.runtime: Any = SimpleNamespace(
             begun=True,
             ended=False,
-            components=SimpleNamespace(crawler=crawler, crawl_limits=limits),
+            components=SimpleNamespace(crawler=crawler, crawl_limits=limits, forwarder=forwarder),
             balancing=SimpleNamespace(
                 loans=SimpleNamespace(recall_all=lambda: self.steps.append("recall"), end=self.end_loans)
             ),
@@ -48,6 +49,6 @@ def test_own_and_borrowed_pages_wait_for_their_links_at_the_same_time_and_not_fo
     with world(0) as loop:
         loop.run_until_complete(drain(peer.runtime))
         assert DRAIN_LINKS_S + (0.0 if has_ended else LINGER_S) == pytest.approx(loop.time())
-    assert ["recall", "own pages", "borrowed pages", "limits", "commit"] == peer.steps
+    assert ["links hurry", "recall", "own pages", "borrowed pages", "limits", "commit"] == peer.steps
     assert {PauseReason.STOPPING} == peer.runtime.components.crawler.pause_reasons
     assert DRAIN_LINKS_S + LINGER_S < 3.0, "a stop takes three seconds at most, if the requests in flight are over"

@@ -111,6 +111,21 @@ def test_one_item_that_hurries_takes_the_others_along() -> None:
     assert [(0.0, "a", [1]), (HURRIED_S, "a", [2, 3, 4]), (4 * HURRIED_S, "a", [5])] == sent_by(scenario)
 
 
+def test_all_items_hurry_once_the_sender_comes_to_its_end() -> None:
+    async def scenario(batches: Batches) -> None:
+        batches.put("a", [1], hurries=False)
+        batches.put("a", [2], hurries=False)
+        await asyncio.sleep(0.2)
+        batches.hurry()
+        await asyncio.sleep(0.1)
+        batches.put("a", [3], hurries=False)
+        batches.put("b", [4], hurries=False)
+        batches.put("b", [5], hurries=False)
+
+    sent = sent_by(scenario, lambda: True, with_answers=True)
+    assert [(0.0, "a", [1]), (0.2, "a", [2]), (0.3, "b", [4]), (0.3, "a", [3]), (0.35, "b", [5])] == sent
+
+
 def test_nothing_leaves_after_the_end() -> None:
     async def scenario(batches: Batches) -> None:
         batches.put("a", [1], hurries=False)

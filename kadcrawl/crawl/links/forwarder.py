@@ -145,6 +145,7 @@ class Forwarder:
         self._pending_links: dict[str, PendingLink] = {}
         self._queue: list[QueuedLink] = []
         self._queued = asyncio.Event()
+        self._batches: SpacedBatches[Contact, QueuedLink] | None = None
         self.acknowledgement_times = DurationHistogram()
         """The times until all links of a page were acknowledged, for pages with links that had to be sent."""
         self.acknowledged: list[Callable[[Key, str, float], None]] = []
@@ -232,6 +233,11 @@ class Forwarder:
         if waits:
             self.acknowledgement_times.observe(time() - began)
 
+    def hurry(self) -> None:
+        """Let links wait for no company any more: the peer stops, and its last pages wait for their links."""
+        if self._batches is not None:
+            self._batches.hurry()
+
     async def run(self) -> None:
         """Deliver queued links, until cancelled."""
         time, spacing_s = asyncio.get_running_loop().time, self._limits.batch_spacing_s
@@ -242,6 +248,7 @@ class Forwarder:
                 deliveries.create_task(self._deliver(owner, links, batches), name="deliver")
 
             batches = SpacedBatches(spacing_s, begin, self._is_laden, with_answers=True)
+            self._batches = batches
             try:
                 while True:
                     await self._queued.wait()
