@@ -19,7 +19,7 @@ from tests.support.swarm.command import (
     start,
     until,
 )
-from tests.support.swarm.last_release import last_release, unpack, wire_version
+from tests.support.swarm.last_release import install, last_release, wire_version
 
 pytestmark = pytest.mark.chaos
 
@@ -30,11 +30,11 @@ PAGES = 240
 
 
 async def entered(
-    *arguments: str, program: tuple[str, ...], data: Path, code: Path = ROOT
+    *arguments: str, program: tuple[str, ...], data: Path, place: Path = ROOT
 ) -> asyncio.subprocess.Process:
-    """Start a peer of a release, whose code is in a directory, and return when it is in."""
-    place = ("--data", str(data), "--listen", "127.0.0.1:0", "--exit-when-done", *LOOPBACK)
-    process = await start(*arguments, *place, program=program, directory=code)
+    """Start a peer of a release in a directory, and return when it is in."""
+    options = ("--data", str(data), "--listen", "127.0.0.1:0", "--exit-when-done", *LOOPBACK)
+    process = await start(*arguments, *options, program=program, directory=place)
     assert process.stderr is not None
     async with asyncio.timeout(60):
         await process.stderr.readuntil(b"others join with")
@@ -60,18 +60,19 @@ async def test_peers_of_two_releases_crawl_together_and_are_upgraded_one_by_one(
             assert "malformed" not in (tmp_path / name / "peer.log").read_text()
 
 
+@pytest.mark.timeout(300)  # It installs a release.
 async def test_peers_of_the_last_release_crawl_with_those_of_this(tmp_path: Path) -> None:
     release = last_release()
     if release is None:
         pytest.skip("there is no git history with a release to take")
     if not is_spoken(wire_version(release)):
         pytest.skip(f"{release} speaks version {wire_version(release)} of the wire, which this release does not")
-    code = tmp_path / "release"
-    unpack(release, code)
-    old = (sys.executable, "-m", "kadcrawl")  # It takes the code of its working directory first.
+    outside = tmp_path / "release"
+    outside.mkdir()
+    old = await asyncio.to_thread(install, release, outside)
     async with slow_web(PAGES, 0.1) as site:
         seed = ("start", "--delay", "0.1", "--scope", "any")
-        first = await entered(*seed, program=old, data=tmp_path / "a", code=code)
+        first = await entered(*seed, program=old, data=tmp_path / "a", place=outside)
         at = await address_of(first)
         other = await entered("join", "--bootstrap", at, program=THIS, data=tmp_path / "b")
         assert 0 == (await kadcrawl("add", site.url("/0"), "--peer", at)).code

@@ -1,13 +1,16 @@
-"""The code of the last release, from its tag, and until there is a tag that of the commit before the current one.
+"""The last release, from its tag, and until there is a tag the commit before the current one.
 
-`unpack` writes it into a directory, in which `python -m kadcrawl` runs it with the libraries of this environment.
+`install` puts it into a virtual environment of its own, with the versions of its libraries.
 """
 
 import io
 import re
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
+
+from scripts.dist.steps import without_python_settings
 
 ROOT = Path(__file__).parents[3]
 BASICS = "kadcrawl/link/wire/basics.py"
@@ -27,10 +30,17 @@ def wire_version(release: str) -> int:
     return int(found[1])
 
 
-def unpack(release: str, into: Path) -> None:
-    """Write the package of a release into a directory."""
-    with tarfile.open(fileobj=io.BytesIO(_git("archive", release, "kadcrawl"))) as archive:
-        archive.extractall(into, filter="data")
+def install(release: str, into: Path) -> tuple[str, ...]:
+    """Install a release and its libraries into a new virtual environment, and return the words that run it."""
+    source, environment = into / "source", into / "venv"
+    with tarfile.open(fileobj=io.BytesIO(_git("archive", release))) as archive:
+        archive.extractall(source, filter="data")
+    python = environment / "bin" / "python"
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", source / "constraints.txt")
+    for command in ((sys.executable, "-m", "venv", environment), (*pip, source)):
+        done = subprocess.run(command, cwd=into, env=without_python_settings(), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    return str(python), "-I", "-m", "kadcrawl"  # Isolated, as variables may name the code of this release.
 
 
 def _git(*arguments: str) -> bytes:
