@@ -106,7 +106,7 @@ bench-members: $(STAMP) ## Measure the cost of keys and encryption, and a peer u
 bench-memory: $(STAMP) ## Measure the memory of an idle peer and an idle leaf, as real processes (half a minute)
 	$(BIN)/python -m scripts.bench_memory $(ARGS)
 
-bench-web: $(STAMP) ## Measure what the dashboard costs its peer, without viewers and with five (four minutes)
+bench-web: $(STAMP) ## Measure what the dashboard costs its peer, without viewers and with five, and in Chromium the time of each change of the page (four minutes)
 	$(BIN)/python -m scripts.bench_web $(ARGS)
 
 bench-moves: $(STAMP) ## Count the cells that a join and a leave examine and move, and measure a restart with a million URLs

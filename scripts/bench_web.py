@@ -7,8 +7,9 @@ One process has all peers but one, and crawls sites of its own on loopback, one 
 joins with --web and is measured, in turns with viewers and without. The difference is the price of the viewers. Two
 more peers that have nothing to do, one with --web and one without, tell what it costs while nobody looks.
 
-Where there is a Chromium, it also shows recordings of simulated swarms (sim/dashboard_recording.py), and the time that
-the page takes for each change: of a script and for layouts.
+Where Chromium, Node and playwright-core are installed (`make test-web` installs the last), it also shows recordings of
+simulated swarms (sim/dashboard_recording.py), and the time that the page takes for each change: of a script and for
+layouts.
 
 Tests: tests/scripts/test_bench_web.py
 """

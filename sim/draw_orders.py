@@ -1,4 +1,4 @@
-"""The orders by which a person leaves sites out of the running crawl, drawn from the seed beside all other settings."""
+"""Draws from the seed the orders by which a person leaves sites out of the crawl, or adds them."""
 
 from collections.abc import Iterator, Sequence
 from random import Random
@@ -12,7 +12,7 @@ SHARES = {Kind.SITE_EXCLUDE: 1 / 6, Kind.SITE_DROP: 1 / 8, Kind.SCOPE: 1 / 8}
 ADDED = 1 / 8
 """Share of the plans without streamed seeds in which a person brings a site into scope that the job leaves out."""
 SITES_ADDED = range(3, 9)
-"""The sites that may be left out by the job: none of a seed."""
+"""Numbers of the sites that the job may leave out. No seed is on them."""
 SITES_LEFT_OUT = 8
 """The largest sites, of which some are left out."""
 LEFT_OUT_S = (2.0, 12.0)

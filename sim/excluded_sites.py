@@ -1,4 +1,4 @@
-"""Sites that a person leaves out of the running crawl by orders to any machine, and what the crawl owes then.
+"""`LeftOutSites` gives orders that leave sites out, and computes the URLs that the crawl still owes.
 
 A site is excluded for good, its pending URLs are dropped once, or it is out of scope for a time. An order is in effect
 if some machine was seen to know it, or ended a URL because of it. What is owed is computed from the web, the page lines

@@ -130,7 +130,7 @@ class TurnedAway(NamedTuple):
 
 
 class StoppedSites(NamedTuple):
-    """A period in which a person has stopped all requests to sites, from the moment at which the order was given."""
+    """A period in which sites get no request by order of a person. It begins with the order."""
 
     sites: frozenset[str]
     """The origins of the sites."""
@@ -145,7 +145,7 @@ class StoppedSites(NamedTuple):
 
 
 class SlowedSites(NamedTuple):
-    """A period in which a person has sites left alone for longer, from the moment at which the order was given."""
+    """A period in which sites are slowed down by order of a person. It begins with the order."""
 
     sites: frozenset[str]
     """The origins of the sites."""
@@ -314,7 +314,7 @@ class Facts:
     removed: Sequence[StoppedSites] = ()
     """Periods in which sites are out of scope by an order."""
     odd_outcomes: Sequence[str] = ()
-    """Observations of left out URLs that have no outcome, or too many."""
+    """Observations of left-out URLs that have no outcome, or too many."""
     dropped_in_vain: Sequence[str] = ()
     """Observations of URLs that an order to drop should have ended, or should not have."""
     unheard: Sequence[str] = ()
@@ -643,7 +643,7 @@ def lowered_limit_kept(facts: Facts) -> list[str]:
 
 
 def pages_used_up(facts: Facts) -> list[str]:
-    """A crawl that only a limit of pages ends uses the limit up, if no peer was gone that had a grant of pages."""
+    """A crawl that a limit of pages ends uses the limit up, unless a peer with a grant was gone."""
     if facts.max_pages is None or not facts.pages_enough or not facts.over:
         return []
     ended = {(line.url, line.visit) for line in facts.lines}
@@ -882,7 +882,7 @@ def retried(facts: Facts) -> list[str]:
 
 
 def paused_sites_left_alone(facts: Facts) -> list[str]:
-    """A site that a person has paused gets no request from a peer that knows of the order, and soon from no peer.
+    """A paused site gets no request from a peer that knows the order, and soon from no peer.
 
     All know of it within `HEARD_S` of the order, or of the last fault that may have kept it from its way. A request
     that is under way may take `UNDER_WAY_S` to arrive.
@@ -891,7 +891,7 @@ def paused_sites_left_alone(facts: Facts) -> list[str]:
 
 
 def excluded_sites_left_alone(facts: Facts) -> list[str]:
-    """A site that a person has excluded gets no request from a peer that knows of the order, and soon from no peer.
+    """An excluded site gets no request from a peer that knows the order, and soon from no peer.
 
     The times are those of a paused site.
     """
@@ -899,23 +899,24 @@ def excluded_sites_left_alone(facts: Facts) -> list[str]:
 
 
 def one_outcome_of_each(facts: Facts) -> list[str]:
-    """Each URL of a site that is left out has one outcome if it was found before, and no other URL is left out.
+    """Each URL of a left-out site that was found before the order has one outcome.
 
-    It was fetched, or ended by the order. A change of its owner may cost one more outcome.
+    It was fetched, or ended by the order. A change of its owner may cost one more outcome. An order ends no URL of
+    another site.
     """
     return list(facts.odd_outcomes)
 
 
 def pending_urls_dropped(facts: Facts) -> list[str]:
-    """An order to drop ends the URLs of a site that are pending, without a request, and none that is found later.
+    """An order to drop ends the pending URLs of a site, and no URL that is found later.
 
-    The times are those of a paused site.
+    It ends them without a request. The times are those of a paused site.
     """
     return list(facts.dropped_in_vain)
 
 
 def scope_kept(facts: Facts) -> list[str]:
-    """A site that a person has taken out of scope gets no request from a peer that knows of it, and soon from no peer.
+    """A site out of scope gets no request from a peer that knows the order, and soon from no peer.
 
     The times are those of a paused site.
     """
@@ -944,7 +945,7 @@ def _asked_though(facts: Facts, word: str, stops: Sequence[StoppedSites]) -> lis
 
 
 def slowed_sites_left_alone(facts: Facts) -> list[str]:
-    """Two requests to a site that a person has slowed down are never closer than the order says, from any machines.
+    """Requests to a slowed site, from all machines, are as far apart as the order says.
 
     That holds for peers that know the order, and soon for all, as with `paused_sites_left_alone`. Who asks in place of
     an owner asks as the owner knows. For partitions see `parted`. Another delay of the job is an order about all sites

@@ -438,7 +438,7 @@ class Observer:
         self._says_over = saying
 
     def unfinished(self, now: float) -> int:
-        """Return the number of reachable URLs that are left to do, which may be none by a limit of the job."""
+        """Return the number of reachable URLs left to do. A limit of the job may make it 0."""
         if self._may_end(now):
             return 0
         self._remember_done()

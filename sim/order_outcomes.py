@@ -29,7 +29,7 @@ class LeftOut(NamedTuple):
 
 
 def odd_outcomes(facts: Facts, orders: Sequence[LeftOut]) -> Iterator[str]:
-    """Yield sentences about left out URLs with other than one outcome, but for changes of their owner."""
+    """Yield sentences about left-out URLs with other than one outcome, but for changes of their owner."""
     lines: defaultdict[str, list[Line]] = defaultdict(list)
     for line in facts.lines:
         lines[line.url].append(line)

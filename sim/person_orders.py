@@ -205,6 +205,6 @@ def _value(peer: Peer, key: Key) -> float | None:
 
 
 async def _order(peer: Peer, key: Key, value: float | None) -> int:
-    """Have a peer give or lift an order, and return the number of parts of the swarm that have not heard of it."""
+    """Have a peer give or lift an order, and return how many parts of the swarm have not heard."""
     kind, about = key
     return await (peer.change_setting(about, value) if kind == "set" else peer.slow_site(about, value))

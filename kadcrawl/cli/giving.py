@@ -12,6 +12,7 @@ import click
 from kadcrawl.cli.keys import key_to_ask
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.targets import directories, goes_on, rests, targets
+from kadcrawl.link.wire.given_order import silent_parts
 from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder
 
 
@@ -29,8 +30,7 @@ class Giving:
             holds = f"holds when {self.goes_on} goes on"
             click.echo(f"kadcrawl: no peer runs, so the order is journaled, and {holds}", err=True)
         elif self.given.parts_missing:
-            parts = self.given.parts_missing
-            click.echo(f"{parts} parts of the swarm do not answer: they hear of it when they are back")
+            click.echo(silent_parts(self.given.parts_missing))
 
 
 def give(peer: tuple[str, int], data: Path, key_file: Path | None, orders: Sequence[StandingOrder]) -> Giving:

@@ -1,4 +1,4 @@
-"""`kadcrawl start` and `kadcrawl join` have their options read by a process of its own, which then ends.
+"""`start_lean` runs `kadcrawl start` and `kadcrawl join`: a fork reads their options and then ends.
 
 A peer lives for weeks, and the options of the command take megabytes that only its start needs. So a fork of the
 process reads them, with all their messages and mistakes, and hands the order over. Then this process loads the peer,

@@ -54,7 +54,7 @@ class Power(click.ParamType[tuple[str, float]]):
 
 
 class ListenerAddress(Address):
-    """HOST:PORT of a listener for persons and programs. In the environment, 1 is the default address, and 0 none."""
+    """HOST:PORT of a listener for people and programs. In the environment, 1 is the default address, and 0 none."""
 
     def __init__(self, option_name: str, port: int) -> None:
         super().__init__(port)

@@ -203,7 +203,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         accept_here=callbacks.accept_here,
         seeds_fingerprint=callbacks.seeds_fingerprint,
         hurries=lambda: capacity.is_idle(store.pending),
-        # By host a page has few links to other peers, and a kill repeats the pages whose links are on their way.
+        # Links wait longer only by URL. By host that would save few messages, and a kill would repeat their pages.
         is_laden=lambda: job.partition == "url" and capacity.is_laden(frontier.pending),
     )
     refused = RefusedAddresses()

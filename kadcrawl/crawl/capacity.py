@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kadcrawl.settings.limits import Limits
 
 LADEN_URLS = 40
-"""URLs to fetch from which a peer has enough to do while its links wait for company."""
+"""A peer with at least so many URLs to fetch has enough to do while its links wait for company."""
 
 
 class WorkInProgress:

@@ -1,4 +1,4 @@
-"""The settings of the job and the delays of sites that a person has changed while the crawl runs, at a leaf.
+"""`ChangedSettings` lets a leaf work by the settings, delays and scope that a person has changed.
 
 The full peers of a leaf tell it the orders with its work. A leaf keeps nothing of them beyond its run.
 

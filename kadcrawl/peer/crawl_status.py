@@ -96,7 +96,7 @@ class CrawlStatus:
     next_due_s: float | None
     """Seconds until the first page is fetched again, or None if no page is."""
     orders: tuple[GivenOrder, ...]
-    """The orders of persons that stand, the latest first."""
+    """The orders of people that stand, the latest first."""
     peers: tuple[PeerStatus, ...]
     """The peers and leaves that are there."""
     left: tuple[PeerStatus, ...]

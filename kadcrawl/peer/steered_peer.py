@@ -133,7 +133,7 @@ class SteeredPeer(PeerBase):
 
     @property
     def orders(self) -> list[GivenOrder]:
-        """The orders of persons about sites that stand, as far as this peer knows, the latest first."""
+        """The orders of people about sites that stand, as far as this peer knows, the latest first."""
         return [GivenOrder.of(order) for order in self.runtime.standing_orders.in_force]
 
     async def _give(self, kind: OrderKind, about: str, value: float | None, user: str) -> OrdersGiven:

@@ -61,8 +61,8 @@ CHANGEABLE: Mapping[str, _Changeable] = {
 }
 """The settings that may change, by the name of their option."""
 _WHY_FIXED = {
-    "max-depth": "links beyond the depth were not kept. Stop the crawl, go on with the same command and another "
-    "--max-depth, and have pages whose links you want fetched again by `kadcrawl add --again`",
+    "max-depth": "links beyond the depth were not kept. Stop the crawl, and run the same command with another "
+    "--max-depth. Then `kadcrawl add --again` fetches pages again, and follows their links",
     "max-path-queries": "links beyond the limit were not kept, and cannot be found again",
     "scope": "its peers have judged links by it; `kadcrawl scope add` brings hosts into the crawl",
     "include": "its peers have judged links by it; `kadcrawl scope` changes the scope of a running crawl",

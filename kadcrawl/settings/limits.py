@@ -118,8 +118,8 @@ class Limits:
     batch_spacing_s: float = 0.05
     """Least seconds between two batches of links, or of copies, to one peer. A batch after a pause leaves at once.
 
-    Batches of a peer with other URLs to fetch leave half a second apart, copies that no page waits for later, and links
-    of a peer that crawls by URL and has dozens of URLs to fetch 1.25 s apart."""
+    A peer with other URLs to fetch leaves half a second between two batches. A peer that crawls by URL and has dozens
+    leaves 1.25 s between two batches of links. Copies that no page waits for leave later."""
     message_bytes_max: int = 5 * 1024 * 1024
     """Limit on one message between peers, in bytes as encoded."""
     commit_spacing_s: float = 0.05

@@ -63,7 +63,7 @@ class SiteSettings:
 
     @property
     def refusals_max(self) -> int:
-        """The refusals in a row from which the URLs of a site fail without a request, or 0 for no limit."""
+        """Refusals in a row from which the URLs of a site fail without a request, 0 for no limit."""
         return self._job.refusals_max
 
     def connections(self, site: str) -> int | None:

@@ -12,11 +12,11 @@ from typing import Generic, TypeVar
 
 BUSY_S = 0.5
 """Least seconds between two batches to one receiver that do not hurry."""
+LADEN_S = 1.25
+"""Least seconds between two such batches of a sender with much to do. With 2 s, a kill would repeat more pages."""
 UNANSWERED_S = 3.0
 """Most seconds that a batch which does not hurry waits for the answer to the batch before. An overloaded receiver gets
 fewer and fuller batches, and a silent one holds up nothing for longer."""
-LADEN_S = 1.25
-"""The same for a sender with much to do. With 2 s a kill would repeat more of what was fetched in that time."""
 
 Receiver = TypeVar("Receiver")
 Item = TypeVar("Item")

@@ -29,7 +29,7 @@ def test_a_value_reads_as_its_option_does(name: str, text: str, value: float, sh
     ("name", "text", "why"),
     [
         ("max-depth", "3", "max-depth cannot change while the crawl runs: links beyond the depth were not kept"),
-        ("max-depth", "3", "go on with the same command and another --max-depth, .* by `kadcrawl add --again`"),
+        ("max-depth", "3", "run the same command with another --max-depth. Then `kadcrawl add --again`"),
         ("partition", "url", "decides which peer owns which URL. These can: delay, retries"),
         ("anything", "3", "anything cannot change"),
         ("retries", "2.5", "is no whole number"),

@@ -1,4 +1,4 @@
-"""The outcomes of left out URLs: what is a wrong outcome, and what an order cannot help."""
+"""The outcomes of left-out URLs: what is a wrong outcome, and what an order cannot help."""
 
 from dataclasses import replace
 from math import inf

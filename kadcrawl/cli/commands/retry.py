@@ -44,6 +44,7 @@ def retry(
     order, and keeps its depth. A URL that fails again stays failed until the next order.
     """
     from kadcrawl.cli.local.retry_at_rest import retry_at_rest
+    from kadcrawl.link.wire.given_order import silent_parts
     from kadcrawl.link.wire.retry_messages import Retried, RetryFailed, RetryOrder
 
     wanted = RetryOrder(0, _checked(reasons), site.strip().lower(), seed(url) if url else "")
@@ -57,7 +58,7 @@ def retry(
     if answer.cells_left:
         click.echo(f"{answer.cells_left} parts of the crawl are still being looked through: more may follow")
     if answer.parts_missing:
-        click.echo(f"{answer.parts_missing} parts of the swarm do not answer: they begin when they are back")
+        click.echo(silent_parts(answer.parts_missing, "begins", "begin"))
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""`kadcrawl scope`: a person changes the scope of a running crawl.
+"""`kadcrawl scope`: a person changes the scope of a crawl.
 
 Tests: tests/cli/commands/test_scope.py
 """
@@ -13,13 +13,15 @@ from kadcrawl.cli.keys import peer_options
 from kadcrawl.cli.user import user_name
 
 
-@cloup.command(short_help="Change the scope of a running crawl: add, remove.")
+@cloup.command(short_help="Change the scope of a crawl: add, remove.")
 @cloup.argument("action", type=click.Choice(["add", "remove"]), metavar="add|remove")
 @cloup.argument("subjects", nargs=-1, required=True, metavar="HOST|/PATTERN/...")
 @peer_options("Any peer of the swarm.")
 @told
 def scope(action: str, subjects: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-    """Bring URLs into the scope of a running crawl, or take them out, for links that are found from then on.
+    """Change the scope of a crawl: add or remove hosts or patterns.
+
+    The change holds for links that are found from then on.
 
     A HOST is as in `kadcrawl site`, such as *.example.org. A PATTERN between slashes is searched for in the URL, as
     --exclude is. Of all orders that match a URL, the latest counts. URLs that an order adds need match no --include,

@@ -14,7 +14,7 @@ from kadcrawl.cli.user import user_name
 from kadcrawl.settings.job_changes import shown_value, value_of
 
 
-@cloup.command("set", short_help="Change a setting of the job while the crawl runs.")
+@cloup.command("set", short_help="Change a setting of a crawl, running or at rest.")
 @cloup.argument("name", metavar="NAME")
 @cloup.argument("value", metavar="VALUE|default")
 @peer_options("Any peer of the swarm.")

@@ -28,7 +28,8 @@ def vacuum(directories: tuple[Path, ...]) -> int:
 
     A journal keeps the room of rows that are gone, and uses it again. So this is worth its time only after a crawl had
     far more pending URLs than now. No peer of DIR may run meanwhile. If it is broken off, nothing has changed. From
-    then on, peers that run on DIR give back what is free beyond a quarter of the journal, a little at a time.
+    then on, peers that run on DIR give back what is free beyond a quarter of the journal, a little at a time. A journal
+    with few free pages keeps them.
     """
     from kadcrawl.cli.targets import directories as peers_of
 

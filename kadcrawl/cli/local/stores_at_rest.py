@@ -1,4 +1,4 @@
-"""Opens the stores of a crawl that does not run, one directory of a peer each, so that an order can be journaled.
+"""Opens the stores of a crawl at rest, so that an order can be journaled in them.
 
 Tests: tests/cli/local/test_orders_at_rest.py, tests/cli/commands/test_retry.py
 """

@@ -111,7 +111,7 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     changed_settings: dict[str, float]
     """Settings of the job that an order has changed: seconds, bytes or counts, by the name of the option."""
     orders: list[GivenOrder]
-    """The orders of persons that stand, the latest first."""
+    """The orders of people that stand, the latest first."""
     peers: list[PeerFigures]
     """The peers that are there, in the order of their answers."""
     state: str

@@ -101,7 +101,7 @@ class Summary:
     changed_settings: dict[str, float] = field(default_factory=dict)
     """Settings of the job that an order has changed: seconds, bytes or counts, by the name of the option."""
     orders: list[GivenOrder] = field(default_factory=list)
-    """The orders of persons that stand, the latest first."""
+    """The orders of people that stand, the latest first."""
     failed_examples: dict[str, str] = field(default_factory=dict)
     """The last failed URL of each reason, as far as the page logs were read."""
 

@@ -286,10 +286,10 @@ class ClockKeeper:
         return ClockTurn(0, wait_s)
 
     def _next(self, kept: KeptClock, now: float) -> tuple[bytes, ...]:
-        """Return the peers that are next, as far as the clock may be leased to them, and expect their questions soon.
+        """Return the next peers in turn that may have the clock, and expect their questions soon.
 
-        A peer that was told has no more time when it is told again: it may be dead, and the others would wait for ever.
-        A peer is told again of a clock with a delay, as the first message may be lost and nobody else may have it.
+        The time of a peer does not begin again when it is told again. It may be dead, and others would wait forever. It
+        is told again of a clock with a delay, as the first message may be lost and nobody else may have the clock.
         """
         first = next(iter(kept.waiting), None)
         if first is None:

@@ -62,6 +62,13 @@ def orders_in_force(told: Iterable[StandingOrder]) -> list[GivenOrder]:
     return [GivenOrder.of(order) for order in sorted(latest.values(), key=rank, reverse=True) if order.stands]
 
 
+def silent_parts(parts: int, does: str = "hears of it", do: str = "hear of it") -> str:
+    """Return the sentence on parts of the swarm that have not heard an order. `does` and `do` say how they go on."""
+    if parts == 1:
+        return f"1 part of the swarm does not answer: it {does} when it is back"
+    return f"{parts} parts of the swarm do not answer: they {do} when they are back"
+
+
 def rank(order: StandingOrder) -> tuple[int, bytes]:
     """Return a key by which all peers agree about which of two orders is the later."""
     return order.stamp, msgspec.msgpack.encode(order)

@@ -1,4 +1,4 @@
-"""What some peers tell a person who watches, as one, which a wave makes at each level on its way back. A decision.
+"""`joined` merges the news for a watching person, as a wave does at each level on its way back. A decision.
 
 Of events and moves the latest stay, of failed URLs a few of each reason. Sinks of one name count together, and those
 of leaves alone are left out first.

@@ -11,6 +11,7 @@ from typing import Any
 
 from kadcrawl.crawl.scope.explain import UrlVerdict, explain
 from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.link.wire.given_order import silent_parts
 from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, Queue, SurveyQueue
 from kadcrawl.peer.dashboard.facts import facts
 from kadcrawl.peer.dashboard.given_by_viewer import viewer_order
@@ -77,7 +78,7 @@ def dashboard_source(peer: MonitoredPeer, swarm: SwarmAccess) -> DashboardSource
         if wanted.verb is not None:
             await swarm.command(wanted.verb)
         if wanted.about_site is not None and (missing := await swarm.steer(wanted.about_site)):
-            return f"{wanted.said} {missing} parts of the swarm do not answer: they hear of it when they are back."
+            return f"{wanted.said} {silent_parts(missing)}."
         return wanted.said
 
     return DashboardSource(

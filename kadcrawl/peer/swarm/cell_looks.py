@@ -1,4 +1,4 @@
-"""The open cells of one peer that are to be looked through for the URLs to which an order of a person applies.
+"""`CellLooks` keeps the open cells that are still to be looked through for an order of a person.
 
 Only the owner of a cell carries out an order there, while the cell is open. A cell is looked through when it opens,
 when an order comes, and when its user says so. As long as a cell is left, the crawl is not over
@@ -42,7 +42,7 @@ class CellLooks:
         return cell in self._open
 
     def opened(self, cell: Cell) -> None:
-        """Look through a cell from its begin, which may be crawled here from now on."""
+        """Look through a cell from its beginning, which may be crawled here from now on."""
         self._open.add(cell)
         if self._is_needed():
             self._left[cell] = b""
@@ -60,7 +60,7 @@ class CellLooks:
             self.opened(cell)
 
     def place(self, cell: Cell) -> bytes:
-        """Return the place that is reached in a cell, or an empty one at its begin."""
+        """Return the place that is reached in a cell, or an empty place at its beginning."""
         return self._left[cell]
 
     def reach(self, cell: Cell, place: bytes) -> None:

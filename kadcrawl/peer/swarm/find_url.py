@@ -58,7 +58,7 @@ def url_here(runtime: Runtime, url: str) -> UrlFound:
 
 
 class UrlFinder:
-    """The answers of one peer to persons who follow a URL."""
+    """The answers of one peer to people who follow a URL."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

@@ -1,7 +1,8 @@
-"""Counts the queue of one peer when a person asks, some rows at a time, and keeps the counts for a while.
+"""`QueueCounter` counts the queue of one peer when a person asks, and keeps the counts for a while.
 
-All who ask share one count. When nobody asks, nothing is counted. A dashboard asks again and again: each question has
-the next count made, as often as that takes a small part of a core, and is answered with the last one and its age.
+It counts some rows at a time. All who ask share one count. When nobody asks, nothing is counted. A dashboard asks again
+and again: each question has the next count made, as often as that takes a small part of a core, and is answered with
+the last one and its age.
 
 Tests: tests/peer/swarm/test_queue_counter.py
 """
@@ -36,9 +37,9 @@ FRESH_S = 10.0
 FRESH_FACTOR = 3.0
 """A count that took long is good for so many times as long."""
 RENEW_S = 0.5
-"""Least age of a count at which a question has it made anew, while it is still good, ..."""
+"""Least age of a count at which a question starts the next count."""
 RENEW_FACTOR = 33.0
-"""... if that is so many times as long as it took: 3 % of a core, for one who asks again and again."""
+"""Least such age as a multiple of the time of the count, so repeated questions cost 3 % of a core."""
 COUNTS_KEPT_MAX = 8
 """Counts in memory: of all sites, and of sites that were asked about."""
 

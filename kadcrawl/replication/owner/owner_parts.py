@@ -21,10 +21,10 @@ from kadcrawl.store.store import Store
 from kadcrawl.urls import Partition
 
 OPENED_TOGETHER = 32
-"""Cells of a crawl by URL that open together, a power of two. Its URLs fill all cells, and a sync asks some four peers:
-the cells share the messages."""
+"""Cells of a crawl by URL that open together, a power of two. A sync asks some four peers, and the cells share its
+messages."""
 FILLED_BITS = 10
-"""Most bits of cells for which that holds. Of more cells many would be opened for nothing."""
+"""Most bits of a cell with which cells open together. With more cells, many would open for nothing."""
 
 
 def opened_together(partition: Partition, bits: int) -> int:

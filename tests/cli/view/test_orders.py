@@ -7,7 +7,7 @@ import pytest
 from kadcrawl.cli.view.orders import lines, order_lines, paused_line
 from kadcrawl.cli.view.summary import add_up
 from kadcrawl.link.wire.basics import COUNT_MAX
-from kadcrawl.link.wire.given_order import GivenOrder, orders_in_force
+from kadcrawl.link.wire.given_order import GivenOrder, orders_in_force, silent_parts
 from kadcrawl.link.wire.order_messages import OrderKind, StandingOrder
 from kadcrawl.settings.job import Job
 
@@ -32,6 +32,11 @@ def test_orders_are_listed_in_words() -> None:
         "d.example has its own delay, by ? at 1970-01-01 00:00:00 UTC (peer 00000000)",
     ] == lines(orders)
     assert ["no order stands"] == lines([])
+
+
+def test_parts_of_the_swarm_are_counted_in_words() -> None:
+    assert "1 part of the swarm does not answer: it hears of it when it is back" == silent_parts(1)
+    assert "2 parts of the swarm do not answer: they begin when they are back" == silent_parts(2, "begins", "begin")
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "a0 ("), (3, "a0, a1, a2 ("), (5, "a0, a1, a2 and 2 more (")])
