@@ -11,7 +11,7 @@ import click
 
 from kadcrawl.cli.keys import key_to_ask
 from kadcrawl.cli.options import is_given
-from kadcrawl.cli.targets import directories, goes_on, rests, targets
+from kadcrawl.cli.targets import directories, goes_on, peer_directories, rests, targets
 from kadcrawl.link.wire.given_order import silent_parts
 from kadcrawl.link.wire.order_messages import GiveOrders, OrdersGiven, StandingOrder
 
@@ -23,14 +23,22 @@ class Giving:
     given: OrdersGiven
     goes_on: str | None
     """The command with which the crawl goes on, if no peer runs. None if a peer has taken the orders."""
+    is_local: bool = True
+    """No peer of the crawl has another directory, as far as known here."""
 
     def say_how_far(self) -> None:
         """Print that some peers have not heard of the orders yet."""
         if self.goes_on is not None:
-            holds = f"holds when {self.goes_on} goes on"
+            holds = f"holds when {self.goes_on} goes on{self._elsewhere}"
             click.echo(f"kadcrawl: no peer runs, so the order is journaled, and {holds}", err=True)
         elif self.given.parts_missing:
             click.echo(silent_parts(self.given.parts_missing))
+
+    @property
+    def _elsewhere(self) -> str:
+        if self.is_local:
+            return ""
+        return ". Peers that run elsewhere hear of it only then: --peer HOST:PORT gives it to one of them"
 
 
 def give(peer: tuple[str, int], data: Path, key_file: Path | None, orders: Sequence[StandingOrder]) -> Giving:
@@ -40,6 +48,6 @@ def give(peer: tuple[str, int], data: Path, key_file: Path | None, orders: Seque
         from kadcrawl.cli.local.orders_at_rest import give_at_rest  # Not at the top: it loads the store.
 
         give_at_rest(resting, orders)
-        return Giving(OrdersGiven(0), goes_on(data))
+        return Giving(OrdersGiven(0), goes_on(data), is_local=bool(peer_directories(data)))
     asked = targets(peer, data, key_to_ask(key_file, data))
     return Giving(asked.ask(GiveOrders([*orders]), OrdersGiven), None)

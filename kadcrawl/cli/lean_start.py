@@ -12,6 +12,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 LEAN_COMMANDS = frozenset({"start", "join"})
 """The commands that run a peer in their process."""
+KEY_VARIABLE = "KADCRAWL_KEY"
+"""The variable with the swarm's key. What reads the key takes it out of the environment."""
 SIGNALED = 128
 """The exit code of a process that a signal has ended is this and the number of the signal, as in a shell."""
 
@@ -29,6 +32,7 @@ _pipes: list[int] = []
 def start_lean(arguments: Sequence[str]) -> None:
     """Run the command of these arguments. Exits."""
     said = _read_by_fork(arguments)
+    os.environ.pop(KEY_VARIABLE, None)  # The fork has read it, and took it out of its own environment only.
     from kadcrawl.system.lean_imports import import_lean
 
     import_lean()
@@ -54,22 +58,44 @@ def hand_over(order: "PeerOrder") -> int:
 
 
 def _read_by_fork(arguments: Sequence[str]) -> bytes:
-    """Return the pickled order. Exits with the code of the fork if it gives none."""
+    """Return the pickled order. Exits with the code of the fork if it gives none.
+
+    Ctrl-C goes to the fork as well, and the fork says so. A signal that only this process gets ends both.
+    """
     readable, writable = os.pipe()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # The fork has Ctrl-C as well, and says so.
+    signals: list[int] = []
+    forks: list[int] = []
+
+    def end_both(number: int, frame: object) -> None:
+        signals.append(number)
+        if number == signal.SIGTERM:
+            for fork in forks:
+                with suppress(ProcessLookupError):
+                    os.kill(fork, number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if before[number] != signal.SIG_IGN:
+            signal.signal(number, end_both)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # If it is ignored, as by some supervisors, the fork has no code.
     reader = os.fork()
     if reader == 0:
         os.close(readable)
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         _pipes.append(writable)
         from kadcrawl.cli.group import group_for
 
         group_for(list(arguments))()
+    forks.append(reader)
     os.close(writable)
     with open(readable, "rb") as pipe:
         said = pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1])
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    if not code and signals:
+        code = -signals[0]
     if code or not said:
         sys.exit(code if code >= 0 else SIGNALED - code)
     return said

@@ -80,6 +80,7 @@ LOST_LATELY_S = 15.0
 """Seconds for which a peer tells that it has lost another: longer than a lease of a shared clock goes on
 (crawl/clocks/clock_names.py)."""
 
+AcceptLink = Callable[[Link, UrlLocation, float], None]
 log = logging.getLogger(__name__)
 
 
@@ -221,36 +222,34 @@ class Cells:
             self.tasks.spawn(self.holder_side.run(), "notify_owners")
             self.tasks.spawn(self._beat(), "beat")
 
-    async def accept(
-        self, links: Sequence[tuple[Link, UrlLocation]], accept_link: Callable[[Link, UrlLocation, float], None]
-    ) -> list[int]:
+    async def accept(self, links: Sequence[tuple[Link, UrlLocation]], accept_link: AcceptLink) -> list[int]:
         """Accept links of cells owned here, and wait until they are on all disks. Return the indices of those to retry.
 
         `accept_link` writes a link into the open transaction.
         """
         wanted = {location.cell for _, location in links}
-        accepted: dict[Cell, list[Key]] = {}
-        # Links of open cells do not wait for the others.
-        self._accept_in({cell for cell in wanted if self.holdings.is_open(cell)}, links, accept_link, accepted)
-        if closed := wanted - accepted.keys():
-            self._accept_in(await self.sync.opened(closed, OPEN_WAIT_S), links, accept_link, accepted)
-        _, safe = await asyncio.gather(self._store.journal.durable(), self.sync.whole(accepted, WHOLE_WAIT_S))
+        opened = {cell for cell in wanted if self.holdings.is_open(cell)}
+        # Links of open cells do not wait for the others, and their copies leave before the backups can change.
+        groups = [self._safe_in(cells, links, accept_link) for cells in (opened, wanted - opened) if cells]
+        parts = await asyncio.gather(*groups) if len(groups) > 1 else [await group for group in groups]
+        safe = set[Cell]().union(*parts)
         return [index for index, (_, location) in enumerate(links) if location.cell not in safe]
 
-    def _accept_in(
-        self,
-        opened: set[Cell],
-        links: Sequence[tuple[Link, UrlLocation]],
-        accept_link: Callable[[Link, UrlLocation, float], None],
-        accepted: dict[Cell, list[Key]],
-    ) -> None:
-        """Accept the links of cells that are open, and add their keys to those that are accepted."""
-        now = self._clock.now()
-        accepted |= {cell: [] for cell in opened}
+    async def _safe_in(
+        self, cells: set[Cell], links: Sequence[tuple[Link, UrlLocation]], accept_link: AcceptLink
+    ) -> set[Cell]:
+        """Accept the links of these cells once the cells are open. Return the cells whose links are on all disks."""
+        opened = await self.sync.opened(cells, OPEN_WAIT_S)
+        now, accepted = self._clock.now(), {cell: list[Key]() for cell in opened}
         for link, location in links:
             if location.cell in opened:
                 accept_link(link, location, now)
                 accepted[location.cell].append(location.key)
+        with suppress(TimeoutError):  # A disk does not keep up; the sender tries again.
+            async with asyncio.timeout(WHOLE_WAIT_S + 1.0):
+                _, safe = await asyncio.gather(self._store.journal.durable(), self.sync.whole(accepted, WHOLE_WAIT_S))
+                return safe
+        return set()
 
     async def receive(self, message: Replicate) -> list[int]:
         """Journal records that another peer sent. Return the indices of runs that this peer has otherwise."""

@@ -22,12 +22,15 @@ def is_running(directory: Path) -> bool:
 def held_still(directory: Path) -> Iterator[bool]:
     """Let no peer start in a directory until the context ends. The value is False if a peer runs there.
 
-    A directory that no peer has used yet cannot be held.
+    A directory that no peer has used yet cannot be held. In a directory that this user may not read a peer may run.
     """
     try:
         descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         yield True
+        return
+    except OSError:  # Of another user, say: a peer may run there.
+        yield False
         return
     try:
         try:

@@ -90,6 +90,28 @@ def test_ctrl_c_ends_both_and_the_fork_says_so() -> None:
     assert run.returncode in (1, 128 + signal.SIGINT)
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_this_process_alone_ends_both(number: int, code: int) -> None:
+    run = reads(f"os.kill(os.getppid(), {int(number)}); sys.exit(lean_start.hand_over('the order'))")
+    assert ("", code) == (run.stdout, run.returncode)
+
+
+def test_a_caller_may_ignore_the_end_of_its_children() -> None:
+    program = READS.format(command="sys.exit(lean_start.hand_over('the order'))")
+    code = f"import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n{program}"
+    run = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60)
+    assert ("", 7) == (run.stderr, run.returncode)
+
+
+def test_the_key_does_not_stay_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KADCRAWL_KEY", "secret")
+    code = READS.format(command="sys.exit(lean_start.hand_over('the order'))").replace(
+        "return 7", "print('KADCRAWL_KEY' in os.environ); return 7"
+    )
+    run = subprocess.run([sys.executable, "-c", code], text=True, stdout=subprocess.PIPE, timeout=60)
+    assert "False" == run.stdout.splitlines()[-1]
+
+
 def test_without_a_fork_one_process_does_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_order, "carry_out", lambda order: order)
     assert 5 == lean_start.hand_over(5)  # type: ignore[arg-type]

@@ -231,14 +231,10 @@ class ClockHolder:
         async with asyncio.TaskGroup() as questions:
 
             def begin(owner: Contact, asked: list[AskedClock]) -> None:
-                questions.create_task(ask(owner, asked), name="lease clocks")
+                for start in range(0, len(asked), CLOCKS_MAX):
+                    questions.create_task(self._ask_one(owner, asked[start : start + CLOCKS_MAX]), name="lease clocks")
 
-            async def ask(owner: Contact, asked: list[AskedClock]) -> None:
-                some = [asked[start : start + CLOCKS_MAX] for start in range(0, len(asked), CLOCKS_MAX)]
-                await asyncio.gather(*(self._ask_one(owner, part) for part in some))
-                batches.answered(owner)
-
-            batches = SpacedBatches(self._limits.batch_spacing_s, begin, with_answers=True)
+            batches = SpacedBatches(self._limits.batch_spacing_s, begin)
             try:
                 while True:
                     asked: list[AskedClock] = []

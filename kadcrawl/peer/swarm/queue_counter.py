@@ -34,12 +34,12 @@ from kadcrawl.system.printable import printable
 
 FRESH_S = 10.0
 """Seconds for which a count is good: commands repeat a question until all peers have counted."""
-FRESH_FACTOR = 3.0
-"""A count that took long is good for so many times as long."""
 RENEW_S = 0.5
 """Least age of a count at which a question starts the next count."""
 RENEW_FACTOR = 33.0
 """Least such age as a multiple of the time of the count, so repeated questions cost 3 % of a core."""
+RENEWED_FACTOR = RENEW_FACTOR + 2
+"""A count that took long is good for so many times as long: until the next one is there."""
 COUNTS_KEPT_MAX = 8
 """Counts in memory: of all sites, and of sites that were asked about."""
 
@@ -54,7 +54,7 @@ class _Count:
 
     def is_good(self, now: float) -> bool:
         """Return whether the count may be told."""
-        return now < self.made_at + max(FRESH_S, FRESH_FACTOR * self.took_s)
+        return now < self.made_at + max(FRESH_S, RENEWED_FACTOR * self.took_s)
 
     def is_to_be_renewed(self, now: float) -> bool:
         """Return whether a question has the count made anew, while this one is told."""

@@ -83,6 +83,7 @@ async def test_the_commands_give_their_orders_to_a_directory_at_rest(tmp_path: P
         done = await run(*arguments.split(), "--data", data)
         assert (0, said) == (done.exit_code, done.stdout), done.output
         assert f"the order is journaled, and holds when kadcrawl start --data {data} goes on" in done.stderr
+        assert "--peer HOST:PORT" in done.stderr, "other peers of its swarm may run"
     listed = await run("site", "ls", "--data", data)
     assert ["/x/ is out of scope", "a.example is excluded", "delay is 0.01s"] == [
         line.partition(",")[0] for line in listed.stdout.splitlines()
