@@ -21,7 +21,6 @@ import cloup
 from cloup import option, option_group
 
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.lean_start import KEY_VARIABLE
 from kadcrawl.cli.options import Address
 from kadcrawl.cli.own_peers import directory_at
 from kadcrawl.cli.targets import directories
@@ -33,14 +32,15 @@ from kadcrawl.system.file_names import JOURNAL, PEER_KEY, SWARM_KEY
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-HOW = f"--key-file FILE, or {KEY_VARIABLE}"
+VARIABLE = "KADCRAWL_KEY"
+HOW = f"--key-file FILE, or {VARIABLE}"
 
 _KEY_FILE = option(
     "--key-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="The swarm's key is in this file, which only you can read. - means the standard input.  [default: "
-    f"{KEY_VARIABLE} in the environment, or the key in --data]",
+    f"{VARIABLE} in the environment, or the key in --data]",
 )
 _INSECURE = option(
     "--insecure",
@@ -131,7 +131,7 @@ def directory_to_ask(given: KeyOptions, bootstrap: Sequence[tuple[str, int]]) ->
 
     The swarm's key is in that directory, unless the swarm has none.
     """
-    if given.insecure or given.key_file is not None or os.environ.get(KEY_VARIABLE):
+    if given.insecure or given.key_file is not None or os.environ.get(VARIABLE):
         return None
     return next((found for address in bootstrap if (found := directory_at(address)) is not None), None)
 
@@ -158,7 +158,7 @@ def say_insecure(key: SwarmKey | None) -> None:
 
 
 def _key(given: KeyOptions, data: Path) -> SwarmKey | None:
-    text = os.environ.pop(KEY_VARIABLE, None)  # Processes started from here have no use for it.
+    text = os.environ.pop(VARIABLE, None)  # Processes started from here have no use for it.
     if given.insecure:
         if given.key_file is not None:
             raise ConfigError("--insecure means no key: leave out one of --insecure and --key-file")
@@ -167,9 +167,9 @@ def _key(given: KeyOptions, data: Path) -> SwarmKey | None:
         return read_key(given.key_file)
     if text:
         try:
-            return SwarmKey.from_text(text, f"{KEY_VARIABLE} of the environment")
+            return SwarmKey.from_text(text, f"{VARIABLE} of the environment")
         except ConfigError as error:
-            raise ConfigError(f"{KEY_VARIABLE}: {error}") from None
+            raise ConfigError(f"{VARIABLE}: {error}") from None
     found = directories(data)
     for directory in found:
         if (directory / SWARM_KEY).exists():

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 LEAN_COMMANDS = frozenset({"start", "join"})
 """The commands that run a peer in their process."""
-KEY_VARIABLE = "KADCRAWL_KEY"
-"""The variable with the swarm's key. What reads the key takes it out of the environment."""
 SIGNALED = 128
 """The exit code of a process that a signal has ended is this and the number of the signal, as in a shell."""
 
@@ -32,7 +30,7 @@ _pipes: list[int] = []
 def start_lean(arguments: Sequence[str]) -> None:
     """Run the command of these arguments. Exits."""
     said = _read_by_fork(arguments)
-    os.environ.pop(KEY_VARIABLE, None)  # The fork has read it, and took it out of its own environment only.
+    os.environ.pop("KADCRAWL_KEY", None)  # The fork has read it, and took it out of its own environment only.
     from kadcrawl.system.lean_imports import import_lean
 
     import_lean()
