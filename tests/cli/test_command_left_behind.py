@@ -10,6 +10,7 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from kadcrawl.cli.local.salvage import pending_urls
@@ -31,6 +32,7 @@ PEERS = 4
 HOLDERS = 3
 
 
+@pytest.mark.chaos
 async def test_what_only_dead_peers_knew_is_counted_and_the_same_command_goes_on(tmp_path: Path) -> None:
     async with Web(SITES) as site:
         go_on = asyncio.Event()

@@ -15,6 +15,7 @@ from tests.support.sites.web import Web, html
 from tests.support.swarm.command import interrupted, joinable, kadcrawl, until
 
 
+@pytest.mark.chaos
 async def test_a_site_is_paused_listed_and_goes_on(tmp_path: Path) -> None:
     async with Web(2) as web:
         web.pages["/"] = lambda request: html(*(web.url(f"/{page}", 1) for page in range(3)))

@@ -7,6 +7,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from tests.support.sites.web import Web, html
@@ -111,6 +112,7 @@ async def test_a_crawl_begins_at_the_seeds_of_a_file_on_several_peers(tmp_path: 
         assert f"1500 seeds of {path} added, from 1500 lines" in run.err
 
 
+@pytest.mark.chaos
 async def test_no_link_is_judged_before_all_seeds_are_read(tmp_path: Path) -> None:
     async with Web(2) as site:
         first, linked = site.url("/", site=0), site.url("/linked", site=1)
@@ -130,6 +132,7 @@ async def test_an_input_without_urls_is_a_mistake(tmp_path: Path) -> None:
     assert "line 2: 'nonsense' has no scheme" in run.err
 
 
+@pytest.mark.chaos
 async def test_a_crawl_killed_while_it_reads_goes_on_in_the_file(tmp_path: Path) -> None:
     async with Web(40) as site:
         site.fallback = lambda request: html()
