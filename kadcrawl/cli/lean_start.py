@@ -39,7 +39,7 @@ def start_lean(arguments: Sequence[str]) -> None:
 
     try:
         told(carry_out)(pickle.loads(said))  # A pickle of our own fork.
-    except BrokenPipeError:  # Whoever read the output is gone.
+    except BrokenPipeError:  # The reader of the output is gone.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Or Python would try once more at its end.
         sys.exit(1)
 

@@ -1,12 +1,13 @@
 """A person changes settings of the job while the crawl runs, at all peers, leaves and peers to come."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from kadcrawl import Config, ConfigError, Leaf
+from kadcrawl import Config, ConfigError, Leaf, Peer
 from tests.support.sites.web import Web, html
 from tests.support.swarm.crash import crash
 from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
@@ -78,7 +79,17 @@ async def test_a_change_outlives_a_crash(make_peer: MakePeer) -> None:
     assert 7 == again.components.site_settings.retries("http://a.example/")
 
 
-async def test_a_leaf_follows_a_changed_delay(make_peer: MakePeer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("order", "delay_s"),
+    [
+        (lambda peer, delay_s: peer.change_setting("delay", delay_s), 1.0),
+        (lambda peer, delay_s: peer.slow_site("a.example", delay_s), 900.0),
+    ],
+    ids=["a changed delay", "a slowed site"],
+)
+async def test_a_leaf_has_the_delay_that_its_peers_have(
+    make_peer: MakePeer, tmp_path: Path, order: Callable[[Peer, float | None], Awaitable[object]], delay_s: float
+) -> None:
     async with Web(1) as site:
         site.fallback = lambda request: html()
         peer = await make_peer("a", delay_s=600.0)
@@ -86,24 +97,9 @@ async def test_a_leaf_follows_a_changed_delay(make_peer: MakePeer, tmp_path: Pat
         config = Config(data=tmp_path / "leaf", allow_networks=("127.0.0.0/8",), limits=QUICK)
         async with Leaf(config) as leaf:
             await leaf.join([peer.contact.address])
-            await peer.change_setting("delay", 1.0)
-            await until(lambda: leaf.work.components.site_settings.delay_s("a.example") == 1.0)
-            await peer.change_setting("delay", None)
-            await until(lambda: leaf.work.components.site_settings.delay_s("a.example") == 600.0)
-            await leaf.finish()
-
-
-async def test_a_leaf_leaves_a_slowed_site_alone_as_its_peers_do(make_peer: MakePeer, tmp_path: Path) -> None:
-    async with Web(1) as site:
-        site.fallback = lambda request: html()
-        peer = await make_peer("a", delay_s=600.0)
-        await peer.crawl(urls(site))
-        config = Config(data=tmp_path / "leaf", allow_networks=("127.0.0.0/8",), limits=QUICK)
-        async with Leaf(config) as leaf:
-            await leaf.join([peer.contact.address])
-            await peer.slow_site("a.example", 900.0)
-            await until(lambda: leaf.work.components.site_settings.delay_s("a.example") == 900.0)
-            await peer.slow_site("a.example", None)
+            await order(peer, delay_s)
+            await until(lambda: leaf.work.components.site_settings.delay_s("a.example") == delay_s)
+            await order(peer, None)
             await until(lambda: leaf.work.components.site_settings.delay_s("a.example") == 600.0)
             await leaf.finish()
 
