@@ -976,16 +976,21 @@ def test_a_link_of_an_open_cell_does_not_wait_for_a_closed_cell_of_the_same_offe
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 6)
         owner, (first, second, *_) = _cells_of_one_owner(swarm)
+        await asyncio.sleep(5.0)
+        assert [] == await owner.cells.accept(_links([second], 98), owner.intake.accept)
         owner.cells.holdings.let_go(first)
         for backup in swarm.holders(first)[1:]:
             backup.silent = True
         accepting = swarm.loop.create_task(owner.cells.accept(_links([first, second], 99), owner.intake.accept))
         await asyncio.sleep(0.1)
         assert PENDING == owner.store.state(key(second, 99))
+        await asyncio.sleep(BUSY_S)
+        for backup in swarm.holders(second)[1:]:
+            assert backup.silent or PENDING == backup.store.state(key(second, 99)), "its copies do not wait either"
         assert owner.store.state(key(first, 99)) is None
         for backup in swarm.holders(first)[1:]:
             backup.silent = False
-        swarm.acknowledged[key(second, 99)] = PENDING
+        swarm.acknowledged.update({key(second, number): PENDING for number in (98, 99)})
         await accepting
         await swarm.settle()
 
