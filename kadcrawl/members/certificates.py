@@ -8,30 +8,18 @@ public key is a member's. The ID of the member follows from the key itself, by i
 import os
 import ssl
 import sys
+from base64 import encodebytes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from kadcrawl.members import der
 from kadcrawl.members.peer_key import PeerKey, id_of
 from kadcrawl.members.swarm_key import SwarmKey
 
-_FROM, _TO = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""The validity of certificates: for ever, so that no peer's clock decides about membership. A key that is no longer
-trusted is changed. The last second is that of certificates without an end (RFC 5280, 4.1.2.5).
-"""
 _AUTHORITY = "kadcrawl swarm"
 
 
@@ -55,31 +43,26 @@ def peer_id_of(tls: ssl.SSLObject) -> bytes | None:
     if certificate is None:
         return None
     try:
-        public = x509.load_der_x509_certificate(certificate).public_key()
-    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
+        public = der.public_key_in(certificate)
+    except der.DerError:
         return None
-    if not isinstance(public, Ed25519PublicKey):
-        return None
-    return id_of(public.public_bytes(Encoding.Raw, PublicFormat.Raw))
+    return None if public is None else id_of(public)
 
 
 def _context(protocol: int, swarm_key: SwarmKey, peer_key: PeerKey, directory: Path | None) -> ssl.SSLContext:
     authority = Ed25519PrivateKey.from_private_bytes(swarm_key.derive(b"authority"))
-    its_own = _certificate(_AUTHORITY, authority.public_key(), authority, serial=1, signs=True)
-    ours = _certificate(
-        peer_key.id.hex(),
-        peer_key.signing.public_key(),
-        authority,
-        serial=int.from_bytes(peer_key.id[:8], "big") >> 1 | 2,
-        signs=False,
-    )
+    signs = authority.public_key().public_bytes_raw()
+    its_own = der.certificate(_AUTHORITY, signs, _AUTHORITY, authority, serial=1, signs=True)
+    serial = int.from_bytes(peer_key.id[:8], "big") >> 1 | 2
+    ours = der.certificate(peer_key.id.hex(), peer_key.public, _AUTHORITY, authority, serial=serial, signs=False)
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # The name is that of the swarm's key. The certificate's key gives the ID.
     context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(cadata=its_own.public_bytes(Encoding.PEM).decode())
-    private = peer_key.signing.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with _as_file(private + ours.public_bytes(Encoding.PEM), directory) as chain:
+    context.load_verify_locations(cadata=its_own)
+    private = ("PRIVATE KEY", der.private_key(peer_key.signing))
+    chain_text = "".join(_pem(label, content) for label, content in (private, ("CERTIFICATE", ours)))
+    with _as_file(chain_text.encode(), directory) as chain:
         context.load_cert_chain(chain)
     return context
 
@@ -99,36 +82,7 @@ def _as_file(content: bytes, directory: Path | None) -> Iterator[str]:
             yield str(path)
 
 
-def _certificate(
-    subject: str, public: Ed25519PublicKey, authority: Ed25519PrivateKey, *, serial: int, signs: bool
-) -> x509.Certificate:
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(_named(subject))
-        .issuer_name(_named(_AUTHORITY))
-        .public_key(public)
-        .serial_number(serial)
-        .not_valid_before(_FROM)
-        .not_valid_after(_TO)
-        .add_extension(x509.BasicConstraints(ca=signs, path_length=0 if signs else None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False)
-    )
-    if signs:
-        usage = x509.KeyUsage(
-            digital_signature=False,
-            content_commitment=False,
-            key_encipherment=False,
-            data_encipherment=False,
-            key_agreement=False,
-            key_cert_sign=True,
-            crl_sign=True,
-            encipher_only=False,
-            decipher_only=False,
-        )
-        builder = builder.add_extension(usage, critical=True)
-    return builder.sign(authority, None)
-
-
-def _named(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+def _pem(label: str, content: bytes) -> str:
+    """Return DER as text (RFC 7468)."""
+    text = encodebytes(content).decode()
+    return f"-----BEGIN {label}-----\n{text}-----END {label}-----\n"

@@ -12,7 +12,6 @@ from secrets import token_bytes
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import ID_BYTES, NodeId
@@ -31,7 +30,7 @@ class PeerKey:
             raise ConfigError(f"a peer's key has {SEED_BYTES} bytes, not {len(seed)}")
         self.seed = seed
         self.signing = Ed25519PrivateKey.from_private_bytes(seed)
-        self.public = self.signing.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self.public = self.signing.public_key().public_bytes_raw()
         self.id = id_of(self.public)
 
     def __repr__(self) -> str:

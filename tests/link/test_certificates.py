@@ -1,21 +1,19 @@
-"""Members whose certificates OpenSSL takes and the library that reads their keys does not: any member can sign them."""
+"""Members whose certificates OpenSSL takes and a peer does not: any member can sign them."""
 
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Contact, Hello, Ok
-from kadcrawl.members import certificates
+from kadcrawl.members import der
 from kadcrawl.members.credentials import Credentials
 from tests.support.links.member_links import credentials, is_answered, served
 from tests.support.waiting import until
@@ -23,30 +21,27 @@ from tests.support.waiting import until
 VERSIONS = [2, 4]
 
 
-class OfVersion:
-    """A certificate whose version is said to be another."""
-
-    def __init__(self, usual: x509.Certificate, authority: Ed25519PrivateKey, version: int) -> None:
-        was, before = usual.tbs_certificate_bytes, b"\xa0\x03\x02\x01"
-        signed = was.replace(before + b"\x02", before + bytes([version - 1]), 1)
-        assert signed != was
-        self._der = usual.public_bytes(Encoding.DER)[:-64].replace(was, signed) + authority.sign(signed)
-
-    def public_bytes(self, _: Encoding) -> bytes:
-        return ssl.DER_cert_to_PEM_cert(self._der).encode()
+def of_version(usual: bytes, authority: Ed25519PrivateKey, version: int) -> bytes:
+    """Return a certificate whose version is said to be another."""
+    was, before = x509.load_der_x509_certificate(usual).tbs_certificate_bytes, b"\xa0\x03\x02\x01"
+    signed = was.replace(before + b"\x02", before + bytes([version - 1]), 1)
+    assert signed != was
+    return usual[:-64].replace(was, signed) + authority.sign(signed)
 
 
 @contextmanager
 def certified(version: int, place: Path) -> Iterator[Credentials]:
     """Give the credentials of a member with such a certificate."""
-    make = certificates._certificate
+    make = der.certificate
 
-    def other(subject: Any, public: Any, authority: Any, *, serial: int, signs: bool) -> Any:
-        usual = make(subject, public, authority, serial=serial, signs=signs)
-        return usual if signs else OfVersion(usual, authority, version)
+    def other(
+        subject: str, public: bytes, issuer: str, authority: Ed25519PrivateKey, *, serial: int, signs: bool
+    ) -> bytes:
+        usual = make(subject, public, issuer, authority, serial=serial, signs=signs)
+        return usual if signs else of_version(usual, authority, version)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(certificates, "_certificate", other)
+        patched.setattr(der, "certificate", other)
         made = credentials(place)
         assert made.to_dial
         assert made.server_context(made.keyring.key)

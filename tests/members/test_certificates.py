@@ -17,10 +17,10 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.handler import LINK_PATH
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello, Ok
-from kadcrawl.members import certificates
 from kadcrawl.members.certificates import client_context, server_context
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.swarm_key import SwarmKey
+from tests.support.links.library_certificates import library_certificate
 from tests.support.links.link_ends import UPGRADE
 from tests.support.links.member_links import KEYRING, credentials, files, is_answered, served
 
@@ -31,7 +31,7 @@ def of_another_kind(place: Path) -> ssl.SSLContext:
     """Return a context that dials with the swarm's certificate for a key that belongs to no peer."""
     authority = Ed25519PrivateKey.from_private_bytes(KEYRING.key.derive(b"authority"))
     private = ec.generate_private_key(ec.SECP256R1())
-    certificate = certificates._certificate("x", private.public_key(), authority, serial=7, signs=False)  # type: ignore[arg-type]
+    certificate = library_certificate("x", private.public_key(), authority, serial=7, signs=False)
     chain = place / "chain"
     secret = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     chain.write_bytes(secret + certificate.public_bytes(Encoding.PEM))
