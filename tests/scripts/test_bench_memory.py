@@ -25,6 +25,7 @@ NEVER = {
     *("kadcrawl.crawl.content.sitemap", "kadcrawl.crawl.proxies.fetcher", "kadcrawl.crawl.proxies.health_checks"),
     *("lxml", "numpy", "parsel", "pip", "pyexpat", "python_socks", "rich", "selectolax.lexbor", "xml.parsers.expat"),
     *("difflib", "setuptools", "sklearn", "bitarray", "pybloom_live", "fsspec", "pyarrow", "pymongo"),
+    *("cryptography.x509", "cryptography.hazmat.primitives.serialization"),
     *("aiodns", "pycares", "click", "cloup", "kadcrawl.cli.group", "kadcrawl.cli.options"),
 }
 """Modules that no idle process loads."""
