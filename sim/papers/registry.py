@@ -12,9 +12,9 @@ from .levels import levels
 from .messages import messages
 from .output import SIZES_FULL, output
 from .powers import powers
-from .revisits import revisits
+from .revisits import ASKED_QUICK, QUICK_S, revisits
 from .revisits_run import DAY_S
-from .table2_peers import HOURS_FULL as TABLE2_FULL, table2
+from .table2_peers import HOURS_FULL as TABLE2_FULL, HOURS_QUICK as TABLE2_QUICK, table2
 
 EXPERIMENTS: dict[str, Experiment] = {
     "output": output,
@@ -34,8 +34,13 @@ LARGE: dict[str, Experiment] = {
     "balancing-256": partial(balancing, sizes=SIZES_LARGE, pages_per_peer=PAGES_PER_PEER_LARGE),
 }
 """Experiments that run only with --full, or if they are asked for by name."""
-QUICK = ("levels", "expiring")
-"""Experiments of some seconds, whose aims `.ci/run` checks."""
+QUICK: dict[str, Experiment] = {
+    "table2": partial(table2, hours=TABLE2_QUICK),
+    "levels": levels,
+    "revisits": partial(revisits, day_s=QUICK_S, hour_s=QUICK_S, asked=ASKED_QUICK),
+    "expiring": expiring,
+}
+"""Experiments of some seconds, whose aims `.ci/run` checks: some of them in a shorter form."""
 FULL: dict[str, Experiment] = {
     "output": partial(output, sizes=SIZES_FULL),
     "table2": partial(table2, hours=TABLE2_FULL),

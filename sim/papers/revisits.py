@@ -31,10 +31,14 @@ BLOGS = 2
 POSTS = 500
 """New posts of a blog on a day: more than a filter keeps exactly."""
 COPIES = 3
+QUICK_S = 600.0
+"""Length of a day, and of an hour, of the quick form."""
+ASKED_QUICK = 10_000
+"""Keys never added that a cell is asked for in the quick form."""
 
-HOW = """{peers} real peers in a simulated network, with --history bloom. By hours: --recrawl-after 2h and the calendar
-grain hour, unscaled. Each hour its search page of {page} links is added, out of news that drift by. By days:
---recrawl-after 3 days and a filter a day. {scaled} Each day a list is added that leads to all posts so far, {posts} new
+HOW = """{peers} real peers in a simulated network, with --history bloom. By hours: --recrawl-after 2h and a filter an
+hour. {hours} Each hour its search page of {page} links is added, out of news that drift by. By days: --recrawl-after 3
+days and a filter a day. {scaled} Each day a list is added that leads to all posts so far, {posts} new
 ones of each of {blogs} blogs a day, for {days} days. When a list has expired, the peers take it up again by themselves.
 What was fetched is counted at the web. Filters are those of the running peers: a blog is one site, so its posts are in
 one cell, at its owner and two backups. Errors are counted on {asked:,} keys never added, asked of each peer for each
@@ -42,8 +46,16 @@ blog on each day. The counting model (the experiment expiring) fills one set of 
 has on each of the last three days. The paper's scale of 10^8 keys a day is computed there only."""
 
 
-def revisits(seed: int, progress: Progress, *, day_s: float = DAY_S / SCALE, posts: int = POSTS) -> Result:
-    """Crawl hours and days. `day_s` is the length of a day in the simulated world."""
+def revisits(
+    seed: int,
+    progress: Progress,
+    *,
+    day_s: float = DAY_S / SCALE,
+    hour_s: float = HOUR_S,
+    posts: int = POSTS,
+    asked: int = ASKED,
+) -> Result:
+    """Crawl hours and days. `day_s` and `hour_s` are the lengths of a day and an hour in the simulated world."""
     steps, done = HOURS + DAYS, 0
 
     def advance() -> None:
@@ -52,8 +64,8 @@ def revisits(seed: int, progress: Progress, *, day_s: float = DAY_S / SCALE, pos
         progress(min(1.0, done / steps))
 
     search, blogs = SearchWeb(seed, PAGE), BlogWeb(BLOGS, posts)
-    by_hour = crawl_days(seed, search, job_of(HOUR_S, 2), HOURS, HOUR_S, advance)
-    by_day = crawl_days(seed, blogs, job_of(day_s, PERIOD), DAYS, day_s, advance)
+    by_hour = crawl_days(seed, search, job_of(hour_s, 2), HOURS, hour_s, advance, asked)
+    by_day = crawl_days(seed, blogs, job_of(day_s, PERIOD), DAYS, day_s, advance, asked)
     met = [
         {
             f"http://blog{blog}.test/post/{of}/{number}"
@@ -64,16 +76,18 @@ def revisits(seed: int, progress: Progress, *, day_s: float = DAY_S / SCALE, pos
         for day in range(1, DAYS + 1)
     ]
     model = with_ours(2 * posts, Random(f"revisits {seed}"))
-    scaled = (
-        "The days have their full length, and the calendar grain is day."
-        if day_s == DAY_S
-        else f"A day of the run has {day_s:g} s: a scale of 1 to {DAY_S / day_s:g}, as idle peers cost time too."
-    )
     return Result(
         title="History that expires, on real peers",
         paper="P4 4: its tests by hours and by days",
         how=" ".join(HOW.split()).format(
-            peers=PEERS, page=PAGE, scaled=scaled, posts=posts, blogs=BLOGS, days=DAYS, asked=ASKED
+            peers=PEERS,
+            page=PAGE,
+            hours=_length("hour", hour_s, HOUR_S),
+            scaled=_length("day", day_s, DAY_S),
+            posts=posts,
+            blogs=BLOGS,
+            days=DAYS,
+            asked=asked,
         ),
         seed=seed,
         findings=[
@@ -86,6 +100,13 @@ def revisits(seed: int, progress: Progress, *, day_s: float = DAY_S / SCALE, pos
             _filter_table(by_day, model),
         ],
     )
+
+
+def _length(name: str, ours_s: float, full_s: float) -> str:
+    """Return the sentence about the length of an hour or a day."""
+    if ours_s == full_s:
+        return f"Each {name} has its full length, by the calendar."
+    return f"The {name} of the run has {ours_s:g} s: a scale of 1 to {full_s / ours_s:g}, as idle peers cost time too."
 
 
 def error(days: Sequence[Day]) -> float:

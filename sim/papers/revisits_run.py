@@ -80,10 +80,13 @@ def job_of(day_s: float, days: int) -> Job:
     )
 
 
-def crawl_days(seed: int, web: DatedWeb, job: Job, days: int, day_s: float, done: Callable[[], None]) -> list[Day]:
+def crawl_days(
+    seed: int, web: DatedWeb, job: Job, days: int, day_s: float, done: Callable[[], None], asked: int = ASKED
+) -> list[Day]:
     """Let real peers crawl the list of each day, and return what was fetched on it.
 
-    A day has `day_s` seconds, as the grain of the job. The first begins with the world.
+    A day has `day_s` seconds, as the grain of the job. The first begins with the world. Each cell of a peer is asked
+    for `asked` keys that were never added.
     """
     found: list[Day] = []
 
@@ -98,7 +101,7 @@ def crawl_days(seed: int, web: DatedWeb, job: Job, days: int, day_s: float, done
             assert first.peer is not None
             await first.host.spawn(first.peer.crawl(web.seeds(day)))
             await swarm.wait(begin + (1 - LIST_AFTER / 2) * day_s - swarm.loop.time())
-            found.append(_day(swarm, seed, begin, begin + day_s))
+            found.append(_day(swarm, seed, begin, begin + day_s, asked))
             done()
 
     with simulated(seed, web, job=job) as swarm:
@@ -106,7 +109,7 @@ def crawl_days(seed: int, web: DatedWeb, job: Job, days: int, day_s: float, done
     return found
 
 
-def _day(swarm: Swarm, seed: int, begin: float, end: float) -> Day:
+def _day(swarm: Swarm, seed: int, begin: float, end: float, each: int) -> Day:
     log = [one for one in swarm.server.log if begin <= one.time < end and "/post/" in one.path]
     hosts = sorted({one.host for one in swarm.server.log})
     held = filter_bytes = asked = taken = live = 0
@@ -120,8 +123,8 @@ def _day(swarm: Swarm, seed: int, begin: float, end: float) -> Day:
             keys = sum(one.label.keys for one in filters)
             held, most = held + keys, max(most, keys)
             filter_bytes += sum(len(one.bits) for one in filters)
-            asked += ASKED
-            taken += _taken_for_known(peer, host, chance)
+            asked += each
+            taken += _taken_for_known(peer, host, chance, each)
             error_by_bits = max(error_by_bits, _error_by_bits(peer, filters))
         live += most
     return Day(
@@ -147,10 +150,10 @@ def _error_by_bits(peer: Peer, filters: Sequence[EncodedFilter]) -> float:
     return sum(from_bytes(one.bits, period, now).false_positive_rate(now) for one in filters)
 
 
-def _taken_for_known(peer: Peer, host: str, chance: Random) -> int:
-    """Return how many of `ASKED` random keys of a host a peer takes for done."""
+def _taken_for_known(peer: Peer, host: str, chance: Random, asked: int) -> int:
+    """Return how many of so many random keys of a host a peer takes for done."""
     filters, cell = _expiring(peer), _cell(peer, host)
-    return sum(filters.has(cell, _key(host, chance.randbytes(URL_BYTES))) for _ in range(ASKED))
+    return sum(filters.has(cell, _key(host, chance.randbytes(URL_BYTES))) for _ in range(asked))
 
 
 def _expiring(peer: Peer) -> ExpiringFilters:

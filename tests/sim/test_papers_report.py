@@ -226,18 +226,29 @@ def test_the_command_writes_the_report_and_fails_of_a_missed_aim_if_it_is_to_che
     assert list(msgspec.json.decode((tmp_path / "results.json").read_bytes())) == ["joining"]
 
 
-def test_a_quick_run_has_only_the_quick_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in EXPERIMENTS:
-        monkeypatch.setitem(EXPERIMENTS, name, small_result)
-    assert 0 == CliRunner().invoke(main, ["-o", str(tmp_path), "--quick"]).exit_code
+@pytest.mark.parametrize(("seed", "code"), [(1, 0), (2, 1)])
+def test_a_quick_run_has_only_the_quick_experiments_in_their_short_forms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, code: int
+) -> None:
+    for name in list(EXPERIMENTS):
+        monkeypatch.delitem(EXPERIMENTS, name)
+    for name in QUICK:
+        monkeypatch.setitem(QUICK, name, small_result)
+    options = ["-o", str(tmp_path), "--quick", "--check", "--seed", str(seed)]
+    assert code == CliRunner().invoke(main, options).exit_code
     assert list(QUICK) == list(msgspec.json.decode((tmp_path / "results.json").read_bytes()))
+
+
+def test_quick_forms_are_experiments_with_real_peers_among_them() -> None:
+    assert list(QUICK) == [name for name in EXPERIMENTS if name in QUICK]
+    assert {"table2", "revisits"} <= set(QUICK)
 
 
 @pytest.mark.parametrize(("options", "has_large"), [(["--full"], True), ([], False), (["--quick"], False)])
 def test_large_experiments_run_only_with_full_or_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], has_large: bool
 ) -> None:
-    for experiments in (EXPERIMENTS, FULL, LARGE):
+    for experiments in (EXPERIMENTS, FULL, LARGE, QUICK):
         for name in experiments:
             monkeypatch.setitem(experiments, name, small_result)
 

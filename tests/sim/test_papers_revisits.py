@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from kadcrawl.settings.job import Job
-from sim.papers import revisits as experiment, revisits_run
+from sim.papers import revisits as experiment
 from sim.papers.daily_web import BlogWeb, SearchWeb
 from sim.papers.expiring import DAYS as PERIOD, ERROR
 from sim.papers.revisits import DAYS, error, peer_bytes, revisits, swarm_bytes
@@ -23,9 +23,8 @@ POSTS = 300
 
 @cache
 def days() -> tuple[Day, ...]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(revisits_run, "ASKED", 20_000)
-        return tuple(crawl_days(1, BlogWeb(1, POSTS), job_of(SHORT_DAY_S, PERIOD), DAYS, SHORT_DAY_S, lambda: None))
+    job = job_of(SHORT_DAY_S, PERIOD)
+    return tuple(crawl_days(1, BlogWeb(1, POSTS), job, DAYS, SHORT_DAY_S, lambda: None, 20_000))
 
 
 def met(day: int) -> set[str]:
@@ -86,7 +85,9 @@ def test_fetches_too_early_and_posts_left_out_are_counted() -> None:
 
 
 def test_the_result_has_real_peers_beside_the_counting_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    def short(seed: int, web: DatedWeb, job: Job, count: int, day_s: float, done: Callable[[], None]) -> list[Day]:
+    def short(
+        seed: int, web: DatedWeb, job: Job, count: int, day_s: float, done: Callable[[], None], asked: int
+    ) -> list[Day]:
         for _ in range(count):
             done()
         return [*days()[:count]]
