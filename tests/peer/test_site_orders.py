@@ -144,9 +144,9 @@ async def test_a_slow_site_has_the_delay_of_the_order_and_its_own_again(make_pee
         await asyncio.sleep(30)
         assert before == sites.asked(1)
         await peers[0].slow_site(sites.name(1), None)
-        # A site that is not active may keep its delay once more, up to what robots.txt may ask for.
-        await asyncio.sleep(peers[0].config.limits.crawl_delay_max_s)
-        await finish(peers)
+        # A peer that is told the clock of the site may keep its delay once more, up to what robots.txt may ask for.
+        async with asyncio.timeout(10 * peers[0].config.limits.crawl_delay_max_s):
+            await asyncio.gather(*(peer.wait_done() for peer in peers))
         assert [] == peers[1].orders
 
 

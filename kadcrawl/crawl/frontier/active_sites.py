@@ -218,12 +218,14 @@ class ActiveSites:
     def _follow_delay(self, site: Site, now: float) -> None:
         """Take a delay that a person has changed. The next request learns again what robots.txt asks for."""
         least_s = max(self._site_settings.delay_s(site.name), min(site.least_s, self._limits.crawl_delay_max_s))
-        waits_for_delay = site.next_at == site.received_at + site.delay_s
-        if least_s == site.least_s:
+        is_shorter, is_own = least_s < site.least_s, site.next_at == site.received_at + site.delay_s
+        if least_s != site.least_s:
+            self.set_delay(site.name, least_s, now)
+        if not is_shorter:
             return
-        self.set_delay(site.name, least_s, now)
-        if waits_for_delay:
-            site.next_at = max(site.received_at + site.delay_s, site.back_off.until)
+        # The clock may follow a request of another peer, whose second is unknown here, but has passed.
+        rests_until = site.received_at + site.delay_s if is_own else now + max(site.delay_s, BACK_LEAST_S)
+        site.next_at = max(min(rests_until, site.next_at), site.asked_until, site.back_off.until)
 
     def _forget_delay(self, name: str, now: float) -> None:
         """Take back the delay of an order that was lifted, of a site that is not active."""

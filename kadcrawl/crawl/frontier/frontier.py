@@ -168,6 +168,8 @@ class Frontier(ActiveSites):
         self._end_request(site, site.answers if answered is None else answered)
         site.received_at = max(site.received_at, received_at)
         rests_until = max(received_at + site.delay_s, now + site.adaptive_s)
+        if hold_s:
+            site.asked_until = max(site.asked_until, now + hold_s)
         self._hold(site, max(rests_until, now + hold_s), now)
         self.politeness_waits.observe(site.next_at - now)
         self._queue(site)

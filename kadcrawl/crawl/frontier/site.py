@@ -37,6 +37,8 @@ class Site:
     """The delay by the time of the last answer. 0 in a job without a delay factor."""
     received_at: float = 0.0
     """Second by which the site had received its last request."""
+    asked_until: float = 0.0
+    """Second until which the site must be left alone by a Retry-After of an answer that is no refusal."""
     ready: list[FrontierEntry] = field(default_factory=list)
     """Heap: entries that may be fetched now."""
     waiting: list[tuple[float, FrontierEntry]] = field(default_factory=list)

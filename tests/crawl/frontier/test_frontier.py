@@ -137,6 +137,47 @@ def test_only_a_delay_beyond_the_rule_of_its_site_is_told_to_the_next_holder(fro
     assert 5.0 == frontier.clock("slow.test", START + 60)[1]
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_a_delay_that_a_person_lifts_ends_also_for_a_request_of_another_peer(frontier_store: Store, told: bool) -> None:
+    settings = SiteSettings(Job(delay_s=1.0))
+    frontier = Frontier(frontier_store, Limits(), settings)
+    for cell in CELLS:
+        frontier.open(cell, START, hold=False)
+    feed = Feed(frontier_store, frontier)
+    settings.steering.follow({}, {"slow.test": 3600.0}, {}, {}, ())
+    for _ in range(3):
+        feed("slow.test")
+    entry = frontier.next(START + 3600)
+    assert entry is not None
+    frontier.release(entry, START + 3600, START + 3600, answered=True)
+    if told:
+        frontier.learn_clock("slow.test", 3600.0, 3600.0, START + 3610)
+    assert frontier.next(START + 3700) is None
+    settings.steering.follow({}, {}, {}, {}, ())
+    frontier.steer(START + 3700, ["slow.test"])
+    soon = frontier.next(START + 3700)
+    assert told == (soon is None), "another peer may have asked the site just now"
+    assert soon is not None or frontier.next(START + 3700 + Limits().crawl_delay_max_s) is not None
+
+
+def test_a_lifted_delay_leaves_the_wait_that_the_site_asked_for(frontier_store: Store) -> None:
+    settings = SiteSettings(Job(delay_s=1.0))
+    settings.steering.follow({}, {"slow.test": 60.0}, {}, {}, ())
+    frontier = Frontier(frontier_store, Limits(), settings)
+    for cell in CELLS:
+        frontier.open(cell, START, hold=False)
+    feed = Feed(frontier_store, frontier)
+    for _ in range(2):
+        feed("slow.test")
+    entry = frontier.next(START + 60)
+    assert entry is not None
+    frontier.release(entry, START + 60, START + 60, 90.0, answered=True)
+    settings.steering.follow({}, {}, {}, {}, ())
+    frontier.steer(START + 70, ["slow.test"])
+    assert frontier.next(START + 149) is None
+    assert frontier.next(START + 150) is not None
+
+
 def test_sites_do_not_wait_for_each_other(make_frontier: Make, frontier_store: Store) -> None:
     frontier = make_frontier()
     feed = Feed(frontier_store, frontier)
