@@ -34,9 +34,11 @@ check: $(STAMP) ## Run ruff, mypy and typos
 house: $(STAMP) ## Print the figures of the house: circles, files per folder, longest functions, sentences
 	$(BIN)/python -m scripts.house $(ARGS)
 
-# The tests start hundreds of processes, each of which would compile the package where no bytecode may be written.
+# The tests start hundreds of processes, each of which would compile the package where no bytecode may be written,
+# and each worker of pytest would compile all tests.
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
-	$(BIN)/python -m compileall -q kadcrawl sim scripts
+	$(BIN)/python -m compileall -q -j 0 kadcrawl sim scripts fuzz tests/support
+	$(BIN)/python -m scripts.compile_tests
 	$(BIN)/python -m scripts.native_build
 	$(BIN)/python -m pytest -n 4 --dist loadgroup -m 'not chaos and not worlds and not examples and not browser' $(TESTS)
 
@@ -45,11 +47,11 @@ test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; p
 		--cov-report=term-missing:skip-covered $(TESTS)
 
 test-worlds: $(STAMP) ## Run the tests that simulate whole swarms, also those in which a fault was once found (four minutes)
-	$(BIN)/python -m compileall -q kadcrawl sim scripts
+	$(BIN)/python -m compileall -q -j 0 kadcrawl sim scripts fuzz tests/support
 	$(BIN)/python -m pytest -n 2 -m worlds tests/sim tests/overlay tests/peer/membership tests/replication/owner
 
 test-examples: $(STAMP) ## Run every example of the documentation and compare its output (two minutes; make examples writes it anew)
-	$(BIN)/python -m compileall -q kadcrawl sim scripts
+	$(BIN)/python -m compileall -q -j 0 kadcrawl sim scripts fuzz tests/support
 	$(BIN)/python -m pytest -n 4 -m examples tests/docs
 
 test-chaos: $(STAMP) ## Run the tests of whole swarms of processes, whose peers are killed, stopped and cut off (six minutes)

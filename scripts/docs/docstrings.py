@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 
@@ -35,12 +36,16 @@ def _names(statement: ast.stmt) -> list[str]:
     ]
 
 
+@cache
+def _classes(text: str) -> dict[str, ast.ClassDef]:
+    """Parse a module once for all its classes."""
+    return {node.name: node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
+
+
 def field_docstrings(root: Path, kind: type) -> dict[str, str]:
     """Return the docstring of each field of a class of the package, its bases in the same file included."""
     path = root / f"{kind.__module__.replace('.', '/')}.py"
-    classes = {
-        node.name: node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)
-    }
+    classes = _classes(path.read_text(encoding="utf-8"))
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if base.__module__ == kind.__module__ and base.__name__ in classes:

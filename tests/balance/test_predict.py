@@ -6,7 +6,6 @@ from random import Random
 from statistics import fmean
 
 import pytest
-from sklearn.neural_network import MLPRegressor
 
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import (
@@ -55,6 +54,8 @@ def test_a_peer_nobody_measured_is_predicted(network: NeuralNetwork) -> None:
 
 
 def test_the_network_predicts_as_scikit_learns_does(network: NeuralNetwork) -> None:
+    from sklearn.neural_network import MLPRegressor  # It takes longer to load than all tests of most modules take.
+
     rows = [(*logarithms(batch.profile), float(batch.urls)) for batch in batches()]
     seconds = [batch.seconds for batch in batches()]
     scaled = [[(x - a) / b for x, a, b in zip(row, network.least, network.span, strict=True)] for row in rows]

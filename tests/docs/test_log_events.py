@@ -4,19 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from scripts.docs.log_events import CHOSEN, LEVELS, LOGGERS, log_events
+from scripts.docs.log_events import CHOSEN, LEVELS, LOGGERS, LogEvent, log_events
 from scripts.docs.log_meanings import AREAS, MEANINGS
 
 ROOT = Path(__file__).parents[2]
-EVENTS = log_events(ROOT)
 
 
-def test_every_event_is_explained_and_every_explained_event_is_logged() -> None:
-    assert set(MEANINGS) == {event.name for event in EVENTS}
+@pytest.fixture(scope="module")
+def events() -> list[LogEvent]:
+    return log_events(ROOT)
 
 
-def test_every_area_has_a_title() -> None:
-    assert set(AREAS) == {event.area for event in EVENTS}
+def test_every_event_is_explained_and_every_explained_event_is_logged(events: list[LogEvent]) -> None:
+    assert set(MEANINGS) == {event.name for event in events}
+
+
+def test_every_area_has_a_title(events: list[LogEvent]) -> None:
+    assert set(AREAS) == {event.area for event in events}
 
 
 @pytest.mark.parametrize("name", MEANINGS)
@@ -45,8 +49,8 @@ def test_the_chosen_names_stand_in_their_files() -> None:
         assert [] == [name for name in names if name.removeprefix(prefix) not in texts]
 
 
-def test_the_fields_of_an_event_are_found() -> None:
-    fields = {event.name: event.fields for event in EVENTS}
+def test_the_fields_of_an_event_are_found(events: list[LogEvent]) -> None:
+    fields = {event.name: event.fields for event in events}
     assert ("url", "why") == fields["crawl.failed"]
     assert ("from", "why") == fields["link.crowded"]
     assert ("cell", "from", "keys", "pending") == fields["sync.unbelieved"]

@@ -10,13 +10,13 @@ from scripts.docs.wire import PAGE, REPLIES, REQUESTS, TOPICS, generate, reply_t
 from scripts.docs.wire_fields import FIELDS
 
 ROOT = Path(__file__).parents[2]
-TEXT = generate(ROOT)[PAGE]
 FIELDS_OF = {kind: [field.name for field in inspect.type_info(kind).fields] for kind in structs()}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("kind", [*REQUESTS, *REPLIES, *KINDS], ids=lambda kind: kind.__name__)
-def test_every_message_has_a_section(kind: type[Struct]) -> None:
-    assert f"\n### {kind.__name__}\n" in TEXT
+def test_every_message_has_a_section() -> None:
+    text = generate(ROOT)[PAGE]
+    names = [kind.__name__ for kind in (*REQUESTS, *REPLIES, *KINDS)]
+    assert [] == [name for name in names if f"\n### {name}\n" not in text]
 
 
 @pytest.mark.parametrize("kind", [*REQUESTS, *REPLY_TO], ids=lambda kind: kind.__name__)

@@ -1,0 +1,52 @@
+"""``python -m scripts.compile_tests`` compiles the test modules as pytest would, once for all workers.
+
+pytest rewrites the assertions of each test module before it compiles it, and keeps the result. Where no bytecode may be
+written it keeps nothing, and each worker of ``make test`` would spend half of its start on the same work.
+
+Tests: tests/scripts/test_compile_tests.py
+"""
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from _pytest.assertion import rewrite
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+NAMES: Final = ("conftest.py", "test_*.py")
+"""The modules that pytest rewrites, unless others are registered."""
+
+
+def modules(root: Path = ROOT) -> list[Path]:
+    """Return the test modules."""
+    return sorted(path for name in NAMES for path in (root / "tests").rglob(name))
+
+
+def cached(path: Path) -> Path:
+    """Return the file in which pytest looks for the compiled module."""
+    return rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
+
+
+def compile_test(path: Path) -> bool:
+    """Compile one test module where pytest looks for it, and return whether that was necessary."""
+    kept = cached(path)
+    if rewrite._read_pyc(path, kept) is not None:
+        return False
+    without_options: Any = None  # No option of pytest that changes the rewriting is in use.
+    without_trace: Any = SimpleNamespace(trace=lambda text: None)
+    stat, code = rewrite._rewrite_test(path, without_options)
+    kept.parent.mkdir(exist_ok=True)
+    rewrite._write_pyc(without_trace, code, stat, kept)
+    return True
+
+
+def main() -> None:
+    with ProcessPoolExecutor(os.cpu_count()) as processes:
+        compiled = sum(processes.map(compile_test, modules(), chunksize=4))
+    print(f"compiled {compiled} test modules")
+
+
+if __name__ == "__main__":
+    main()
