@@ -22,12 +22,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, TypeVarTuple, Unpack
 from weakref import WeakKeyDictionary
 
-from .handles import SimHandle, SimTimer
+from .handles import SimHandle, SimTimer, TimerCount
 from .network import HOST, Address, Host, Network
 from .tcp import Listener, SimTransport, connect
 
@@ -38,6 +38,8 @@ TIMER_STEP_S = 1e-6
 
 Without it, a timer that is set again for a remainder left by rounding would stop the clock.
 """
+CANCELED_MIN = 512
+"""Canceled timers in the heap from which on they are searched for. Nearly all time limits are canceled in time."""
 UNWINDINGS_MAX = 100
 """The number of awaits that an unfinished coroutine may make while it is ended."""
 
@@ -81,12 +83,18 @@ class SimLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._coming: list[tuple[float, int, SimTimer | None, Callable[..., object] | None, Any]] = []
         """A heap of timers and posted events, ordered by instant and then by the order of their making."""
+        self._timers = TimerCount()
         self.next_number = count().__next__
         self._buried: list[asyncio.Task[Any]] = []
         self._over = False
         self._connected: WeakKeyDictionary[socket.socket, SimTransport] = WeakKeyDictionary()
         self.network = Network(self, seed)
         self.has_set_aside = False
+
+    @property
+    def waiting(self) -> int:
+        """The timers and posted events that wait for their instant, with the canceled ones still among them."""
+        return len(self._coming)
 
     def set_aside(self) -> None:
         """Exempt all current objects from garbage collection until the world ends."""
@@ -177,7 +185,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> SimTimer:
         if self._over:
             self._check_closed()  # type: ignore[attr-defined]
-        timer = SimTimer(copy_context() if context is None else context, callback, args, False, when)
+        timer = SimTimer(copy_context() if context is None else context, callback, args, False, when, self._timers)
         soonest = self.now + TIMER_STEP_S
         heappush(self._coming, (when if when > soonest else soonest, self.next_number(), timer, None, None))
         return timer
@@ -193,11 +201,14 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """Run callbacks, from instant to instant, until the loop is stopped."""
-        ready, coming = self._ready, self._coming
+        ready, coming, timers = self._ready, self._coming, self._timers
         while True:
+            if timers.canceled > CANCELED_MIN and 2 * timers.canceled > len(coming):
+                self._drop_canceled()
             if not ready and not self._stopping:  # type: ignore[attr-defined]
                 while coming and (first := coming[0][2]) is not None and first.canceled:
                     heappop(coming)
+                    timers.canceled -= 1
                 if not coming:
                     raise RuntimeError("nothing will ever happen again: every task waits and no timer is set")
                 if coming[0][0] > self.now:
@@ -206,7 +217,10 @@ class SimLoop(asyncio.BaseEventLoop):
             while coming and coming[0][0] <= now:
                 _, _, timer, event, args = heappop(coming)
                 if timer is not None:
-                    if not timer.canceled:
+                    if timer.canceled:
+                        timers.canceled -= 1
+                    else:
+                        timer.count = None
                         ready.append(timer)
                 else:
                     try:
@@ -230,6 +244,13 @@ class SimLoop(asyncio.BaseEventLoop):
                     host.held.append(handle)
             if self._stopping:  # type: ignore[attr-defined]
                 return
+
+    def _drop_canceled(self) -> None:
+        """Take the canceled timers from the heap. The order of the others does not depend on the form of the heap."""
+        coming = self._coming
+        coming[:] = [entry for entry in coming if entry[2] is None or not entry[2].canceled]
+        heapify(coming)
+        self._timers.canceled = 0
 
     def _report(self, handle: SimHandle, error: BaseException) -> None:
         """Pass the exception of a callback on, as `asyncio.Handle` does."""

@@ -57,6 +57,26 @@ def test_an_hour_takes_no_time_and_timers_fire_in_order() -> None:
     assert run(story) == [("soon", 1.0), ("late", 3600.0)]
 
 
+def test_canceled_timers_are_not_kept_until_their_instant_and_the_others_keep_their_order() -> None:
+    timers, sounding = 10_000, 100
+
+    async def story(loop: SimLoop) -> tuple[list[int], int]:
+        fired: list[int] = []
+        for number in range(timers):
+            timer = loop.call_later(3600 - number % 7, fired.append, number)
+            if number % sounding:
+                timer.cancel()
+                timer.cancel()  # A second time changes nothing.
+        await asyncio.sleep(1)
+        waiting = loop.waiting
+        await asyncio.sleep(3600)
+        return fired, waiting
+
+    fired, waiting = run(story)
+    assert fired == sorted(range(0, timers, sounding), key=lambda number: (-(number % 7), number))
+    assert waiting < timers / 5
+
+
 def test_waiting_for_less_than_the_clock_can_tell_ends() -> None:
     async def story(loop: SimLoop) -> None:
         await asyncio.sleep(16.387562390486657)
