@@ -1,11 +1,11 @@
 //! The binding to CPython's stable ABI of 3.11, as the header files declare it. Without a GIL this ABI does not load.
 
-use std::ffi::{c_char, c_int, CStr};
+use std::ffi::{c_char, c_int, c_long, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr;
 
 use crate::join::Base;
-use crate::tag::{may_be_base, plain, may_say, Plain};
+use crate::tag::{may_be_base, may_say, orderly, plain, Kind, Plain};
 use crate::walk::Walk;
 
 /// A longer tag is never remembered, as `_SHORT_BYTES` in html_links.py has it.
@@ -69,6 +69,8 @@ extern "C" {
     fn PyList_New(size: isize) -> *mut Object;
     fn PyList_Append(list: *mut Object, item: *mut Object) -> c_int;
     fn PyTuple_Pack(size: isize, ...) -> *mut Object;
+    fn PyBool_FromLong(value: c_long) -> *mut Object;
+    fn PyObject_CallObject(called: *mut Object, arguments: *mut Object) -> *mut Object;
     fn PyModule_Create2(definition: *mut ModuleDefinition, version: c_int) -> *mut Object;
     fn PyModule_AddStringConstant(module: *mut Object, name: *const c_char, value: *const c_char) -> c_int;
 }
@@ -100,6 +102,10 @@ impl Owned {
         let none = &raw mut _Py_NoneStruct;
         unsafe { Py_IncRef(none) };
         Owned(none)
+    }
+
+    fn truth(value: bool) -> Result<Self, Raised> {
+        Self::new(unsafe { PyBool_FromLong(value.into()) })
     }
 
     fn list() -> Result<Self, Raised> {
@@ -172,13 +178,13 @@ fn join(arguments: [*mut Object; 2]) -> Result<Owned, Raised> {
     }
 }
 
-/// `plain(tags, base, agent)` returns two things: the URLs of the plain tags among these, and the others that may say
-/// something.
+/// `plain(tags, base, agent)` returns two things: the URLs of the tags among these that need no parser, and the others
+/// that may say something.
 fn plain_tags(arguments: [*mut Object; 3]) -> Result<Owned, Raised> {
     let [tags, base, agent] = arguments;
     let (base, agent) = (Base::of(text_of(base)?), text_of(agent)?);
     let (fresh, others) = (Owned::new(unsafe { PyDict_New() })?, Owned::list()?);
-    let mut url = Vec::new();
+    let (mut url, mut decoded) = (Vec::new(), Vec::new());
     let count = unsafe { PyList_Size(tags) };
     if count < 0 {
         return Err(Raised);
@@ -193,6 +199,13 @@ fn plain_tags(arguments: [*mut Object; 3]) -> Result<Owned, Raised> {
             (Some(base), Plain::Href(href)) if tag.len() <= SHORT_BYTES && base.join(href, &mut url) => {
                 done(unsafe { PyDict_SetItem(fresh.0, key, Owned::text(&url)?.0) })?;
             }
+            (Some(base), Plain::No)
+                if tag.len() <= SHORT_BYTES
+                    && orderly(tag, &mut decoded) == Some(Kind::Link)
+                    && base.join(&decoded, &mut url) =>
+            {
+                done(unsafe { PyDict_SetItem(fresh.0, key, Owned::text(&url)?.0) })?;
+            }
             _ if may_say(tag, agent) => others.append(key)?,
             _ => {}
         }
@@ -200,9 +213,20 @@ fn plain_tags(arguments: [*mut Object; 3]) -> Result<Owned, Raised> {
     Owned::new(unsafe { PyTuple_Pack(2, fresh.0, others.0) })
 }
 
+/// Returns the meaning of an orderly tag whose URL this is: the URL, or an object of the class of `nothing`.
+fn meaning_of(kind: Kind, url: &[u8], nothing: *mut Object) -> Result<Owned, Raised> {
+    let url = Owned::text(url)?;
+    if kind == Kind::Link {
+        return Ok(url);
+    }
+    let (follows, is_canonical) = (Owned::truth(kind != Kind::Unfollowed)?, Owned::truth(kind == Kind::Canonical)?);
+    let arguments = Owned::new(unsafe { PyTuple_Pack(3, url.0, follows.0, is_canonical.0) })?;
+    Owned::new(unsafe { PyObject_CallObject((*nothing).kind, arguments.0) })
+}
+
 /// `meanings(markup, known, nothing, base, tags_max, agent)` returns None if Python has to read this page, or four things:
-/// the meanings of its tags that say something, or the tag in the place of an unknown meaning; these tags; the plain
-/// tags whose meanings were not among the known ones; the places of the meanings that are no URLs.
+/// the meanings of its tags that say something, or the tag in the place of an unknown meaning; these tags; the tags
+/// whose meanings were found here and are not among the known ones; the places of the meanings that are no URLs.
 fn meanings(arguments: [*mut Object; 6]) -> Result<Owned, Raised> {
     let [markup, known, nothing, base, tags_max, agent] = arguments;
     let agent = text_of(agent)?;
@@ -210,7 +234,7 @@ fn meanings(arguments: [*mut Object; 6]) -> Result<Owned, Raised> {
     let Some(base) = Base::of(text_of(base)?) else { return Ok(Owned::none()) };
     let (found, unknown, fresh) = (Owned::list()?, Owned::list()?, Owned::new(unsafe { PyDict_New() })?);
     let (odd, mut count) = (Owned::list()?, 0);
-    let mut url = Vec::new();
+    let (mut url, mut decoded) = (Vec::new(), Vec::new());
     for (number, tag) in Walk::from(bytes_of(markup)?, 0).enumerate() {
         if number >= tags_max || may_be_base(tag) {
             return Ok(Owned::none());
@@ -240,7 +264,21 @@ fn meanings(arguments: [*mut Object; 6]) -> Result<Owned, Raised> {
                     count += 1;
                     continue;
                 }
-                _ => {}
+                Plain::Href(_) => {}
+                Plain::No => match orderly(tag, &mut decoded) {
+                    Some(Kind::Nothing) => continue,
+                    Some(kind) if base.join(&decoded, &mut url) => {
+                        let meaning = meaning_of(kind, &url, nothing)?;
+                        done(unsafe { PyDict_SetItem(fresh.0, key.0, meaning.0) })?;
+                        if kind != Kind::Link {
+                            odd.append(Owned::number(count)?.0)?;
+                        }
+                        found.append(meaning.0)?;
+                        count += 1;
+                        continue;
+                    }
+                    _ => {}
+                },
             }
         }
         if may_say(tag, agent) {

@@ -32,7 +32,7 @@ class NativeLinks(Protocol):
         """Return the canonical URL of a plain href on a page, or None if that takes the URL parser."""
 
     def plain(self, tags: list[bytes], base: str, agent: str, /) -> tuple[dict[bytes, Any], list[bytes]]:
-        """Return the URLs of the plain tags among these, and the others that may say something."""
+        """Return the URLs of the tags among these that need no parser, and the others that may say something."""
 
     def meanings(
         self, markup: bytes, known: dict[bytes, Any], nothing: object, base: str, tags_max: int, agent: str, /
@@ -40,7 +40,9 @@ class NativeLinks(Protocol):
         """Return None if Python has to read this page, or the meanings of its tags.
 
         These are: the meanings of the tags that say something, with an unknown tag in the place of its meaning; the
-        unknown tags; the plain tags that `known` lacked, with their URLs; and the places of meanings that are no URLs.
+        unknown tags; the tags that `known` lacked, with the meanings found here; and the places of meanings that are no
+        URLs. The class of `nothing` makes such a meaning of a URL and two truth values: the link is followed, and it is
+        the page's canonical URL.
         """
 
 

@@ -214,8 +214,53 @@ def test_the_tags_that_need_no_parser_are_the_same(native: NativeLinks, tag: str
     fresh, others = native.plain([tag.encode()], PAGE, "kadcrawl")
     if wanted is not None and wanted.startswith(("http://h/", "http://g/")):
         assert ({tag.encode(): wanted}, []) == (fresh, others)
+    elif fresh:
+        read, _ = html_links._read(tag.encode(), PAGE, "utf-8", "kadcrawl", None)
+        assert ({tag.encode(): read}, []) == (fresh, others)
     else:
-        assert ({}, [tag.encode()]) == (fresh, others)
+        assert [tag.encode()] == others
+
+
+ORDERLY = [
+    '<a href="i?a=1&amp;b=2&c=3#f&g" rel=external>',
+    "<A title='&' HREF='p?q=&#38;' data-x=1><a href=x/y/>",
+    '<a class="c" href="issue?&#64;action=redirect&amp;bpo=7">',
+    '<area alt="a&b" coords="1,2" href="Axis.html"/>',
+    '<a href="x" href="y"><a rel="tag" href="n" rel="nofollow">',
+    '<a href="https://g/p" rel="NoFollow noopener">',
+    '<link rel="next" href="n.html" title="Part\N{NO-BREAK SPACE}VI" />',
+    '<link rel="stylesheet alternate" href="s.css"><link rel=canonical href=c>',
+    '<a href="mailto:m@h"><a href="JavaScript:void(0)"><link rel="canonical" href="file:///f">',
+]
+"""Tags that need no parser although they are not plain."""
+DISORDERLY = [
+    '<a href="x&copy">',
+    '<a href="x&#35;y">',
+    '<a href="x&#9;y">',
+    '<A href="x#f\N{LATIN SMALL LETTER E WITH ACUTE}">',
+    '<a href="x" rel="no&#102;ollow">',
+    "<a href=x&amp;y>",
+    '<a href = "x">',
+    '<a href="x"rel="y">',
+    '<a href="http:x">',
+]
+"""Tags that are left to Python."""
+
+
+@pytest.mark.parametrize("markup", ORDERLY)
+def test_an_orderly_tag_is_read_natively(native: NativeLinks, markup: str) -> None:
+    wanted = LinkExtractor(Limits(), native=None).extract(markup.encode(), UTF8, "http://h/d/")
+    with patch.object(html_links, "_read", None):
+        assert wanted == LinkExtractor(Limits(), native=native).extract(markup.encode(), UTF8, "http://h/d/")
+
+
+@pytest.mark.parametrize("markup", DISORDERLY)
+def test_a_tag_that_needs_a_parser_is_left_to_python(native: NativeLinks, markup: str) -> None:
+    extractor = LinkExtractor(Limits(), native=native)
+    wanted = LinkExtractor(Limits(), native=None).extract(markup.encode(), UTF8, "http://h/d/")
+    with patch.object(html_links, "_read", wraps=html_links._read) as read:
+        assert wanted == extractor.extract(markup.encode(), UTF8, "http://h/d/")
+    assert read.called
 
 
 @pytest.mark.parametrize("body", [b"<a href='x'>", b"<a href=x>", b"<a href='x'><a href=x rel=nofollow>"])
@@ -249,7 +294,8 @@ def test_an_argument_of_another_type_is_an_exception(
 
 def test_references_are_given_back(native: NativeLinks) -> None:
     """Each call leaves as many references to its arguments as it found."""
-    markup, nothing, url = b"<a href='x'><a href=y><a id=z><base>", object(), "http://h/" + "d/" * 9
+    markup, url = b"<a href='x'><a href=y><a id=z><a href=n rel=nofollow><base>", "http://h/" + "d/" * 9
+    nothing = html_links._NOTHING
     known: dict[bytes, object] = {b"a href=y>": nothing, b"a id=z>": "http://h/u"}
     tags = [b"a href='x'>", b"a href=y>", b"a id=z>"]
     values = (markup, nothing, url, tags, *tags, known, known[b"a id=z>"], None)
