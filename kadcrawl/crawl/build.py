@@ -146,6 +146,8 @@ class CrawlComponents:
     """The checks of proxies, if pages are fetched through proxies."""
     refused: RefusedAddresses
     reach: Reach
+    has_time: Callable[[], bool]
+    """Returns whether this peer crawls by URL and has enough to do while pages wait for their links."""
     clocks: ClockHolder | None
     """The leases of shared clocks, if sites of the job may have one clock."""
 
@@ -191,6 +193,12 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         _intake_events(lambda: crawler.wake(), recrawling, rounds, traces),
     )
     capacity = Capacity(limits)
+
+    def has_time() -> bool:
+        # By host few links leave their peer, so that waiting would save little, and a kill would repeat more pages.
+        return job.partition == "url" and not capacity.is_idle(store.pending)
+
+    store.journal.take_time(has_time)
     forwarder = Forwarder(
         resources.owners,
         resources.client,
@@ -280,6 +288,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         proxy_checks=proxy_checks,
         refused=refused,
         reach=reach,
+        has_time=has_time,
         clocks=clocks,
     )
 

@@ -121,6 +121,7 @@ class Cells:
             *(overlay, client, store, self.holdings, self.records.replication_batch, min_interval_s),
             spawn=self.tasks.spawn,
             events=self.events,
+            has_time=components.has_time,
         )
         self.filter_sync = EpochFilterSync(
             client, store, partial(self.records.merge_epoch_filters, adopt=False), self.replicator.put_epochs

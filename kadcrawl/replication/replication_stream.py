@@ -40,6 +40,8 @@ class CopySpacing:
     hurried_s: float
     """While this peer has no URL to fetch, so that only the copies hold up the crawl."""
     urgent_s: float
+    has_time_s: float
+    """As `urgent_s`, while this peer has enough to do until its pages are finished."""
     calm_s: float
 
 
@@ -135,13 +137,14 @@ class ReplicationStream:
         self.notices[cell] = (role, held)
         self.hurried.set()
 
-    def wait_s(self, now: float, *, is_hurried: bool) -> float:
+    def wait_s(self, now: float, *, is_hurried: bool, has_time: bool = False) -> float:
         """Return the seconds until the next delivery may begin."""
         spacing = self._spacing
         if is_hurried or self._hurries or self._is_full:
             spacing_s = spacing.hurried_s
         else:
-            spacing_s = spacing.urgent_s if self.is_urgent else spacing.calm_s
+            urgent_s = spacing.has_time_s if has_time else spacing.urgent_s
+            spacing_s = urgent_s if self.is_urgent else spacing.calm_s
         return 0.0 if self.lost else self._began_at + spacing_s - now
 
     def begin(self, now: float) -> None:

@@ -46,6 +46,9 @@ from kadcrawl.system.spaced_batches import BUSY_S
 CALM_S = 1.25
 """Least time between two batches to one peer that nobody waits for. If the owner of a cell dies, the pages that it
 fetched in that time are fetched again. With 1 s a crawl of 2,000 pages by 8 peers sent 1.16 times the batches."""
+HAS_TIME_S = 1.0
+"""Least time between two batches that pages wait for, of a peer that crawls by URL and has URLs to fetch. All peers
+send it links all the time: with half a second there were twice the batches, each with half as much."""
 REPLICATE_DEADLINE_S = 10.0
 """Deadline of one batch, which includes the journaling at the other end."""
 REPLICATE_RETRY_S = 0.5
@@ -72,6 +75,10 @@ def held_of(store: Store, cell: Cell) -> CellSummary:
     return digest_of(cell, store.cells.get(cell, EMPTY))
 
 
+def _never() -> bool:
+    return False
+
+
 class Replicator:
     """The streams of one peer."""
 
@@ -85,14 +92,19 @@ class Replicator:
         min_interval_s: float,
         spawn: Spawn,
         events: ReplicationEvents,
+        has_time: Callable[[], bool] = _never,
     ) -> None:
-        """Start no stream yet. `min_interval_s` is the shortest time between two batches to one peer."""
+        """Start no stream yet. `min_interval_s` is the shortest time between two batches to one peer.
+
+        `has_time` returns whether this peer has enough to do while its pages wait for copies.
+        """
         self._overlay = overlay
         self._client = client
         self._store = store
         self._holdings = holdings
         self._make_batch = make_batch
-        self._spacing = CopySpacing(min_interval_s, max(BUSY_S, min_interval_s), max(CALM_S, min_interval_s))
+        self._spacing = CopySpacing(min_interval_s, *(max(one, min_interval_s) for one in (BUSY_S, HAS_TIME_S, CALM_S)))
+        self._has_time = has_time
         self._streams: dict[bytes, ReplicationStream] = {}
         self._spawn = spawn
         self._events = events
@@ -211,7 +223,7 @@ class Replicator:
     async def _is_due(self, stream: ReplicationStream) -> bool:
         """Wait until the next delivery of a stream is due. Return False if its peer is lost."""
         time = asyncio.get_running_loop().time
-        while (wait_s := stream.wait_s(time(), is_hurried=self._is_idle)) > 0:
+        while (wait_s := stream.wait_s(time(), is_hurried=self._is_idle, has_time=self._has_time())) > 0:
             stream.hurried.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):

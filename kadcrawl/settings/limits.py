@@ -118,12 +118,15 @@ class Limits:
     batch_spacing_s: float = 0.05
     """Least seconds between two batches of links, or of copies, to one peer. A batch after a pause leaves at once.
 
-    A peer with other URLs to fetch leaves half a second between two batches. A peer that crawls by URL and has dozens
-    leaves 1.25 s between two batches of links. Copies that no page waits for leave later."""
+    A peer with other URLs to fetch leaves half a second between two batches. A peer that crawls by URL leaves a second
+    between two batches of copies, and with dozens of URLs 1.25 s between two batches of links. Copies that no page
+    waits for leave later."""
     message_bytes_max: int = 5 * 1024 * 1024
     """Limit on one message between peers, in bytes as encoded."""
     commit_spacing_s: float = 0.05
-    """Least seconds between two commits. An acknowledgment waits at most this long before the disk begins."""
+    """Least seconds between two commits. An acknowledgment waits at most this long before the disk begins.
+
+    A peer that crawls by URL and has URLs to fetch leaves five times as many between two commits."""
     warc_bytes_max: int = 1_000_000_000
     """Size at which a WARC file is closed and the next begins, in bytes. WARC 1.1, annex C suggests 1 GB."""
     pages_bytes_max: int = 1_000_000_000

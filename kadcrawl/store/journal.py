@@ -1,10 +1,10 @@
 """The journal of a peer: one SQLite file, two files of lines, and the group commit that makes promises durable.
 
-Every write joins the open transaction at once. The next commit makes it durable, at most `commit_spacing_s` later
-(`durable`). A crash loses only writes after the last commit, and nobody was promised those. A failure of the disk loses
-the same writes, and the journal then refuses every further write. A failed journal is closed and opened again, never
-repaired in place. The journal does not know the meaning of its tables: the tables of `Store` do. Only the loop's thread
-uses a journal.
+Every write joins the open transaction at once. The next commit makes it durable, at most `commit_spacing_s` later, or
+five times as late for a peer that has time (`durable`). A crash loses only writes after the last commit, and nobody was
+promised those. A failure of the disk loses the same writes, and the journal then refuses every further write. A failed
+journal is closed and opened again, never repaired in place. The journal does not know the meaning of its tables: the
+tables of `Store` do. Only the loop's thread uses a journal.
 
 Files and database agree after a crash because the database leads. WARC bytes beyond the journaled length are cut off
 (crawl/output/outputs.py), and lines of committed transactions are written again (line_log.py).
@@ -18,6 +18,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from kadcrawl.store.migration import OPENED, bring_up_to_date
 from kadcrawl.store.schema import SCHEMA_VERSION
 from kadcrawl.store.wal import Wal
 from kadcrawl.system.file_names import JOURNAL
-from kadcrawl.system.min_interval import MinInterval
 
 UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
 """The exceptions that Python's SQLite module raises for a damaged file.
@@ -40,11 +40,17 @@ A damaged size may ask for more memory than the machine has, and text that canno
 USUAL_LIMITS = Limits()
 PAGE_BYTES = 4096
 """Size of a page of a new journal, in bytes: SQLite's own. Each table and index takes one at least."""
+HAS_TIME_TIMES = 5
+"""Times the usual spacing between two commits of a peer that has time. A crash costs the pages in between."""
 PAGE_LOG = "pages.jsonl"
 RECORD_LOG = "records.jsonl"
 
 CommitStep = Callable[[], Iterable[int]]
 """A function that runs right before each commit and returns the file descriptors to sync with that commit."""
+
+
+def _never() -> bool:
+    return False
 
 
 def sync_files(fds: Iterable[int]) -> None:
@@ -72,7 +78,10 @@ class Journal:
         self._cache_bytes = limits.journal_cache_bytes
         self.path = directory / JOURNAL
         self._commit_steps: list[CommitStep] = []
-        self._min_interval = MinInterval(commit_spacing_s)
+        self._spacing_s = commit_spacing_s
+        self._has_time: Callable[[], bool] = _never
+        self._begun_at = -inf
+        """Loop second at which the last commit in turn began."""
         self._failure: StorageError | None = None
         """The reason for which every write is refused from now on."""
         with contextlib.ExitStack() as opened:
@@ -110,6 +119,10 @@ class Journal:
         """Call `step` before each commit, after the steps added earlier. A step may write."""
         self._commit_steps.append(step)
 
+    def take_time(self, has_time: Callable[[], bool]) -> None:
+        """Leave `HAS_TIME_TIMES` the spacing between two commits while `has_time` returns True."""
+        self._has_time = has_time
+
     def durable(self) -> asyncio.Future[None]:
         """Return a future that is done when every write so far is on disk. Raises StorageError."""
         self.refuse_if_failed()
@@ -126,7 +139,9 @@ class Journal:
         time = asyncio.get_running_loop().time
         while True:
             await self._dirty.wait()
-            await asyncio.sleep(self._min_interval.wait_s(time()))
+            spacing_s = self._spacing_s * (HAS_TIME_TIMES if self._has_time() else 1)
+            await asyncio.sleep(max(0.0, self._begun_at + spacing_s - time()))
+            self._begun_at = time()
             await self.commit()
 
     async def commit(self) -> None:

@@ -26,7 +26,7 @@ from kadcrawl.replication.peer_tasks import NotRunningError, PeerTasks
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
 from kadcrawl.replication.replication_stream import BATCHES_PER_DELIVERY, CopySpacing, ReplicationStream
-from kadcrawl.replication.replicator import Replicator, digest_of
+from kadcrawl.replication.replicator import HAS_TIME_S, Replicator, digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from kadcrawl.system.spaced_batches import BUSY_S
@@ -104,12 +104,14 @@ class StreamsBench:
         self.holdings.own(OTHER, 0.0).open = True
         self.holdings.back_up_at(OTHER, [A])
         self.made: list[list[Key]] = []
+        self.has_time = False
         self.tasks = PeerTasks()
         self.events = ReplicationEvents()
         self.replicator = Replicator(
             *(self.overlay, client, self.store, self.holdings, self.make_batch, SPACING_S),
             spawn=self.tasks.spawn,
             events=self.events,
+            has_time=lambda: self.has_time,
         )
 
     def make_batch(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
@@ -323,6 +325,32 @@ def test_an_urgent_batch_takes_the_waiting_changes_along(
         hurry(streams_bench)
         await asyncio.sleep(wait_s + SPACING_S)
         assert any(cell_key(2, OTHER) in message.batch.done for message in streams_bench.client.batches())
+
+    run_replicator(streams_bench, scenario)
+
+
+@pytest.mark.parametrize(
+    ("hurry", "wait_s"),
+    [(_awaited, HAS_TIME_S), (_with_a_clock, HAS_TIME_S), (_full, SPACING_S), (_at_the_end_of_the_crawl, SPACING_S)],
+)
+def test_urgent_batches_of_a_peer_that_has_time_are_a_second_apart(
+    streams_bench: StreamsBench, hurry: Callable[[StreamsBench], object], wait_s: float
+) -> None:
+    streams_bench.has_time = True
+    streams_bench.go_on()
+
+    def has_left() -> bool:
+        return any(cell_key(2, OTHER) in message.batch.done for message in streams_bench.client.batches())
+
+    async def scenario() -> None:
+        streams_bench.change(1, cell=OTHER)
+        await asyncio.sleep(0.01)
+        streams_bench.change(2, cell=OTHER)
+        hurry(streams_bench)
+        await asyncio.sleep(wait_s - 0.02)
+        assert not has_left()
+        await asyncio.sleep(2 * SPACING_S)
+        assert has_left()
 
     run_replicator(streams_bench, scenario)
 
@@ -791,7 +819,7 @@ def test_a_notice_is_repeated_until_a_peer_unknown_to_the_overlay_counts_as_dead
 
 
 def test_a_notice_that_returns_does_not_replace_a_later_notice() -> None:
-    stream = ReplicationStream(A, CopySpacing(0.0, 0.0, 0.0))
+    stream = ReplicationStream(A, CopySpacing(0.0, 0.0, 0.0, 0.0))
     stream.notices[CELL] = (FIRST_BACKUP, None)
     role, taken = stream.take_notices()
     stream.notices[CELL] = (SECOND_BACKUP, None)

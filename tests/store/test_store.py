@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from kadcrawl.keys import Cell, Key, site_hash
 from kadcrawl.store import journal, wal
 from kadcrawl.store.cell_digest import digest_records
 from kadcrawl.store.store import DONE, PENDING, Store
+from sim.loop import world
 from tests.support.stores import accept, key, line, opened, written
 
 
@@ -87,6 +89,26 @@ async def test_what_was_acknowledged_survives_a_crash(tmp_path: Path) -> None:
     assert again.meta.get("name") == b"value"
     assert accept(again, 4).seq > left.seq
     again.close()
+
+
+@pytest.mark.parametrize(("has_time", "spacing_s"), [(False, 0.1), (True, 0.1 * journal.HAS_TIME_TIMES)])
+def test_commits_of_a_peer_that_has_time_are_farther_apart(has_time: bool, spacing_s: float, tmp_path: Path) -> None:
+    async def scenario(store: Store) -> list[float]:
+        time = asyncio.get_running_loop().time
+        store.journal.take_time(lambda: has_time)
+        committer = asyncio.create_task(store.journal.run())
+        on_disk_at = []
+        for number in range(4):
+            accept(store, number)
+            await store.journal.durable()
+            on_disk_at.append(time())
+        committer.cancel()
+        return on_disk_at
+
+    with world(0) as loop, closing(Store(tmp_path, 0.1, lambda fds: None)) as store:
+        store.begin(16)
+        times = loop.run_until_complete(scenario(store))
+    assert [pytest.approx(spacing_s, abs=0.01)] * 3 == [later - earlier for earlier, later in pairwise(times)]
 
 
 async def test_a_line_is_never_visible_before_it_is_journaled(store: Store, tmp_path: Path) -> None:

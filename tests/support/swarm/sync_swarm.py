@@ -108,7 +108,12 @@ class FakePeer:
         self.partitioner = partitioner
         self.clock = Clock(swarm.loop, 1_000_000.0)
         parts: Any = SimpleNamespace(
-            job=job, frontier=self.frontier, intake=self.intake, partitioner=partitioner, crawler=self.crawler
+            has_time=lambda: False,
+            job=job,
+            frontier=self.frontier,
+            intake=self.intake,
+            partitioner=partitioner,
+            crawler=self.crawler,
         )
         client: Any = SwarmClient(swarm, contact)
         overlay: Any = self.overlay
