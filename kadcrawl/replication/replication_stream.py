@@ -1,8 +1,9 @@
 """`ReplicationStream` queues the changes and notices that travel to one peer, in their order.
 
 `Replicator` (replicator.py) delivers them. A change that nobody waits for travels with the next calm batch. A batch is
-urgent if a page waits for its changes, or if it holds clocks of sites or notices. It hurries if it is full, or if
-nothing else is left to do.
+urgent if a page waits for its changes, or if it holds clocks of sites, or if a notice waits for it. It hurries if it is
+full, or if nothing else is left to do. Right after a batch of changes travel the notices about cells that have no
+further change by then.
 
 Tests: tests/replication/test_replicator.py
 """
@@ -26,9 +27,6 @@ places by a comparison."""
 BATCHES_PER_DELIVERY = 4
 """Batches that travel at the same time if so many changes wait. Each costs a commit here and one at the peer, so one at
 a time would bound a crawl of two peers to some three thousand new URLs a second."""
-NOTICES_AFTER = 8
-"""Deliveries of changes after which notices about other cells travel. Else changes that never end would hold them up,
-and each backup would ask the owner of each cell."""
 SILENT_MAX_S = 20.0
 """Longest time for which a silent stream holds up the crawl of its cells: a live peer may accept nothing."""
 
@@ -38,7 +36,8 @@ class CopySpacing:
     """The least times between two deliveries to one peer, in seconds. A delivery after a pause leaves at once."""
 
     hurried_s: float
-    """While this peer has no URL to fetch, so that only the copies hold up the crawl."""
+    """While this peer has no URL to fetch, so that only the copies hold up the crawl. Also between changes and notices.
+    """
     urgent_s: float
     has_time_s: float
     """As `urgent_s`, while this peer has enough to do until its pages are finished."""
@@ -65,8 +64,10 @@ class ReplicationStream:
         """Cell -> epochs whose filters differ at the peer, if the job keeps epoch filters. They go first."""
         self.notices: dict[Cell, tuple[int, CellSummary | None]] = {}
         """Cell -> role, and the digest at the peer. None stands for the digest here."""
-        self._passed_over = 0
-        """Deliveries of changes since the last notices."""
+        self._is_noticed = False
+        """True if a notice was queued since the last delivery of changes, so that the next one is urgent."""
+        self._was_of_changes = False
+        """True if the last delivery was of changes."""
         self.queued = 0
         """Changes ever queued."""
         self.delivered = 0
@@ -77,6 +78,8 @@ class ReplicationStream:
         """Set when the next delivery may have become urgent."""
         self._began_at = -inf
         """Second at which the last delivery began."""
+        self._changes_at = -inf
+        """Second at which the last delivery of changes began."""
         self._moved_at: float | None = None
         """Second at which the delivery under way began or last moved on, or None between two deliveries."""
         self.waiting: list[tuple[int, asyncio.Future[bool]]] = []
@@ -93,7 +96,7 @@ class ReplicationStream:
     def is_urgent(self) -> bool:
         """True if the next batch is not to wait long for company."""
         is_awaited = any(not future.done() for _, future in self.waiting)
-        return is_awaited or bool(self.sites or self.notices)
+        return is_awaited or bool(self.sites) or (self._is_noticed and bool(self.notices))
 
     @property
     def _is_full(self) -> bool:
@@ -135,21 +138,26 @@ class ReplicationStream:
 
     def put_notice(self, cell: Cell, role: int, held: CellSummary | None) -> None:
         self.notices[cell] = (role, held)
+        self._is_noticed = True
         self.hurried.set()
 
     def wait_s(self, now: float, *, is_hurried: bool, has_time: bool = False) -> float:
         """Return the seconds until the next delivery may begin."""
+        if self.lost:
+            return 0.0
         spacing = self._spacing
-        if is_hurried or self._hurries or self._is_full:
-            spacing_s = spacing.hurried_s
-        else:
-            urgent_s = spacing.has_time_s if has_time else spacing.urgent_s
-            spacing_s = urgent_s if self.is_urgent else spacing.calm_s
-        return 0.0 if self.lost else self._began_at + spacing_s - now
+        hurried_wait_s = self._began_at + spacing.hurried_s - now
+        if is_hurried or self._hurries or self._is_full or self.is_turn_of_notices:
+            return hurried_wait_s
+        urgent_s = spacing.has_time_s if has_time else spacing.urgent_s
+        spacing_s = urgent_s if self.is_urgent else spacing.calm_s
+        return max(hurried_wait_s, self._changes_at + spacing_s - now)
 
     def begin(self, now: float) -> None:
         """Note that a delivery begins."""
         self._began_at = self._moved_at = now
+        if not self.is_turn_of_notices:
+            self._changes_at = now
         self._hurries = False
 
     def end(self) -> None:
@@ -162,8 +170,12 @@ class ReplicationStream:
 
     @property
     def is_turn_of_notices(self) -> bool:
-        """True if notices are to travel before more changes, about cells without changes in the queue."""
-        if not self.notices or (self._passed_over < NOTICES_AFTER and (self.keys or self.sites)):
+        """True if notices are to travel before more changes, about cells without changes in the queue.
+
+        They take turns with changes. Else changes that never end would hold them up, and each backup would ask the
+        owner of each cell.
+        """
+        if not self.notices or self.epochs or (not self._was_of_changes and (self.keys or self.sites)):
             return False
         changed = set(self.keys.values())
         return any(cell not in changed for cell in self.notices)
@@ -173,7 +185,7 @@ class ReplicationStream:
 
         What the peer knows is `in_flight` as well, and is not among the keys.
         """
-        self._passed_over += 1
+        self._is_noticed, self._was_of_changes = False, True
         keys = dict(islice(self.keys.items(), BATCHES_PER_DELIVERY * BATCH_MAX))
         sites = list(islice(self.sites, BATCH_MAX))
         for key in keys:
@@ -202,7 +214,7 @@ class ReplicationStream:
 
     def take_notices(self) -> tuple[int, dict[Cell, CellSummary | None]]:
         """Take the next notices of one role from the queue. Those about cells with changes in the queue follow them."""
-        self._passed_over = 0
+        self._was_of_changes = False
         changed = set(self.keys.values())
         ready = {cell: notice for cell, notice in self.notices.items() if cell not in changed}
         role = next(iter(ready.values()))[0]

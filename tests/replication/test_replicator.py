@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -716,7 +717,7 @@ def test_changes_that_never_end_hold_up_no_notice_of_another_cell(streams_bench:
     async def scenario() -> None:
         streams_bench.replicator.keep(A, OTHER, FIRST_BACKUP)
         streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
-        for number in range(2 * replication_stream.NOTICES_AFTER):
+        for number in range(16):
             streams_bench.change(number)
             _awaited(streams_bench)
             await asyncio.sleep(SPACING_S / 2)
@@ -728,6 +729,38 @@ def test_changes_that_never_end_hold_up_no_notice_of_another_cell(streams_bench:
         assert [[OTHER], [CELL]] == [[held.cell for held in one.cells] for one in streams_bench.client.notices()]
 
     run_replicator(streams_bench, scenario)
+
+
+def test_a_notice_of_a_busy_cell_follows_its_changes_and_does_not_hurry_them_again(streams_bench: StreamsBench) -> None:
+    streams_bench.go_on()
+    changes, apart_s = 30, 0.4
+
+    async def scenario() -> None:
+        for number in range(changes):
+            if number == 10:
+                streams_bench.replicator.keep(A, CELL, FIRST_BACKUP)
+            streams_bench.change(number)
+            await asyncio.sleep(apart_s)
+
+    run_replicator(streams_bench, scenario)
+    to_a = [type(message) for peer, message in streams_bench.client.told if peer == A]
+    assert 1 == to_a.count(AssignReplica)
+    # The changes before the notice leave early, once.
+    assert to_a.count(Replicate) <= changes * apart_s / replicator.CALM_S + 2
+
+
+def test_changes_of_other_cells_do_not_wait_for_notices_to_end(streams_bench: StreamsBench) -> None:
+    async def scenario() -> None:
+        for number in range(20):
+            streams_bench.replicator.keep(A, OTHER, FIRST_BACKUP)
+            streams_bench.change(number)
+            _awaited(streams_bench)
+            await asyncio.sleep(BUSY_S / 2)
+
+    run_replicator(streams_bench, scenario)
+    kinds = [kind for kind, _ in groupby(type(message) for peer, message in streams_bench.client.told if peer == A)]
+    assert kinds.count(Replicate) >= 4
+    assert kinds.count(AssignReplica) >= 4
 
 
 def test_a_keep_says_what_we_hold_when_it_travels(streams_bench: StreamsBench) -> None:
