@@ -150,11 +150,13 @@ class SimLoop(asyncio.BaseEventLoop):
         self._over = True
         self.set_exception_handler(lambda loop, context: None)  # Unclosed resources are expected now.
         ended: set[asyncio.Task[Any]] = set()
+        asyncio.set_event_loop(self)  # Otherwise a `finally` block that gathers tasks has asyncio make a loop.
         while unfinished := {*self._buried, *asyncio.all_tasks(self)} - ended:
             for task in unfinished:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 _unwind(task.get_coro())
             ended |= unfinished
+        asyncio.set_event_loop(None)
         self._buried.clear()
         self._coming.clear()
         super().close()

@@ -365,6 +365,26 @@ def test_at_the_end_of_a_world_files_are_closed_without_waiting() -> None:
     assert sorted(closed) == ["killed", "unfinished"]
 
 
+def test_what_gathers_tasks_at_the_end_of_a_world_makes_no_other_loop() -> None:
+    """Nobody closes such a loop, and the garbage collector warns of it later, in the middle of another test."""
+    used: list[asyncio.AbstractEventLoop] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            used.append(asyncio.gather().get_loop())
+
+    with world(1) as loop:
+
+        async def story() -> None:
+            loop.network.host("10.0.0.1").spawn(work())
+            await asyncio.sleep(1)
+
+        loop.run_until_complete(story())
+    assert [loop] == used
+
+
 def test_what_the_collector_cancels_after_the_end_has_no_effect() -> None:
     """An HTTP client of a dead machine cancels its look-ups of names when it is freed."""
     ran: list[int] = []
