@@ -225,7 +225,8 @@ class Attempt:
         if not parts.crawl_limits.begin():
             return AttemptOutcome.PUT_BACK
         self._has_budget = True
-        number, last = self._source.store.rounds(entry.key), self._source.store.last_visit(entry.key)
+        last = self._source.store.last_visit(entry.key)
+        number = 0 if last is None else self._source.store.rounds(entry.key)
         start = parts.rounds.start(last, number) if parts.rounds else VisitStart(number)
         fields = parts.rounds.validators(start.last) if parts.rounds else ()
         fetched = await self._request(entry.url, fields)

@@ -32,7 +32,7 @@ LINE_BYTES = 500
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProcessedPage:
     """The part of a final answer that is kept until the links of the page are acknowledged.
 

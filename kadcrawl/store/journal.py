@@ -45,6 +45,9 @@ HAS_TIME_TIMES = 5
 PAGE_LOG = "pages.jsonl"
 RECORD_LOG = "records.jsonl"
 
+UNSYNCED_BYTES = KEPT_BYTES
+"""Bytes at the end of a log that need not be on disk yet, as the outbox has their lines: one sync for many commits."""
+
 CommitStep = Callable[[], Iterable[int]]
 """A function that runs right before each commit and returns the file descriptors to sync with that commit."""
 
@@ -100,6 +103,8 @@ class Journal:
                 raise StartError(f"cannot open the journal {self.path}: {said(why)}") from None
             opened.pop_all()  # They stay open.
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
+        self._page_rows: list[tuple[int, bytes]] = []
+        """The rows of the outbox that wait for the next commit."""
         """The line logs by the table that journals their lines."""
         self._kept_from = dict.fromkeys(self._logs, 0)
         """The place before which each outbox has no lines any more, as far as this run knows."""
@@ -190,22 +195,29 @@ class Journal:
         """Commit and sync, then return the number of writes that are durable now."""
         for name, index in self._roller.step():
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, index))
-        logs = [log.fd for log in self._logs.values() if log.fd is not None]
-        fds = [*(fd for step in self._commit_steps for fd in step()), *logs, self._wal.fd]
+        logs = [log for log in self._logs.values() if log.fd is not None and log.length - log.synced >= UNSYNCED_BYTES]
+        fds = [
+            *(fd for step in self._commit_steps for fd in step()),
+            *(log.fd for log in logs if log.fd is not None),
+            self._wal.fd,
+        ]
         self._dirty.clear()
+        self._write_page_rows()
         for outbox, log in self._logs.items():
             if (kept_from := log.synced - KEPT_BYTES) > self._kept_from[outbox]:
                 self._db.execute(f"DELETE FROM {outbox} WHERE place<?", (kept_from,))
                 self._kept_from[outbox] = kept_from
-        lines = [(log, log.staged(), log.length) for log in self._logs.values()]
+        lines = [(log, log.staged()) for log in self._logs.values()]
+        lengths = [(log, log.length) for log in logs]
         writes = self._writes
         self._db.execute("COMMIT")
         self._wal.restart(self._db)
         self._db.execute("BEGIN")
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._sync, fds)
-        for log, staged, synced in lines:
+        for log, synced in lengths:
             log.mark_synced(synced)
+        for log, staged in lines:
             log.append(staged)
         if self._wal.is_large:
             await loop.run_in_executor(None, self._wal.checkpoint)
@@ -230,8 +242,14 @@ class Journal:
         self._db.executemany(statement, rows)
 
     def write_page_line(self, line: bytes) -> None:
-        """Journal a line of pages.jsonl, with its newline. Raises StorageError."""
-        self.write("INSERT INTO outbox VALUES (?, ?)", (self._page_log.stage(line), line))
+        """Journal a line of pages.jsonl, with its newline. Raises StorageError.
+
+        The next commit writes the rows of all lines by one call, which takes half the time of a call for each.
+        """
+        self.refuse_if_failed()
+        self._page_rows.append((self._page_log.stage(line), line))
+        self._writes += 1
+        self._dirty.set()
 
     def write_record_lines(self, lines: bytes) -> None:
         """Journal lines of records.jsonl, with their newlines. Raises StorageError."""
@@ -239,6 +257,7 @@ class Journal:
 
     def last_page_lines(self) -> list[bytes]:
         """Return the last lines of pages.jsonl, those that the journal still has. Raises StorageError."""
+        self._write_page_rows()
         return [line for _, line in self._journaled("outbox")]
 
     def rows(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Iterator[Any]:
@@ -279,6 +298,12 @@ class Journal:
         if log.moved is not None:
             self._db.execute(f"DELETE FROM {outbox}")
             self._db.executemany(f"INSERT INTO {outbox} VALUES (?, ?)", log.moved)
+
+    def _write_page_rows(self) -> None:
+        """Write the rows of the outbox that wait."""
+        if self._page_rows:
+            self._db.executemany("INSERT INTO outbox VALUES (?, ?)", self._page_rows)
+            self._page_rows.clear()
 
     # --- failures ------------------------------------------------------------------------------------------------
 

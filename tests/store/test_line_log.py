@@ -2,7 +2,9 @@
 
 import json
 import os
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from kadcrawl.errors import StartError
 from kadcrawl.store.line_log import KEPT_BYTES, LINE_BYTES_MAX, LineLog
 from kadcrawl.store.store import Store
+from kadcrawl.system.file_names import JOURNAL
 from tests.support.stores import accept, line, opened, written
 
 PAGES = "pages.jsonl"
@@ -85,6 +88,25 @@ async def test_a_lost_newline_before_the_journaled_lines_comes_back(tmp_path: Pa
     (tmp_path / PAGES).write_bytes(whole[: first - 1] + b"?" + whole[first:])
     opened(tmp_path).close()
     assert whole == (tmp_path / PAGES).read_bytes()
+
+
+async def test_lines_are_synced_together_and_none_is_lost_before(tmp_path: Path) -> None:
+    synced: list[int] = []
+
+    def sync(fds: Iterable[int]) -> None:
+        synced.extend(os.fstat(fd).st_ino for fd in fds)
+
+    store, path = opened(tmp_path, sync), tmp_path / PAGES
+    for number in range(130):
+        store.finish(accept(store, number), padded(number, 1_000))
+        await store.journal.commit()
+    store.close()
+    assert 2 == synced.count(path.stat().st_ino), "once for each 64 KiB"
+    with closing(sqlite3.connect(tmp_path / JOURNAL)) as journal:
+        (first,) = journal.execute("SELECT min(place) FROM outbox").fetchone()
+    path.write_bytes(path.read_bytes()[:first])  # The machine crashed, and had written nothing more to the disk.
+    opened(tmp_path).close()
+    assert [*range(130)] == written(tmp_path)
 
 
 @pytest.mark.parametrize(("size", "left"), [(LINE_BYTES_MAX - 1, 0), (LINE_BYTES_MAX + 1, LINE_BYTES_MAX + 2)])

@@ -227,6 +227,7 @@ async def test_an_outbox_is_trimmed_only_when_lines_have_become_safe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "KEPT_BYTES", 0)
+    monkeypatch.setattr(journal, "UNSYNCED_BYTES", 0)
     store = opened(tmp_path)
     trimmed: list[str] = []
     store.journal._db.set_trace_callback(

@@ -63,7 +63,7 @@ NATIVE_TAGS_MAX = 8_000
 """A page with more tags is left to Python: native code reads so many in 10 ms at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Extracted:
     """The links of a page and its wishes to crawlers."""
 

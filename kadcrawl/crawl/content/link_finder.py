@@ -16,7 +16,7 @@ page's links, never the crawl. Long work is done in turns (system/cooperative.py
 """
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -57,7 +57,7 @@ NO_DATES: Mapping[str, float] = {}
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FoundLinks:
     """The links that a final answer leads to."""
 
@@ -140,22 +140,23 @@ class LinkFinder:
         `listed` is the result of `read_sitemap` for the answer. `simhash` is the SimHash of its text, if
         `looks_for_near_duplicates`. Yields when other work should have its turn.
         """
+        robots_tag = _x_robots_tag(result)
         if listed is None:
-            found = yield from self._find_links(entry, result, rules, simhash)
+            found = yield from self._find_links(entry, result, rules, simhash, robots_tag)
         else:
             found = yield from self._listed(entry, result, listed)
-        if result.why_failed is None and directives(_x_robots_tag(result), agent=self._extractor.agent).noindex:
+        if robots_tag and result.why_failed is None and directives(robots_tag, agent=self._extractor.agent).noindex:
             found = replace(found, noindex=True)  # Also of a file that is no page.
         if not self._scope.site_settings.follows_sitemaps(entry.url):
             return found
         onward, left_out = self.sitemaps(entry, rules)
-        return replace(found, outlinks=found.outlinks + onward, left_out=Counter(found.left_out) + left_out)
+        return replace(found, outlinks=found.outlinks + onward, left_out=Counter(found.left_out) + Counter(left_out))
 
-    def sitemaps(self, entry: FrontierEntry, rules: Rules) -> tuple[list[Link], Counter[str]]:
+    def sitemaps(self, entry: FrontierEntry, rules: Rules) -> tuple[list[Link], dict[str, int]]:
         """Return the sitemaps of an entry's origin as links of its page, and how many of them limits kept out."""
         settings = self._scope.site_settings
         if not settings.follows_sitemaps(entry.url):
-            return [], Counter()
+            return [], {}
         named = settings.sitemap_urls(entry.url) or rules.sitemaps
         return run_to_end(self._outlinks(of_origin(entry.url, named), deeper(entry), 0, None))
 
@@ -191,15 +192,20 @@ class LinkFinder:
         )
 
     def _find_links(
-        self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None
+        self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None, robots_tag: str
     ) -> CooperativeWork[FoundLinks]:
         if result.location is not None:
             return self._redirected(entry, result, result.location)
         try:
             content = result.content if result.mime in HTML else b""
-            if result.why_failed is not None or not (content or _refreshed(entry, result)):
+            target = _refreshed(entry, result) if result.why_failed is None else None
+            if result.why_failed is not None or not (content or target):
                 return FoundLinks((), [], result.why_failed)
-            return (yield from self._page(entry, result, content, rules, simhash))
+            extracted = yield from self._extractor.reading(content, result.content_type, entry.url, robots_tag)
+            if target is not None:
+                extracted = extracted.with_link(target)
+            found = yield from self._outlinks_of_page(entry, result, extracted, rules, simhash)
+            return replace(found, noindex=True) if extracted.noindex else found
         except Exception:
             # A fault of ours must not cost more than this page's links in a crawl of months.
             log.exception("crawl.bug url=%s", entry.url)
@@ -224,15 +230,6 @@ class LinkFinder:
         return FoundLinks(
             (target,), onward, failed or result.why_failed, left_out, location=target, detail=detail or ""
         )
-
-    def _page(
-        self, entry: FrontierEntry, result: FetchResult, content: bytes, rules: Rules, simhash: int | None
-    ) -> CooperativeWork[FoundLinks]:
-        extracted = yield from self._extractor.reading(content, result.content_type, entry.url, _x_robots_tag(result))
-        if (target := _refreshed(entry, result)) is not None:
-            extracted = extracted.with_link(target)
-        found = yield from self._outlinks_of_page(entry, result, extracted, rules, simhash)
-        return replace(found, noindex=True) if extracted.noindex else found
 
     def _outlinks_of_page(
         self, entry: FrontierEntry, result: FetchResult, extracted: Extracted, rules: Rules, simhash: int | None
@@ -313,13 +310,13 @@ class LinkFinder:
         redirected: str | None,
         dates: Mapping[str, float] = NO_DATES,
         trail: bytes = b"",
-    ) -> CooperativeWork[tuple[list[Link], Counter[str]]]:
+    ) -> CooperativeWork[tuple[list[Link], dict[str, int]]]:
         """Return the links to forward, and how many links each limit kept out. `redirected` is the URL that led here.
 
         `dates` are the wall-clock seconds in which some of the URLs changed last. `trail` is the trail of a redirect.
         """
         onward: list[Link] = []
-        left_out: Counter[str] = Counter()
+        left_out: dict[str, int] = defaultdict(int)
         why_not, plain_form = self._scope.why_not, self._scope.url_rules.plain
         # In this order: most links of a site have been forwarded before, and then were in scope.
         wanted: Iterable[str] = self._not_recently_sent(urls, depth)

@@ -166,9 +166,12 @@ class RelayedAnswer:
     """The peer could not connect, although its network works."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class FetchResult:
-    """The answer to one request, or why there is none."""
+    """The answer to one request, or why there is none.
+
+    Nothing changes a result. It is not frozen, as so many fields of a frozen class take microseconds of each page.
+    """
 
     url: str
     status: int | None

@@ -213,7 +213,7 @@ class Outputs:
             mime=printable_mime(result.mime),
             bytes=len(result.body),
             digest=place.payload_digest,
-            fetched_at=_time(result),
+            fetched_at=_time(result, place),
             peer=self._peer,
             warc=f"{WARC_DIRECTORY}/{place.file}",
             offset=place.offset,
@@ -244,7 +244,7 @@ class Outputs:
             digest=place.payload_digest if place else "",
             depth=entry.depth,
             links=len(found.links),
-            fetched_at=_time(result),
+            fetched_at=_time(result, place),
             ms=round(result.seconds * 1000),
             peer=self._peer,
             warc=f"{WARC_DIRECTORY}/{place.file}" if place else None,
@@ -334,7 +334,9 @@ def _decode_place(line: bytes) -> _PlacedLine:
         return _PlacedLine()
 
 
-def _time(result: FetchResult) -> str:
+def _time(result: FetchResult, place: WarcPlace | None) -> str:
+    if place is not None:
+        return f"{place.date[:23]}Z"  # The same instant in microseconds.
     return result.started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

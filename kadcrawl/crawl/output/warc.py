@@ -62,7 +62,7 @@ _WARC_TRUNCATED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WarcPlace:
     """The place of a record: a gzip member of `length` bytes at `offset` in `file` (a name without directory)."""
 
