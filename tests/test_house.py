@@ -29,7 +29,7 @@ CONVERSATIONS = {
     ),
     "cli.seeds": "feeding seed_feeder",
     "cli.view": "hook_check progress saved_page",
-    "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch time_count",
+    "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch shared_rules time_count",
     "crawl.clocks": "addresses clock_holder clock_host",
     "crawl.content": "record_extractor",
     "crawl.cookies": "log_in login_hook",

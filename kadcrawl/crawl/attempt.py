@@ -294,7 +294,14 @@ class Attempt:
         waiter = waiter_of(frontier, entry.site, self._context.wake)
         rules = self._source.robots.look_up(origin_of(url), parts.clock.now())
         is_known = isinstance(rules, Rules) or parts.site_settings.ignores_robots(url)
-        with parts.clocks.enter(clock, url, address, delay_s, waiter, is_known=is_known) as use:
+        # A URL that leads elsewhere, or whose robots.txt is to be fetched again, is a matter of this peer.
+        is_shared = (
+            not is_known
+            and url == origin_of(entry.url) + ROBOTS_PATH
+            and not self._source.robots.is_own(origin_of(url))
+        )
+        page = entry.url if is_shared else ""
+        with parts.clocks.enter(clock, url, address, delay_s, waiter, is_known=is_known, page=page) as use:
             if use is None:
                 return None
             return await self._send_request(url, fields, login, opening, use)

@@ -50,9 +50,11 @@ from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.crawl.shared_rules import SharedRules
 from kadcrawl.crawl.time_count import journaled_s
 from kadcrawl.crawl.url_traces import UrlTraces
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.cell_messages import RobotsRecord
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
@@ -150,6 +152,8 @@ class CrawlComponents:
     """Returns whether this peer crawls by URL and has enough to do while pages wait for their links."""
     clocks: ClockHolder | None
     """The leases of shared clocks, if sites of the job may have one clock."""
+    shared_rules: SharedRules | None
+    """The rules of hosts that this peer reads for others, if each URL is a site."""
 
 
 CrawlerOver = Callable[[CrawlStore, Frontier, Activity, CrawlHooks], Crawler]
@@ -290,6 +294,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         reach=reach,
         has_time=has_time,
         clocks=clocks,
+        shared_rules=SharedRules(parts, reach.watched, store.sites) if job.partition == "url" else None,
     )
 
 
@@ -382,7 +387,13 @@ def _clocks(
     addresses = Addresses(fetcher.resolve) if job.per_ip else None
     limits = limits_with(resources.config.limits, job.shared_limits)
     shared = (resources.owners, resources.client, partitioner, limits, site_settings)
-    return ClockHolder(*shared, addresses=addresses, host=host)
+
+    def learn_rules(record: RobotsRecord) -> None:
+        resources.store.sites.learn_robots(record.origin, record.rules, resources.clock.now() - record.age_s)
+
+    # By host or domain, a robots.txt is read by the owner of its site alone.
+    takes_rules = learn_rules if job.partition == "url" else None
+    return ClockHolder(*shared, addresses=addresses, host=host, learn_rules=takes_rules)
 
 
 def _robots(job: Job) -> str:

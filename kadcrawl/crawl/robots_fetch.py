@@ -37,6 +37,11 @@ Request = Callable[[str], Awaitable[FetchResult | None]]
 """Makes one request for a URL in the slot of an entry. Returns None if this machine could not make the request."""
 
 
+def delay_by(rules: Rules, url: str, site_settings: SiteSettings, limits: Limits) -> float:
+    """Return the seconds between two requests to the site of a canonical URL, with these rules of its origin."""
+    return max(site_settings.delay_s(url), min(rules.crawl_delay_s or 0.0, limits.crawl_delay_max_s))
+
+
 class RobotsSearch:
     """Finds the rules of origins for one crawler."""
 
@@ -67,7 +72,7 @@ class RobotsSearch:
 
     def delay_s(self, url: str, rules: Rules) -> float:
         """Return the seconds between two requests to the site of a canonical URL, with these rules of its origin."""
-        return max(self._site_settings.delay_s(url), min(rules.crawl_delay_s or 0.0, self._limits.crawl_delay_max_s))
+        return delay_by(rules, url, self._site_settings, self._limits)
 
     async def advance(self, entry: FrontierEntry, request: Request) -> None:
         """Use the entry's slot for one request on the way to the robots.txt of its origin.
@@ -177,7 +182,7 @@ class RobotsSearch:
                 return
             async with self._poison_pages.reading(fetched.url):
                 rules = await run_cooperatively(
-                    judging(_status(fetched), fetched.content, self._site_settings.robots_agent), self._reading
+                    judging(promised_status(fetched), fetched.content, self._site_settings.robots_agent), self._reading
                 )
             if rules is not None and fetched.location is None:  # Otherwise the file is requested again soon.
                 self._poison_pages.was_read(fetched.url)
@@ -228,7 +233,7 @@ class RobotsSearch:
         self._frontier.set_delay(entry.site, self.delay_s(entry.url, rules), now)
 
 
-def _status(result: FetchResult) -> int | None:
+def promised_status(result: FetchResult) -> int | None:
     """Return the status of an answer, or None if the promised rules did not arrive whole or cannot be read.
 
     A file without end counts as far as it was read (RFC 9309 2.5). The rules of any other broken answer are unknown, so

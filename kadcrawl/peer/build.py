@@ -191,6 +191,8 @@ def _build_clock_host(runtime: Runtime, job: Job, components: CrawlComponents, c
     )
     if components.clocks is not None:
         host.tell_also(components.clocks)
+    if components.shared_rules is not None:
+        host.give_rules(components.shared_rules)
     return host
 
 

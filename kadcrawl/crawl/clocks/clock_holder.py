@@ -27,12 +27,13 @@ from kadcrawl.crawl.links.forwarder import Owners
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.cell_messages import RobotsRecord
 from kadcrawl.link.wire.clock_messages import CLOCKS_MAX, ClockQuestion, ClocksLeased, LeaseClocks
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.system.spaced_batches import SpacedBatches
-from kadcrawl.urls import host_of, site_of
+from kadcrawl.urls import host_of, origin_of, site_of
 
 if TYPE_CHECKING:
     from kadcrawl.crawl.clocks.clock_host import ClockHost
@@ -104,10 +105,11 @@ class ClockHolder:
         *,
         addresses: Addresses | None,
         host: Callable[[], "ClockHost | None"],
+        learn_rules: Callable[[RobotsRecord], None] | None = None,
     ) -> None:
         """Give each address a clock with `addresses`, or else each host. `host` keeps the clocks of this peer's cells.
 
-        A leaf keeps no clocks.
+        A leaf keeps no clocks. `learn_rules` takes the rules that come with leases. Without it none are asked for.
         """
         self._owners = owners
         self._client = client
@@ -116,6 +118,7 @@ class ClockHolder:
         self._site_settings = site_settings
         self._addresses = addresses
         self._host = host
+        self._learn_rules = learn_rules
         self._clocks: dict[str, SharedClock] = {}
         self._waiters: dict[Hashable, Waiter] = {}
         """The sites that wait, or have a promise."""
@@ -179,18 +182,27 @@ class ClockHolder:
 
     @contextmanager
     def enter(
-        self, clock: str, url: str, address: str, delay_s: float, waiter: Waiter, *, is_known: bool = False
+        self,
+        clock: str,
+        url: str,
+        address: str,
+        delay_s: float,
+        waiter: Waiter,
+        *,
+        is_known: bool = False,
+        page: str = "",
     ) -> Iterator[ClockUse | None]:
         """Begin a request on a clock, and end it with the block. Yield None if the site has to wait for its turn.
 
-        `is_known`: the delay of the site is known, as its robots.txt has been read.
+        `is_known`: the delay of the site is known, as its robots.txt has been read. `page` is a URL whose robots.txt
+        the owner of the clock may read in place of this peer, or empty.
         """
         shared = self._clocks.get(clock)
         if shared is None:
             shared = self._clocks[clock] = SharedClock(clock)
         loop = asyncio.get_running_loop()  # At the end of a world there is none any more.
         now = loop.time()
-        pace = Pace(delay_s, self._connections(url), is_known)
+        pace = Pace(delay_s, self.connections(url), is_known, "" if self._learn_rules is None else page)
         if not shared.may_begin(waiter.key, pace, now):
             shared.wait(waiter.key, pace)
             self._waiters[waiter.key] = waiter
@@ -268,7 +280,7 @@ class ClockHolder:
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
-    def _connections(self, url: str) -> int:
+    def connections(self, url: str) -> int:
         """Return the requests that may be under way at a time to the site of a URL, if it has no delay."""
         if self._site_settings.is_adaptive:
             return 1
@@ -326,7 +338,10 @@ class ClockHolder:
                 shared.unheard(loop.time())
                 self._touch(shared, loop.time())
             return
-        for (shared, _), turn in zip(asked, answer.turns, strict=False):
+        for (shared, question), turn in zip(asked, answer.turns, strict=False):
+            is_asked_for = turn.robots is not None and question.page and turn.robots.origin == origin_of(question.page)
+            if turn.robots is not None and is_asked_for and self._learn_rules is not None:
+                self._learn_rules(turn.robots)
             if turn.owner is not None:
                 self._owners.learn_owner(self._partitioner.cell(shared.name), turn.owner)
             shared.heard(turn, sent_at, loop.time())

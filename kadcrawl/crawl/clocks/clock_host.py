@@ -11,8 +11,10 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Protocol
 
-from kadcrawl.crawl.clocks.clock_keeper import ClockKeeper
-from kadcrawl.crawl.clocks.clock_names import REST_S, is_clock
+from msgspec.structs import replace
+
+from kadcrawl.crawl.clocks.clock_keeper import WAITING_MAX, ClockKeeper
+from kadcrawl.crawl.clocks.clock_names import REST_S, host_clock, is_clock, is_of_host
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError
@@ -21,6 +23,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.handler import Handler
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.wire.basics import COUNT_MAX
+from kadcrawl.link.wire.cell_messages import RobotsRecord
 from kadcrawl.link.wire.clock_messages import (
     CLOCKS_MAX,
     ClockFree,
@@ -34,11 +37,14 @@ from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, Message
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.system.spaced_batches import SpacedBatches
+from kadcrawl.urls import origin_of, site_of
 
 OPEN_WAIT_S = 3.0
 """Longest wait for the cell of a clock to open."""
 CLOSED_WAIT_S = 0.5
 """Seconds before a peer asks again about a clock whose cell is closed."""
+RULES_WAIT_S = 1.0
+"""Seconds before a peer asks again that waits until the owner of the clock has read a robots.txt, unless it is told."""
 TELL_DEADLINE_S = 2.0
 HURRIED_S = 0.05
 """Least seconds between two messages to one peer about clocks with a delay that are free."""
@@ -52,6 +58,15 @@ class Waiters(Protocol):
     """The holder's side of this very peer (`clock_holder.ClockHolder`), which is told without a message."""
 
     def is_free(self, clock: str) -> None: ...
+
+
+class RulesForPeers(Protocol):
+    """The rules of hosts, which this peer reads for others (`kadcrawl.crawl.shared_rules`)."""
+
+    def known(self, url: str) -> RobotsRecord | None: ...
+    def connections(self, url: str, record: RobotsRecord) -> int: ...
+    def may_read(self, url: str) -> bool: ...
+    async def read(self, url: str) -> None: ...
 
 
 class ClockHost:
@@ -90,6 +105,9 @@ class ClockHost:
         self._contacts: dict[bytes, Contact] = {}
         """Peer -> its contact, of the peers that asked last."""
         self._waiters: Waiters | None = None
+        self._rules: RulesForPeers | None = None
+        self._wait_for_rules: dict[str, dict[bytes, str]] = {}
+        """Origin -> the peers that wait until its robots.txt is read here, each with the clock that it asked for."""
         self._free: SpacedBatches[Contact, str] = SpacedBatches(HURRIED_S, self._begin_to_tell)
 
     def __len__(self) -> int:
@@ -99,6 +117,10 @@ class ClockHost:
     def tell_also(self, waiters: Waiters) -> None:
         """Tell the holder's side of this peer that a clock is free."""
         self._waiters = waiters
+
+    def give_rules(self, rules: RulesForPeers) -> None:
+        """Read the robots.txt of hosts for all peers that ask for their clocks."""
+        self._rules = rules
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handlers of the messages about shared clocks."""
@@ -126,6 +148,13 @@ class ClockHost:
             owner = self._owner(cell)
             return ClockTurn(0, CLOSED_WAIT_S, owner=owner if owner.id != self._me().id else None)
         clock, now = question.clock, asyncio.get_running_loop().time()
+        record = None
+        if question.page and self._rules is not None:
+            record = self._rules.known(question.page)
+            if record is None and self._waits_for_rules(peer, question, self._rules):
+                return ClockTurn(0, RULES_WAIT_S)
+            if record is not None and not question.most:
+                question = replace(question, most=self._rules.connections(question.page, record))
         rest_s = 0.0
         if not self._keeper.knows(clock, opening):
             rest_s = self._frontier.shared_rest_s(clock, self._now())
@@ -138,7 +167,31 @@ class ClockHost:
             self._frontier.learn_clock(clock, wait_s, delay_s, self._now())
         for other in answer.next_peers:
             self._tell(other, clock, hurries=question.delay_s > 0)
-        return answer.turn
+        return answer.turn if record is None else replace(answer.turn, robots=record)
+
+    def _waits_for_rules(self, peer: bytes, question: ClockQuestion, rules: RulesForPeers) -> bool:
+        """Return whether a peer is to wait until this peer has read the robots.txt of a URL, and begin to read it."""
+        page, clock = question.page, question.clock
+        is_for_lease = question.wants and not question.lease and peer != self._me().id
+        if not is_for_lease or not rules.may_read(page):
+            return False
+        if is_of_host(clock) and clock != host_clock(site_of(page, "host")):
+            return False
+        origin = origin_of(page)
+        waiting = self._wait_for_rules.get(origin)
+        if waiting is None:
+            waiting = self._wait_for_rules[origin] = {}
+            self._spawn(self._read_rules(origin, page, rules), "read robots.txt")
+        if len(waiting) < WAITING_MAX:
+            waiting[peer] = clock
+        return True
+
+    async def _read_rules(self, origin: str, page: str, rules: RulesForPeers) -> None:
+        try:
+            await rules.read(page)
+        finally:
+            for peer, clock in self._wait_for_rules.pop(origin).items():
+                self._tell(peer, clock, hurries=True)
 
     def _remember(self, contact: Contact) -> None:
         self._contacts.pop(contact.id, None)

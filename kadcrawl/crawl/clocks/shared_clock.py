@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kadcrawl.crawl.clocks.clock_names import AHEAD_S, LEASE_S, is_of_host
 from kadcrawl.link.wire.clock_messages import ALL_CONNECTIONS, ClockQuestion, ClockTurn
+from kadcrawl.urls import origin_of
 
 IDLE_S = 0.3
 """Seconds for which a free clock is kept without a site that waits: the next page of a site may be found just then."""
@@ -42,6 +43,8 @@ class Pace(NamedTuple):
     """Requests that may be under way at a time without a delay."""
     is_known: bool = False
     """The robots.txt of the site has been read, so its delay is known."""
+    page: str = ""
+    """A URL of the site whose robots.txt the owner of the clock may read, or empty."""
 
     @property
     def most(self) -> int:
@@ -87,6 +90,8 @@ class SharedClock:
         self._promised_until = -inf
         self._delay_s = 0.0
         """The longest delay of the sites asked in this lease."""
+        self._origin_known = ""
+        """The origin whose rules the owner of the clock told last. They are not asked for again."""
 
     # --- requests --------------------------------------------------------------------------------------------------
 
@@ -176,6 +181,8 @@ class SharedClock:
         asked, self._asked = self._asked, None
         assert asked is not None, "an answer follows a question"
         self._unheard_s = 0.0
+        if turn.robots is not None:
+            self._origin_known = turn.robots.origin
         if asked.ends:
             self._drop_lease()
         if turn.lease:
@@ -264,9 +271,15 @@ class SharedClock:
         self._connections = max(self._in_flight, min(self._connections, needs))
         self._told_most = self._known_most
         self._asked = ClockQuestion(
-            *(self.name, self._number, wants, ends, self._in_flight, needs, self._known_most), wait_s, delay_s
+            *(self.name, self._number, wants, ends, self._in_flight, needs, self._known_most),
+            *(wait_s, delay_s, self._unread_page() if wants and not self._number else ""),
         )
         return self._asked
+
+    def _unread_page(self) -> str:
+        """Return a URL of the first site that waits, if its robots.txt is to be told with a lease, or an empty text."""
+        page = next((pace.page for pace in self._waiting.values()), "")
+        return page if page and origin_of(page) != self._origin_known else ""
 
     def _most_of_all(self) -> int:
         """Return the most requests that the sites which wait, or are asked, let be under way, or 0 without any."""

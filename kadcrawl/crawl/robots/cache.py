@@ -108,6 +108,12 @@ class RobotsCache:
         self._turns: dict[str, float] = {}
         """Origin -> second from which its large rules may be parsed again, the latest last."""
         self._next_turn_at = 0.0
+        self._own: dict[str, None] = {}
+        """The origins whose robots.txt this peer is to fetch itself, the latest last."""
+
+    def is_own(self, origin: str) -> bool:
+        """Return whether this peer is to fetch a robots.txt itself, as others may know the former one."""
+        return origin in self._own
 
     def look_up(self, origin: str, now: float) -> Rules | str | None:
         """Return the rules of an origin, or the reason for giving the origin up.
@@ -162,11 +168,15 @@ class RobotsCache:
     def learn(self, origin: str, rules: Rules, now: float) -> None:
         """Keep the rules of a fetched robots.txt. A missing file allows everything."""
         self._searches.pop(origin, None)
+        self._own.pop(origin, None)
         self._keep(origin, rules, now)
         self._store.sites.set_robots(origin, rules.to_bytes(), now)
 
     def forget(self, origin: str, before: float) -> None:
         """Forget rules that were fetched before this second, and that the origin was given up before it."""
+        self._own[origin] = None
+        if len(self._own) > self._limits.robots_cached_max:
+            del self._own[next(iter(self._own))]
         row = self._store.sites.robots(origin)
         if row is not None and row[1] < before:
             self._store.sites.forget_robots(origin)

@@ -3,6 +3,7 @@
 A shared clock is the politeness clock of an IP address or of a host. A lease is the right to make requests on it for
 some seconds, which its *holder* counts from the second at which it sent the question. No instant travels, so the clocks
 of two machines may differ. The clock of a host without a delay is shared out: each holder has some of its connections.
+The owner reads the robots.txt of a host whose URLs many peers crawl, and its rules travel with the leases.
 
 Tests: tests/link/wire/test_messages.py, tests/crawl/clocks/test_clock_keeper.py
 """
@@ -11,7 +12,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kadcrawl.link.wire.basics import COUNT_MAX, PRINTABLE, Contact, Message, Seconds
+from kadcrawl.link.wire.basics import COUNT_MAX, PRINTABLE, URL_CHARS_MAX, Contact, Message, Seconds
+from kadcrawl.link.wire.cell_messages import RobotsRecord
 
 CLOCKS_MAX = 64
 """Clocks in one message."""
@@ -22,6 +24,7 @@ ClockName = Annotated[str, Meta(min_length=4, max_length=CLOCK_CHARS_MAX, patter
 LeaseNumber = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 ALL_CONNECTIONS = 1_000
 """The connections of a holder that has its clock to itself: as many as its sites allow."""
+MaybeUrl = Annotated[str, Meta(max_length=URL_CHARS_MAX)]
 Connections = Annotated[int, Meta(ge=0, le=ALL_CONNECTIONS)]
 
 
@@ -46,6 +49,8 @@ class ClockQuestion(Struct, frozen=True, array_like=True):
     """Seconds for which the clock must rest after the holder's last request."""
     delay_s: Seconds
     """The longest delay of the sites that the holder asks on this clock."""
+    page: MaybeUrl = ""
+    """A URL on this clock whose robots.txt the holder has not read, or empty."""
 
 
 class LeaseClocks(Message, frozen=True):
@@ -71,6 +76,8 @@ class ClockTurn(Struct, frozen=True, array_like=True):
     """Requests that may be under way by this lease. A lease with none is given back once the last request is over."""
     owner: Contact | None = None
     """The peer to ask instead, if the clock is not kept here."""
+    robots: RobotsRecord | None = None
+    """The rules for the URL of the question, as the owner of the clock has read them."""
 
 
 class ClocksLeased(Message, frozen=True):

@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from kadcrawl.crawl.clocks.clock_host import CLOSED_WAIT_S, ClockHost
+from kadcrawl.crawl.clocks.clock_host import CLOSED_WAIT_S, RULES_WAIT_S, ClockHost
 from kadcrawl.crawl.clocks.clock_names import REST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Cell
 from kadcrawl.link.peer_score import MisbehaviorError
+from kadcrawl.link.wire.cell_messages import RobotsRecord
 from kadcrawl.link.wire.clock_messages import ClockFree, ClockFreeNoted, ClockQuestion, ClockTurn, LeaseClocks
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact
@@ -65,6 +66,11 @@ class Bench:
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self.tasks.append(asyncio.get_running_loop().create_task(work))
 
+    async def finish_tasks(self) -> None:
+        """Wait for all tasks, also for those that others begin."""
+        while not all(task.done() for task in self.tasks):
+            await asyncio.gather(*self.tasks)
+
     async def ask(self, to: Contact, message: ClockFree, *_: object) -> ClockFreeNoted:
         """Ask another peer as a `LinkClient` does."""
         self.told.append((to, message.clocks))
@@ -75,10 +81,40 @@ class Bench:
         self.told_here.append(clock)
 
     async def turn(
-        self, holder: Contact, lease: int = 0, *, wants: bool = True, ends: bool = False, clock: str = CLOCK
+        self,
+        holder: Contact,
+        lease: int = 0,
+        *,
+        wants: bool = True,
+        ends: bool = False,
+        clock: str = CLOCK,
+        page: str = "",
     ) -> ClockTurn:
-        question = ClockQuestion(clock, lease, wants, ends, 0, 1, 0, 0.0, 1.0)
+        question = ClockQuestion(clock, lease, wants, ends, 0, 1, 0, 0.0, 1.0, page)
         return (await self.host.lease(LeaseClocks(holder, [question]))).turns[0]
+
+
+class RulesOfOthers:
+    """Reads the robots.txt for other peers as `SharedRules` does."""
+
+    def __init__(self) -> None:
+        self.record: RobotsRecord | None = None
+        self.is_willing = True
+        self.may_end = asyncio.Event()
+        self.read_for: list[str] = []
+
+    def known(self, url: str) -> RobotsRecord | None:
+        return self.record
+
+    def connections(self, url: str, record: RobotsRecord) -> int:
+        return 6
+
+    def may_read(self, url: str) -> bool:
+        return self.is_willing
+
+    async def read(self, url: str) -> None:
+        self.read_for.append(url)
+        await self.may_end.wait()
 
 
 @pytest.fixture
@@ -148,3 +184,52 @@ async def test_a_leaf_is_told_nothing_as_it_has_no_address(bench: Bench) -> None
 async def test_a_clock_told_to_be_free_is_asked_for(bench: Bench) -> None:
     await bench.host.handlers()[ClockFree](ClockFree([CLOCK]))
     assert [CLOCK] == bench.told_here
+
+
+PAGE = "http://a.test/page"
+HOST_CLOCK = "host a.test"
+RULES = RobotsRecord("http://a.test", b"user-agent: *", 0.0)
+
+
+async def test_peers_wait_while_the_owner_reads_robots_txt_and_get_its_rules_with_their_leases(bench: Bench) -> None:
+    rules = RulesOfOthers()
+    bench.host.give_rules(rules)
+    for peer in (A, B, A):
+        assert ClockTurn(0, RULES_WAIT_S) == await bench.turn(peer, clock=HOST_CLOCK, page=PAGE)
+    await asyncio.sleep(0)
+    assert [PAGE] == rules.read_for, "one request serves all of them"
+    assert not bench.told
+    rules.record = RULES
+    rules.may_end.set()
+    await bench.finish_tasks()
+    assert [(A, [HOST_CLOCK]), (B, [HOST_CLOCK])] == bench.told
+    turns = [await bench.turn(peer, clock=HOST_CLOCK, page=PAGE) for peer in (A, B)]
+    assert [RULES, RULES] == [turn.robots for turn in turns]
+    assert all(turn.lease for turn in turns), "the host has several connections, by its rules"
+
+
+async def test_a_peer_reads_robots_txt_itself_if_the_owner_cannot(bench: Bench) -> None:
+    rules = RulesOfOthers()
+    bench.host.give_rules(rules)
+    await bench.turn(A, clock=HOST_CLOCK, page=PAGE)
+    rules.may_end.set()
+    await bench.finish_tasks()
+    assert [(A, [HOST_CLOCK])] == bench.told
+    rules.is_willing = False
+    turn = await bench.turn(A, clock=HOST_CLOCK, page=PAGE)
+    assert turn.lease
+    assert turn.robots is None
+
+
+async def test_no_robots_txt_is_read_for_the_clock_of_another_host(bench: Bench) -> None:
+    rules = RulesOfOthers()
+    bench.host.give_rules(rules)
+    assert (await bench.turn(A, clock="host b.test", page=PAGE)).lease
+    assert not bench.tasks
+
+
+async def test_the_own_pages_of_the_owner_wait_for_no_reading(bench: Bench) -> None:
+    """They have a search of their own, which needs the clock."""
+    bench.host.give_rules(RulesOfOthers())
+    assert (await bench.turn(ME, clock=HOST_CLOCK, page=PAGE)).lease
+    assert not bench.tasks

@@ -7,6 +7,7 @@ import pytest
 from kadcrawl.crawl.clocks import shared_clock
 from kadcrawl.crawl.clocks.clock_names import LEASE_S
 from kadcrawl.crawl.clocks.shared_clock import Pace, SharedClock
+from kadcrawl.link.wire.cell_messages import RobotsRecord
 from kadcrawl.link.wire.clock_messages import ALL_CONNECTIONS, ClockTurn
 
 SLOW, FREE = Pace(1.0, 4), Pace(0.0, 4)
@@ -215,3 +216,20 @@ def test_no_request_begins_while_the_lease_is_on_its_way_back() -> None:
     assert clock.next_site(2.02) is None
     clock.heard(ClockTurn(0, 0.0), 2.0, 2.05)
     assert clock.question(2.1) is not None
+
+
+def test_rules_are_asked_for_with_a_lease_until_they_are_told() -> None:
+    clock = SharedClock("host a.test")
+    clock.wait(S, FREE._replace(page="http://a.test/1"))
+    question = clock.question(0.0)
+    assert question is not None
+    assert "http://a.test/1" == question.page
+    clock.heard(ClockTurn(0, 0.5), 0.0, 0.0)
+    question = clock.question(0.5)
+    assert question is not None
+    assert "http://a.test/1" == question.page
+    clock.heard(ClockTurn(7, 0.0, 3, robots=RobotsRecord("http://a.test", b"", 0.0)), 0.5, 0.5)
+    clock.wait(T, FREE._replace(page="http://a.test/2"))
+    question = clock.question(0.5 + LEASE_S / 2)
+    assert question is not None
+    assert "" == question.page

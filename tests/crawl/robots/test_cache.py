@@ -106,3 +106,19 @@ def test_rules_and_searches_in_memory_are_bounded_in_number(robots_store: Store)
         cache.fail(f"http://dead{n}.example", "dns", False, 1e5 * n)
     assert len(cache._searches) <= 4
     robots_store.close()
+
+
+def test_a_file_to_be_fetched_again_is_no_matter_of_other_peers_until_it_is_learned(robots_store: Store) -> None:
+    """Other peers may know the former file alone."""
+    cache = RobotsCache(robots_store, LIMITS)
+    cache.learn(A, Rules(), 0.0)
+    assert not cache.is_own(A)
+    cache.forget(A, 5.0)
+    assert cache.look_up(A, 5.0) is None
+    assert cache.is_own(A)
+    cache.learn(A, Rules(), 6.0)
+    assert not cache.is_own(A)
+    for number in range(LIMITS.robots_cached_max + 1):
+        cache.forget(f"http://{number}.example", 5.0)
+    assert not cache.is_own("http://0.example"), "the memory is bounded"
+    robots_store.close()

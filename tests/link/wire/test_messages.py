@@ -204,7 +204,13 @@ FETCHED = FetchedForPeer(
     RELAY_BODY_BYTES_MAX, bytes(RELAY_PART_BYTES_MAX), LOAN,
 )  # fmt: skip
 """The largest answer of another peer."""
-CLOCK_QUESTION = ClockQuestion("c" * CLOCK_CHARS_MAX, COUNT_MAX, True, True, 1000, 1000, 1000, 86_400.0, 86_400.0)
+CLOCK_QUESTION = ClockQuestion(
+    *("c" * CLOCK_CHARS_MAX, COUNT_MAX, True, True, 1000, 1000, 1000, 86_400.0, 86_400.0),
+    page="http://a.example/".ljust(8192, "a"),
+)
+CLOCK_TURN = ClockTurn(
+    *(COUNT_MAX, 86_400.0, 1000, CONTACT), robots=RobotsRecord("http://a.example", bytes(16 * 1024), 86_400.0)
+)
 LARGE = 2 * 1024 * 1024
 
 
@@ -232,7 +238,7 @@ LARGE = 2 * 1024 * 1024
         (AbsenceSeen(True), Reply),
         (FetchForPeer(CONTACT, "http://a.example/", "http://a.example/", FIELDS_MOST, True, "192.0.2.1"), Request),
         (LeaseClocks(CONTACT, [CLOCK_QUESTION] * CLOCKS_MAX), Request),
-        (ClocksLeased([ClockTurn(COUNT_MAX, 86_400.0, 1000, CONTACT)] * CLOCKS_MAX), Reply),
+        (ClocksLeased([CLOCK_TURN] * CLOCKS_MAX), Reply),
         (ClockFree(["host a.example:8080"]), Request),
         (ClockFreeNoted(), Reply),
         (FetchedForPeer("network"), Reply),
