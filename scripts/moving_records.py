@@ -115,7 +115,7 @@ class StoreEnd:
         raise AssertionError(f"nobody asks {question} here")
 
 
-async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) -> None:
+async def fill(store: Store, count: int, name: str, but: Collection[Cell] = (), per_site: int = URLS_PER_SITE) -> None:
     """Let a store, begun already, know so many URLs, none of them in the cells `but`.
 
     They come in the order in which a crawl might meet them: its sites take turns.
@@ -123,7 +123,7 @@ async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) 
     partitioner = Partitioner(JOB.partition, JOB.bits)
     names = (f"{name}-{number}.example" for number in itertools.count())
     allowed = (site for site in names if partitioner.cell(site) not in but)
-    sites = list(itertools.islice(allowed, max(1, count // URLS_PER_SITE)))
+    sites = list(itertools.islice(allowed, max(1, count // per_site)))
     for number in range(count):
         url = f"http://{sites[number % len(sites)]}/section/{number // len(sites)}/page-{number}.html"
         place = partitioner.locate(url)

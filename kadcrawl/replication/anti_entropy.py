@@ -1,14 +1,18 @@
 """`AntiEntropy` makes two peers' copies of a cell equal: only records that differ travel, in bounded batches.
 
-The asker divides its keys into windows. For a large cell it first asks which windows differ (`CompareDigests`). For
-each of these it sends the keys, and gets the records that it lacks and a list of those that the other lacks
-(`Reconcile`). If one side holds nothing, all records move without a comparison. Each batch is journaled before
-the next, so after an interruption the next comparison begins from there. Range-based set reconciliation (Meyer 2022),
-one level deep.
+The asker divides the keys of a large cell into windows, and asks which windows differ (`CompareDigests`). Each side
+reads the cell once for that. For the windows that differ the asker sends the keys, and gets the records that it lacks
+and a list of those that the other lacks (`Reconcile`). If one side holds nothing, all records move without a
+comparison. At most a batch of merged records waits for the disk, so after an interruption the next comparison
+begins from there. Range-based set reconciliation (Meyer 2022), one level deep.
+
+After a crash a few records of each cell differ, spread over all of its keys. So the windows are as small as one message
+allows: large windows would nearly all differ, and each would be read again on both sides.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
@@ -33,8 +37,35 @@ from kadcrawl.store.schema import DONE, PENDING
 from kadcrawl.store.store import Store
 
 RECONCILE_DEADLINE_S = 30.0
-WINDOWS_COMPARED_MIN = 3
-"""Windows from which on digests are compared first."""
+BATCHES_COMPARED_MIN = 2
+"""A cell of more batches than so many on this side is compared by digests first."""
+WINDOW_KEYS_MIN = 32
+"""Fewest keys of a window: to compare it costs as much as to send some keys."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One cell on its way to be equal."""
+
+    other: Contact
+    cell: Cell
+    push: bool
+    """True if the other side gets what it lacks."""
+    trust_done: bool
+    unsaved: int = 0
+    """Records merged that may not be on disk."""
+    wanted: list[Key] = field(default_factory=list)
+    """Keys whose records the other side lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The keys of a cell beyond one key, up to and with another. None is an end of the cell."""
+
+    after: Key | None
+    last: Key | None
+    keys: int
+    """Number of our keys in it."""
 
 
 class AntiEntropy:
@@ -90,44 +121,42 @@ class AntiEntropy:
         # DONE first: a key that is PENDING there may be DONE in a filter.
         if self._filter_sync is not None and trust_done:
             await self._filter_sync.reconcile(other, cell, push=push)
-        windows = await self._windows(cell)
-        if len(windows) >= WINDOWS_COMPARED_MIN and held.keys > BATCH_MAX:
-            windows = await self._differing(other, cell, windows)
-        for after, last in windows:
-            await self._reconcile_window(other, cell, after, last, push, trust_done)
+        exchange = Exchange(other, cell, push, trust_done)
+        for window in await self._differing(other, held):
+            await self._reconcile_window(exchange, window.after, window.last)
+        while exchange.wanted:
+            await self._push_some(exchange)
 
-    async def _windows(self, cell: Cell) -> list[tuple[Key | None, Key | None]]:
-        """Return the bounds of windows of up to BATCH_MAX of our keys: beyond the first key, up to the second."""
-        if self._store.cells.get(cell, EMPTY).keys <= BATCH_MAX:
-            return [(None, None)]
-        ends: list[Key] = []
-        while rows := self._store.scan.records(cell, _beyond(ends[-1] if ends else None), BATCH_MAX):
+    async def _differing(self, other: Contact, held: CellSummary) -> list[KeyRange]:
+        """Return the parts of a cell that may differ, by a look at the digests of windows if the cell is large."""
+        cell, keys = Cell(held.cell), self._store.cells.get(Cell(held.cell), EMPTY).keys
+        if keys <= BATCHES_COMPARED_MIN * BATCH_MAX or held.keys <= BATCH_MAX:
+            return [KeyRange(None, None, keys)]
+        size = window_keys(keys)
+        differing: list[KeyRange] = []
+        windows: list[tuple[KeyRange, Window]] = []
+        after: Key | None = None
+        rows = self._store.scan.records(cell, b"", size)
+        while rows:
             self.examined += len(rows)
-            ends.append(rows[-1][0])
-            await asyncio.sleep(0)  # A cell may have millions.
-        return list(zip([None, *ends[:-1]], [*ends[:-1], None], strict=True))
+            following = self._store.scan.records(cell, _beyond(rows[-1][0]), size)
+            last = rows[-1][0] if following else None
+            digest = digest_records(rows)
+            window = Window(last, digest.keys, digest.digest.to_bytes(DIGEST_BYTES, "big"))
+            windows.append((KeyRange(after, last, len(rows)), window))
+            if len(windows) == COMPARED_MAX or not following:
+                question = CompareDigests(cell, windows[0][0].after, [window for _, window in windows])
+                compared = await self._client.ask(other, question, DigestsCompared, RECONCILE_DEADLINE_S)
+                found = frozenset(compared.differing)
+                differing += (one for index, (one, _) in enumerate(windows) if index in found)
+                windows.clear()
+            else:
+                await asyncio.sleep(0)  # A cell may have millions.
+            after, rows = last, following
+        return joined(differing)
 
-    async def _differing(
-        self, other: Contact, cell: Cell, windows: list[tuple[Key | None, Key | None]]
-    ) -> list[tuple[Key | None, Key | None]]:
-        differing = []
-        for start in range(0, len(windows), COMPARED_MAX):
-            some = windows[start : start + COMPARED_MAX]
-            ours = [self._window(cell, *window) for window in some]
-            compared = await self._client.ask(
-                other, CompareDigests(cell, some[0][0], ours), DigestsCompared, RECONCILE_DEADLINE_S
-            )
-            differing += [some[index] for index in compared.differing if index < len(some)]
-        return differing
-
-    def _window(self, cell: Cell, after: Key | None, last: Key | None) -> Window:
-        digest = self._store.scan.digest_between(cell, _beyond(after), _beyond(last) if last is not None else None)
-        self.examined += digest.keys
-        return Window(last, digest.keys, digest.digest.to_bytes(DIGEST_BYTES, "big"))
-
-    async def _reconcile_window(
-        self, other: Contact, cell: Cell, after: Key | None, last: Key | None, push: bool, trust_done: bool
-    ) -> None:
+    async def _reconcile_window(self, exchange: Exchange, after: Key | None, last: Key | None) -> None:
+        cell = exchange.cell
         while True:
             rows = self._store.scan.records(cell, _beyond(after), BATCH_MAX)
             rows = [row for row in rows if last is None or row[0] <= last]
@@ -138,22 +167,37 @@ class AntiEntropy:
             pending: list[bytes] = [key for key, state in rows if state == PENDING]
             later = [LaterState(key, state) for key, state in rows if state > DONE]
             exchanged = await self._client.ask(
-                other, Reconcile(cell, after, upto, done, pending, later), Reconciled, RECONCILE_DEADLINE_S
+                exchange.other, Reconcile(cell, after, upto, done, pending, later), Reconciled, RECONCILE_DEADLINE_S
             )
-            batch = exchanged.batch
-            self.moved += len(batch.done) + len(batch.pending) + len(batch.visits)
-            self._merge(exchanged.batch, cell, trust_done)
-            if push:
-                ours = {key for key, _ in rows}
-                wanted = [Key(key) for key in exchanged.wanted if key in ours]
-                await self._push(other, [*wanted, *self._refused(batch, cell)][:BATCH_MAX])
-            await self._store.journal.durable()
+            await self._merge_answer(exchange, exchanged, {key for key, _ in rows})
             reached = exchanged.upto if exchanged.upto is not None else upto
             if reached is None or (last is not None and reached >= last):
                 return
             if after is not None and reached <= after:
                 return  # No progress: the digests will show that records are missing.
             after = Key(reached)
+
+    async def _merge_answer(self, exchange: Exchange, exchanged: Reconciled, ours: set[Key]) -> None:
+        """Merge what the other side sent, and note what it wants of these keys of ours."""
+        batch = exchanged.batch
+        moved = len(batch.done) + len(batch.pending) + len(batch.visits)
+        self.moved += moved
+        self._merge(batch, exchange.cell, exchange.trust_done)
+        if exchange.push:
+            wanted = [Key(key) for key in exchanged.wanted if key in ours]
+            exchange.wanted += [*wanted, *self._refused(batch, exchange.cell)][:BATCH_MAX]
+            while len(exchange.wanted) >= BATCH_MAX:
+                await self._push_some(exchange)
+        exchange.unsaved += moved
+        if exchange.unsaved >= BATCH_MAX:
+            await self._store.journal.durable()
+            exchange.unsaved = 0
+
+    async def _push_some(self, exchange: Exchange) -> None:
+        """Send a batch of what the other side lacks."""
+        keys = exchange.wanted[:BATCH_MAX]
+        del exchange.wanted[:BATCH_MAX]
+        await self._push(exchange.other, keys)
 
     async def _push_all(self, other: Contact, cell: Cell) -> None:
         after: Key | None = None
@@ -211,3 +255,19 @@ class AntiEntropy:
 def _beyond(key: bytes | None) -> bytes:
     """Return the least bytes above a key. The least of all for None."""
     return b"" if key is None else key + b"\0"
+
+
+def window_keys(keys: int) -> int:
+    """Return the keys of a window in a cell of so many: as few as one message takes, within bounds."""
+    return min(BATCH_MAX, max(WINDOW_KEYS_MIN, -(-keys // COMPARED_MAX)))
+
+
+def joined(ranges: Sequence[KeyRange]) -> list[KeyRange]:
+    """Return these ranges, in order, with neighbors made one as long as their keys fit a message."""
+    found: list[KeyRange] = []
+    for one in ranges:
+        if found and found[-1].last == one.after and found[-1].keys + one.keys <= BATCH_MAX:
+            found[-1] = KeyRange(found[-1].after, one.last, found[-1].keys + one.keys)
+        else:
+            found.append(one)
+    return found

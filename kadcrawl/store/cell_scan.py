@@ -27,12 +27,11 @@ class CellScan:
         `first=b""` begins with the cell. `first=key + b"\\0"` continues after `key`.
         """
         begin, end = self.bounds(cell)
-        rows = self._journal.rows(
+        return self._journal.all_rows(
             (bytes, int),
             "SELECT key, state FROM history WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?",
             (max(begin, first), end, count),
         )
-        return list(rows)
 
     def digest_between(self, cell: Cell, first: bytes, before: bytes | None) -> CellDigest:
         """Return the digest of a cell's records with `first` <= key < `before`.

@@ -44,6 +44,7 @@ HAS_TIME_TIMES = 5
 """Times the usual spacing between two commits of a peer that has time. A crash costs the pages in between."""
 PAGE_LOG = "pages.jsonl"
 RECORD_LOG = "records.jsonl"
+_OTHER_TYPE = "a value is of another type than was written"
 
 UNSYNCED_BYTES = KEPT_BYTES
 """Bytes at the end of a log that need not be on disk yet, as the outbox has their lines: one sync for many commits."""
@@ -271,6 +272,17 @@ class Journal:
         except UNREADABLE as error:
             raise self.damaged(said(error)) from error
 
+    def all_rows(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> list[Any]:
+        """Return all rows of a query, as `rows` does, for a third of the work. The caller bounds their number."""
+        try:
+            rows = self._db.execute(statement, values).fetchall()
+        except UNREADABLE as error:
+            raise self.damaged(said(error)) from error
+        for column, type_ in zip(zip(*rows, strict=True), types, strict=True) if rows else ():
+            if set(map(type, column)) != {type_}:
+                raise self.damaged(_OTHER_TYPE)
+        return rows
+
     def row(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Any:
         """Return the first row of a query as `rows` does, or None if the query has no row."""
         try:
@@ -281,7 +293,7 @@ class Journal:
 
     def _checked(self, types: tuple[type, ...], row: tuple[object, ...]) -> tuple[object, ...]:
         if tuple(map(type, row)) != types:
-            raise self.damaged("a value is of another type than was written")
+            raise self.damaged(_OTHER_TYPE)
         return row
 
     def _journaled(self, outbox: str) -> Iterator[tuple[int, bytes]]:

@@ -4,6 +4,7 @@ import asyncio
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from kadcrawl.link.wire.messages import (
     Window,
 )
 from kadcrawl.replication import anti_entropy
-from kadcrawl.replication.anti_entropy import AntiEntropy
+from kadcrawl.replication.anti_entropy import AntiEntropy, KeyRange, joined as joined_ranges, window_keys
 from kadcrawl.replication.replicator import digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.schema import is_pending
@@ -241,10 +242,75 @@ def test_one_difference_in_5000_costs_a_few_messages_and_moves_one_record(sides:
     assert DONE == ours.store.state(key(1234))
     assert [CompareDigests, Reconcile] == [type(question) for question in theirs.asked]
     assert 1 == ours.anti_entropy.moved
-    # Ours are read to find the windows and to fold them, theirs to be folded; then one window on either side.
-    assert ours.anti_entropy.examined <= 2 * 5_000 + BATCH_MAX
+    # All are read once on either side, and then one window.
+    assert 5_000 + window_keys(5_000) == ours.anti_entropy.examined
     # Of each window one row more than ours has.
-    assert theirs.anti_entropy.examined <= 5_000 + 5_000 // BATCH_MAX + BATCH_MAX
+    assert theirs.anti_entropy.examined <= 5_000 + COMPARED_MAX + window_keys(5_000) + 1
+
+
+def test_a_few_differences_all_over_a_large_cell_let_few_keys_be_read_twice(sides: Sides) -> None:
+    """A crash leaves such differences in each cell. Windows of a whole batch would nearly all be read again."""
+    ours, theirs, _ = sides
+    count, differing = 8_000, range(0, 8_000, 400)
+    ours.fill(dict.fromkeys(range(count), PENDING))
+    theirs.fill({number: DONE if number in differing else PENDING for number in range(count)})
+    reconcile(sides)
+    assert ours.records() == theirs.records()
+    assert len(differing) == ours.anti_entropy.moved
+    again = len(differing) * window_keys(count)
+    assert ours.anti_entropy.examined <= count + again
+    assert theirs.anti_entropy.examined <= count + COMPARED_MAX + again
+    assert [CompareDigests, Reconcile] == list(dict.fromkeys(type(question) for question in theirs.asked))
+
+
+def test_a_comparison_waits_for_the_disk_no_more_often_than_for_each_batch_that_it_merged(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait for each window would be a wait for each commit of a peer that crawls."""
+    ours, theirs, _ = sides
+    ours.fill(dict.fromkeys(range(8_000), PENDING))
+    theirs.fill({number: PENDING if number % 400 else DONE for number in range(8_000)})
+    waits: list[int] = []
+    durable = ours.store.journal.durable
+
+    def counted() -> asyncio.Future[None]:
+        waits.append(1)
+        return durable()
+
+    monkeypatch.setattr(ours.store.journal, "durable", counted)
+    reconcile(sides)
+    assert not waits, "all that was merged is less than a batch"
+    theirs.fill(dict.fromkeys(range(8_000, 8_000 + 3 * BATCH_MAX), PENDING))
+    waits.clear()
+    reconcile(sides)
+    assert 1 <= len(waits) <= 3
+    assert ours.records() == theirs.records()
+
+
+def test_what_the_other_side_lacks_is_sent_in_few_messages(sides: Sides) -> None:
+    ours, theirs, _ = sides
+    ours.fill({number: PENDING if number % 400 else DONE for number in range(8_000)})
+    theirs.fill(dict.fromkeys(range(8_000), PENDING))
+    reconcile(sides)
+    assert ours.records() == theirs.records()
+    assert 1 == [type(question) for question in theirs.asked].count(Replicate)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [(1_001, 32), (2_048, 32), (2_049, 33), (32_000, BATCH_MAX), (10_000_000, BATCH_MAX)],
+)
+def test_the_windows_of_a_cell_are_as_small_as_one_message_takes(keys: int, expected: int) -> None:
+    assert expected == window_keys(keys)
+
+
+def test_neighbors_that_differ_travel_together_as_long_as_a_message_takes_them() -> None:
+    ends = [None, *(key(number) for number in range(5)), None]
+    parts = [KeyRange(after, last, 200) for after, last in pairwise(ends)]
+    assert [KeyRange(None, ends[2], 400), KeyRange(ends[2], ends[4], 400), KeyRange(ends[4], None, 400)] == (
+        joined_ranges(parts)
+    )
+    assert [parts[0], parts[2]] == joined_ranges([parts[0], parts[2]])
 
 
 @pytest.mark.parametrize("moving", ["to us", "to them"])
@@ -328,10 +394,16 @@ def test_a_window_that_grows_meanwhile_is_exchanged_whole(sides: Sides, monkeypa
     assert ours.records() == theirs.records()
 
 
-def test_what_was_reconciled_is_journaled(tmp_path: Path) -> None:
-    with two_sides(tmp_path) as sides:
-        sides[1].fill(dict.fromkeys(range(700), PENDING))
-        reconcile(sides)
+def test_what_was_reconciled_is_journaled_with_the_next_commit(tmp_path: Path) -> None:
+    """Whoever tells another peer to drop its copy waits for that commit."""
+
+    async def commit(store: Store) -> None:
+        await store.journal.durable()
+
+    with two_sides(tmp_path) as both:
+        both.theirs.fill(dict.fromkeys(range(700), PENDING))
+        reconcile(both)
+        both.loop.run_until_complete(commit(both.ours.store))
     again = Store(tmp_path / "ours", 0.0, lambda fds: None)
     again.begin(BITS)
     assert 700 == again.cells[CELL].keys
@@ -454,13 +526,9 @@ def test_comparing_with_a_much_larger_cell_does_not_read_all_of_it(sides: Sides)
     ours, theirs, loop = sides
     ours.fill(dict.fromkeys(range(0, 60000, 40), PENDING))
     theirs.fill(dict.fromkeys(range(60000), PENDING))
-
-    async def compare() -> None:
-        windows = [ours.anti_entropy._window(CELL, *one) for one in await ours.anti_entropy._windows(CELL)]
-        await theirs.anti_entropy.answer_compare(CompareDigests(CELL, None, windows))
-
-    loop.run_until_complete(compare())
-    assert theirs.anti_entropy.examined <= 10 * 1_500
+    loop.run_until_complete(ours.anti_entropy._differing(theirs.contact, theirs.held()))
+    assert [CompareDigests] == [type(question) for question in theirs.asked]
+    assert theirs.anti_entropy.examined <= 1_500 + COMPARED_MAX
 
 
 @pytest.mark.parametrize("cell", [1 << BITS, (1 << 24) - 1])

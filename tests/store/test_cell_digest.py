@@ -78,3 +78,13 @@ def test_a_tally_follows_changes(changes: list[tuple[Key, int]]) -> None:
 @given(KEYS)
 def test_a_key_that_becomes_done_changes_the_digest(key: Key) -> None:
     assert contribution(key, PENDING) != contribution(key, DONE)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 64, 1023, 1024, 1025, 2500])
+def test_records_that_are_combined_at_once_have_the_digest_of_each_alone(count: int) -> None:
+    random = Random(count)
+    records = [(Key(random.randbytes(20)), random.choice((PENDING, PENDING, DONE, 3, 4))) for _ in range(count)]
+    digest = 0
+    for key, state in records:
+        digest ^= contribution(key, state)
+    assert (count, sum(state % 2 for _, state in records), digest) == digest_records(iter(records))

@@ -31,6 +31,8 @@ OFFER_DEADLINE_S = 10.0
 RETRY_FIRST_S = 0.2
 RETRY_MOST_S = 5.0
 """Longest wait before links are sent again to an owner that did not answer, in seconds."""
+GROUPS_MAX = 64
+"""Closed cells whose links are accepted apart. By URL each link may be in a cell of its own."""
 LINKS_PER_TURN_MAX = 1_000
 """Links of a page sent before other tasks have their turn. To accept so many links of an own cell takes 25 ms."""
 
@@ -286,11 +288,23 @@ class Forwarder:
         """Offer links to their owners, and return those without an acknowledgement."""
         batches = [
             (owner, group[start : start + self._limits.batch_links_max])
-            for owner, group in by_owner.items()
+            for owner, all_links in by_owner.items()
+            for group in (self._by_readiness(all_links) if owner.id == self._owners.me.id else [all_links])
             for start in range(0, len(group), self._limits.batch_links_max)
         ]
         left = await asyncio.gather(*(self._offer(owner, batch) for owner, batch in batches))
         return [pair for batch in left for pair in batch]
+
+    def _by_readiness(self, links: list[QueuedLink]) -> Iterable[list[QueuedLink]]:
+        """Return the links of this peer's own open cells, and those of each closed cell, as they are accepted.
+
+        After a restart some cells open seconds after others. A page waits for its own links, not for all of a batch.
+        """
+        groups: dict[Cell | None, list[QueuedLink]] = defaultdict(list)
+        for link, location in links:
+            cell = None if self._is_open(location.cell) or len(groups) >= GROUPS_MAX else location.cell
+            groups[cell].append((link, location))
+        return groups.values()
 
     async def _offer(self, owner: Contact, batch: list[QueuedLink]) -> list[QueuedLink]:
         """Offer one batch, and return the links without an acknowledgement."""

@@ -37,8 +37,8 @@ RELEASE_POLL_MOST_S = 2.0
 """Longest time between two such questions."""
 RELEASE_POLL_SHARE = 0.1
 """Wait between two such questions, as a share of the attempt so far: a slow peer may be releasing many cells."""
-LARGE_KEYS = 2_000
-"""Keys from which a cell is large: to compare it takes milliseconds of both peers' CPU."""
+LARGE_KEYS = 20_000
+"""Keys from which a cell is large: to compare it takes tens of milliseconds of both peers' CPU."""
 LARGE_MERGES_MAX = 4
 """Large cells that are merged at the same time. All at once, the first of them would open with the last."""
 MERGES_MAX = 16

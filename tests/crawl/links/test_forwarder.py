@@ -168,6 +168,46 @@ async def test_other_links_of_this_peer_are_waited_for_until_they_are_safe(
         assert world.kept == [["http://mine/1", "http://mine/2"]]
 
 
+async def test_a_page_does_not_wait_for_the_cells_of_links_that_other_pages_found(
+    world: ForwarderWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a restart some cells open seconds after others, and all links of a while are one batch."""
+    world.own("third", ME)
+    world.closed = {"too", "third"}
+    opened, accept_here = {"too": asyncio.Event(), "third": asyncio.Event()}, world.accept_here
+
+    async def accept_once_open(links: list[tuple[Link, UrlLocation]]) -> list[int]:
+        for site in {location.site for _, location in links} & opened.keys():
+            await opened[site].wait()
+        return await accept_here(links)
+
+    monkeypatch.setattr(world, "accept_here", accept_once_open)
+    async with forwarder(world) as forward:
+        of_open, *of_closed = (forward.forward(links_of_host(host, 1, 2), None) for host in ("mine", "too", "third"))
+        await of_open.acknowledged
+        assert [["http://mine/1", "http://mine/2"]] == world.kept
+        assert not any(receipt.acknowledged.done() for receipt in of_closed)
+        opened["third"].set()
+        await of_closed[1].acknowledged
+        assert not of_closed[0].acknowledged.done()
+        opened["too"].set()
+        await of_closed[0].acknowledged
+
+
+async def test_the_links_of_many_closed_cells_are_accepted_in_few_groups(
+    world: ForwarderWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.links.forwarder.GROUPS_MAX", 4)
+    hosts = [f"closed-{number}" for number in range(20)]
+    for host in hosts:
+        world.own(host, ME)
+    world.closed = set(hosts)
+    async with forwarder(world) as forward:
+        await forward.forward([link for host in hosts for link in links_of_host(host, 1)], None).acknowledged
+    assert 4 < len(world.kept) + 1 <= 4 + 2
+    assert len(hosts) == sum(map(len, world.kept))
+
+
 async def test_links_of_this_peer_that_cannot_be_taken_now_are_tried_again(world: ForwarderWorld) -> None:
     world.postponed = {"http://mine/2"}
     async with forwarder(world) as forward:
