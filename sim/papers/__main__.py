@@ -49,6 +49,7 @@ def main(output: Path, only: tuple[str, ...], seed: int, full: bool, quick: bool
     python -m sim.papers -o papers --seed 2           other chance: do the numbers hold?
     python -m sim.papers -o papers --full             and as large as the papers only hope for
     python -m sim.papers -o papers --quick --check    are the aims reached that are quickly measured?
+    python -m sim.papers -o papers --quick --only table2        one of these
     """
     known = {**EXPERIMENTS, **(FULL if full else {}), **LARGE, **(QUICK if quick else {})}
     names = [name for name in known if name in only or _is_asked(name, bool(only), full=full, quick=quick)]
@@ -71,7 +72,7 @@ main.help = (main.help or "").replace("python -m sim.papers", f"python -m {__pac
 def _is_asked(name: str, only: bool, *, full: bool, quick: bool) -> bool:
     """Return whether an experiment that --only does not name runs too."""
     if quick:
-        return name in QUICK
+        return not only and name in QUICK
     return not only and (full or name not in LARGE)
 
 

@@ -31,6 +31,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 """The experiments by name, in the order of the report."""
 LARGE: dict[str, Experiment] = {
+    "table2-unscaled": partial(table2, speed=1.0),
     "balancing-256": partial(balancing, sizes=SIZES_LARGE, pages_per_peer=PAGES_PER_PEER_LARGE),
 }
 """Experiments that run only with --full, or if they are asked for by name."""

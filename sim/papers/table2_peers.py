@@ -14,7 +14,7 @@ from .table2_run import SITES, SPEED, PeerRun, run_peers
 
 INTERVAL_S = 60.0
 """T, in seconds of the paper, which names none: the shortest that is several round trips and leases of the run."""
-HOURS, HOURS_FULL, HOURS_QUICK = 1.0, 4.0, 0.3
+HOURS, HOURS_FULL, HOURS_QUICK = 1.0, 4.0, 0.4
 HOUR_S = 3_600.0
 SAMPLE_S = 300.0
 GAIN = 33.3
@@ -23,17 +23,23 @@ MODELED: dict[str, Policy] = {OFF: "none", PRINTED: "published", LEVEL: "ours"}
 """Policy of the real peers -> policy of the counting model."""
 
 HOW = """Real peers in a simulated network, with the rates and the work areas of Table 2, H = 20 and all eight peers.
-Scaled is the time: a second of the run is {speed:g} seconds of the paper, so all rates are {speed:g} times as high, and
-T = {interval:g} s (the paper names none) is {scaled:g} s. Round trips, leases and heartbeats are not scaled, so beside
-the work they weigh {speed:g} times as much as they would at the paper's rates. The run has {hours:g} h of the paper's
-time, whose length the paper does not print. A URL arrives as a link that one of the eight peers found, at a site of the
-peer that is to own it ({sites} sites each). Arrivals are Poisson and the same for all policies. The web answers each
-peer as often as its v allows, one request at a time. The policies are those of the experiment balancing: blocks are
-lent on a lease, a site at a time. Load ratios are looked at every 20 s, extremes after half of the time. Below stands
-the counting model (the experiment levels) with the same arrivals, T and hours, in which a block moves in no time."""
+{time} The run has {hours:g} h of the paper's time, whose length the paper does not print. A URL arrives as a link that
+one of the eight peers found, at a site of the peer that is to own it ({sites} sites each). Arrivals are Poisson and the
+same for all policies. The web answers each peer as often as its v allows, one request at a time. The policies are those
+of the experiment balancing: blocks are lent on a lease, a site at a time. Load ratios are looked at every 20 s,
+extremes after half of the time. Messages are requests among peers, their answers, and datagrams of the overlay. Below
+stands the counting model (the experiment levels) with the same arrivals, T and hours, in which a block moves in no
+time."""
 
 
-def table2(seed: int, progress: Progress, *, hours: float = HOURS) -> Result:
+SCALED = """Scaled is the time: a second of the run is {speed:g} seconds of the paper, so all rates are {speed:g} times
+as high, and T = {interval:g} s (the paper names none) is {scaled:g} s. Round trips, leases and heartbeats are not
+scaled, so beside the work they weigh {speed:g} times as much as they would at the paper's rates."""
+UNSCALED = """The time is the paper's own: all rates are those of its table, and T = {interval:g} s (the paper names
+none)."""
+
+
+def table2(seed: int, progress: Progress, *, hours: float = HOURS, speed: float = SPEED) -> Result:
     """Let the eight peers crawl by each policy for so many hours of the paper."""
     policies = (OFF, PRINTED, LEVEL, DRAIN)
     runs: dict[str, PeerRun] = {}
@@ -45,6 +51,7 @@ def table2(seed: int, progress: Progress, *, hours: float = HOURS) -> Result:
             interval_s=INTERVAL_S,
             settled_at=hours * HOUR_S / 2,
             sample_s=SAMPLE_S,
+            speed=speed,
             progress=_part(progress, number, len(policies)),
         )
     model = {name: _model(policy, seed, hours) for name, policy in MODELED.items()}
@@ -53,12 +60,16 @@ def table2(seed: int, progress: Progress, *, hours: float = HOURS) -> Result:
         title="Load balance by heavy blocks, on real peers",
         paper="P1 2.2, Table 2, Fig 6 to 8",
         how=" ".join(HOW.split()).format(
-            speed=SPEED, interval=INTERVAL_S, scaled=INTERVAL_S / SPEED, hours=hours, sites=SITES
+            time=" ".join((UNSCALED if speed == 1 else SCALED).split()).format(
+                speed=speed, interval=INTERVAL_S, scaled=INTERVAL_S / speed
+            ),
+            hours=hours,
+            sites=SITES,
         ),
         seed=seed,
         findings=_findings(runs, model, hours),
         tables=[_peers(runs), _policies(runs, model)],
-        figures=_figures(runs),
+        figures=_figures(runs, "table2" if speed == SPEED else "table2-unscaled"),
     )
 
 
@@ -112,6 +123,7 @@ def _findings(runs: dict[str, PeerRun], model: dict[str, LevelRun], hours: float
             )
             for policy in (PRINTED, LEVEL)
         ),
+        *_load_ratios(runs),
         Finding(what="level: light peers made heavy by a loan", ours=level.flipped, theirs=0, most=0),
         Finding(
             what="level: highest load ratio of a light peer",
@@ -121,6 +133,21 @@ def _findings(runs: dict[str, PeerRun], model: dict[str, LevelRun], hours: float
         Finding(what="level: lowest load ratio of a light peer", ours=min(level.lowest[peer] for peer in light())),
         *(
             Finding(
+                what=f"{policy}: rise of the gain, from the first to the second half of the time (points)",
+                ours=_rise(runs[policy], off),
+                least=None if policy == PRINTED else 0,
+            )
+            for policy in (PRINTED, LEVEL, DRAIN)
+        ),
+        *(
+            Finding(
+                what=f"{policy}: messages of all kinds in the same time, of those without lending",
+                ours=_messages(runs[policy]) / _messages(off),
+            )
+            for policy in (PRINTED, LEVEL, DRAIN)
+        ),
+        *(
+            Finding(
                 what=f"{policy}: messages of all kinds for a page, of those without lending",
                 ours=_messages(runs[policy]) / runs[policy].pages * off.pages / _messages(off),
             )
@@ -128,6 +155,50 @@ def _findings(runs: dict[str, PeerRun], model: dict[str, LevelRun], hours: float
         ),
         Finding(what="URLs fetched twice, all runs", ours=sum(each.fetched_twice for each in runs.values()), most=0),
     ]
+
+
+def _load_ratios(runs: dict[str, PeerRun]) -> list[Finding]:
+    """Return what Fig 6 shows: heavy peers fall, and light peers rise."""
+    off = runs[OFF].samples
+    heavy = [peer for peer in range(len(PEERS)) if peer not in light()]
+    worse = sum(off[-1].ratios[peer] > max(1, off[len(off) // 2 - 1].ratios[peer]) for peer in heavy)
+    found = [
+        Finding(
+            what="off: heavy peers (of 4) whose load ratio is over 1 and grows", ours=worse, theirs=4, least=len(heavy)
+        )
+    ]
+    for policy in (PRINTED, LEVEL, DRAIN):
+        with_ = runs[policy].samples[-1].ratios
+        is_aim = policy != PRINTED
+        found += [
+            Finding(
+                what=f"{policy}: pending URLs of the heavy peers at the end, of those without lending",
+                ours=_pending(with_, heavy) / _pending(off[-1].ratios, heavy),
+                most=0.5 if is_aim else None,
+            ),
+            Finding(
+                what=f"{policy}: light peers (of 4) with a higher load ratio than without lending",
+                ours=sum(with_[peer] > off[-1].ratios[peer] for peer in light()),
+                theirs=4,
+                least=len(light()) if is_aim else None,
+            ),
+        ]
+    return found
+
+
+def _pending(ratios: Sequence[float], peers: Sequence[int]) -> float:
+    """Return the pending URLs of some peers with these load ratios."""
+    return sum(ratios[peer] * PEERS[peer].blocks_wide * BLOCK for peer in peers)
+
+
+def _rise(run: PeerRun, without: PeerRun) -> float:
+    """Return the gain in percent in the second half of the time, less that in the first half."""
+    half = len(run.samples) // 2
+    gains = [
+        sum(sample.pages for sample in run.samples[part]) / sum(sample.pages for sample in without.samples[part]) - 1
+        for part in (slice(half), slice(half, None))
+    ]
+    return 100 * (gains[1] - gains[0])
 
 
 def _peers(runs: dict[str, PeerRun]) -> Table:
@@ -198,12 +269,12 @@ def _policies(runs: dict[str, PeerRun], model: dict[str, LevelRun]) -> Table:
     )
 
 
-def _figures(runs: dict[str, PeerRun]) -> list[Figure]:
+def _figures(runs: dict[str, PeerRun], name: str) -> list[Figure]:
     hours = {policy: [sample.ends_at / HOUR_S for sample in each.samples] for policy, each in runs.items()}
     return [
         *(
             Figure(
-                name=f"table2-ratio-{policy.replace(' ', '-')}",
+                name=f"{name}-ratio-{policy.replace(' ', '-')}",
                 title=f"Load ratio of real peers, {policy} ({part})",
                 x="hours",
                 y="pending / W",
@@ -220,7 +291,7 @@ def _figures(runs: dict[str, PeerRun]) -> list[Figure]:
             for policy, part in ((OFF, "Fig 6a"), (LEVEL, "Fig 6b"), (DRAIN, "Fig 6b"))
         ),
         _lines(
-            "table2-output",
+            f"{name}-output",
             "Output of real peers (Fig 7)",
             "pages / s",
             hours,
@@ -228,7 +299,7 @@ def _figures(runs: dict[str, PeerRun]) -> list[Figure]:
             bound=sum(peer.crawls for peer in PEERS),
         ),
         _lines(
-            "table2-gain",
+            f"{name}-gain",
             "Gain of real peers in pages since the start (Fig 7)",
             "%",
             hours,
@@ -236,7 +307,7 @@ def _figures(runs: dict[str, PeerRun]) -> list[Figure]:
             bound=gain_bound(PEERS),
         ),
         _lines(
-            "table2-messages",
+            f"{name}-messages",
             "Messages of real peers in 5 min: requests, answers and datagrams (Fig 8)",
             "messages",
             hours,

@@ -1,7 +1,7 @@
 """The paper's eight peers as real peers in the simulated network, on URLs that arrive at random (P1 2.2, Table 2).
 
-Time is scaled: a second of the run is `SPEED` seconds of the paper, so rates are `SPEED` times as high and T is that
-much shorter. Round trips, leases and heartbeats are not scaled, so they take `SPEED` times as long as they would at the
+Time is scaled: a second of the run is `speed` seconds of the paper, so rates are `speed` times as high and T is that
+much shorter. Round trips, leases and heartbeats are not scaled, so they take `speed` times as long as they would at the
 paper's rates. A URL arrives as a link that any of the eight peers has found, and its owner gets it by a message.
 """
 
@@ -30,7 +30,7 @@ from .table2 import BLOCK, PEERS
 from .unequal_web import ROBOTS_PATH, EmptyWeb, PacedServer
 
 SPEED = 20.0
-"""Seconds of the paper in one second of the run."""
+"""Seconds of the paper in one second of the run, unless its rates are the paper's own."""
 SITES = 8
 """Sites of each peer. A loan is of one site."""
 POLL_S = 20.0
@@ -87,9 +87,10 @@ class PeerRun:
 class Table2Swarm:
     """Eight peers with the rates and work areas of Table 2, and their arrivals."""
 
-    def __init__(self, swarm: Swarm, seed: int, until: float, share: float, result: PeerRun) -> None:
+    def __init__(self, swarm: Swarm, seed: int, until: float, share: float, result: PeerRun, speed: float) -> None:
         """`until` is in the paper's seconds, and `share` scales the arrivals."""
         self._swarm = swarm
+        self._speed = speed
         self._seed = seed
         self._until = until
         self._share = share
@@ -99,7 +100,7 @@ class Table2Swarm:
     @property
     def now(self) -> float:
         """The paper's seconds since the first arrival could come."""
-        return (self._swarm.loop.time() - self._began) * SPEED
+        return (self._swarm.loop.time() - self._began) * self._speed
 
     async def play(self, sample_s: float, settled_at: float, progress: Callable[[float], None]) -> None:
         """Grow the swarm, let URLs arrive, and measure until the end."""
@@ -144,7 +145,7 @@ class Table2Swarm:
         for count, at in enumerate(times):
             if at >= self._until:
                 return
-            await asyncio.sleep(max(0.0, at - self.now) / SPEED)
+            await asyncio.sleep(max(0.0, at - self.now) / self._speed)
             finder = machines[chance.randrange(len(machines))]
             url = f"http://{hosts[chance.randrange(len(hosts))]}/{count}"
             await finder.host.spawn(_find(_peer(finder), url))
@@ -155,7 +156,7 @@ class Table2Swarm:
         result.lowest, result.highest = [0.0] * len(PEERS), [0.0] * len(PEERS)
         settled = False
         while self.now < self._until:
-            await self._swarm.wait(POLL_S / SPEED)
+            await self._swarm.wait(POLL_S / self._speed)
             loads = self.loads()
             sampler.look(loads)
             ratios = [load.ratio for load in loads]
@@ -231,20 +232,21 @@ def run_peers(
     settled_at: float,
     sample_s: float,
     share: float = 1.0,
+    speed: float = SPEED,
     progress: Callable[[float], None] = lambda share: None,
 ) -> PeerRun:
     """Let the eight peers crawl by a policy of `balancing` until `until`. All times are the paper's seconds."""
     result = PeerRun()
     balance, instead = POLICIES[policy]
-    job = Job(scope="any", delay_s=0.0, balance=balance, block_urls=BLOCK, update_s=interval_s / SPEED)
+    job = Job(scope="any", delay_s=0.0, balance=balance, block_urls=BLOCK, update_s=interval_s / speed)
     web = EmptyWeb()
-    rates = {f"10.0.0.{number}": setting.crawls * SPEED for number, setting in enumerate(PEERS, 1)}
+    rates = {f"10.0.0.{number}": setting.crawls * speed for number, setting in enumerate(PEERS, 1)}
     work_areas = {number: setting.blocks_wide * BLOCK for number, setting in enumerate(PEERS)}
     with (
         mock.patch.object(build, *instead) if instead else nullcontext(),
         simulated(seed, web, job=job, limits=LIMITS, work_area=work_areas, server=PacedServer(web, rates)) as swarm,
     ):
-        world = Table2Swarm(swarm, seed, until, share, result)
+        world = Table2Swarm(swarm, seed, until, share, result, speed)
         with counted(world, result):
             swarm.run(world.play(sample_s, settled_at, progress))
     return result

@@ -237,6 +237,8 @@ def test_a_quick_run_has_only_the_quick_experiments_in_their_short_forms(
     options = ["-o", str(tmp_path), "--quick", "--check", "--seed", str(seed)]
     assert code == CliRunner().invoke(main, options).exit_code
     assert list(QUICK) == list(msgspec.json.decode((tmp_path / "results.json").read_bytes()))
+    assert code == CliRunner().invoke(main, [*options, "--only", "table2"]).exit_code
+    assert ["table2"] == list(msgspec.json.decode((tmp_path / "results.json").read_bytes()))
 
 
 def test_quick_forms_are_experiments_with_real_peers_among_them() -> None:
