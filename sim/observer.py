@@ -213,8 +213,10 @@ class Observer:
             self._repair_s is not None and now >= self._quiet_at + RECOVERY_S
         )
         if is_quiet and not self._has_failures():
-            for url, known in self._trails.unsafe(self._peer(number).store for number in standing):
-                if url in self._excused():
+            unsafe = list(self._trails.unsafe(self._peer(number).store for number in standing))
+            excused = self._excused() if unsafe else ()
+            for url, known in unsafe:
+                if url in excused:
                     continue
                 seen = f"{url} was known to {known} at {now:.3f} s, when the page that links to it was done"
                 self._unsafe.setdefault(url, seen)

@@ -27,6 +27,7 @@ class LinkedPages:
         self._web = web
         self._known = frozenset(known)
         self._links: dict[str, tuple[str, ...]] = {}
+        self._statuses: dict[str, int] = {}
 
     def links(self, url: str) -> tuple[str, ...]:
         """Return the known URLs that a page leads to."""
@@ -36,8 +37,10 @@ class LinkedPages:
 
     def status(self, url: str) -> int:
         """Return the status of the last answer of a page."""
-        host, _, path = url.removeprefix("http://").partition("/")
-        return self._web.answer(host, f"/{path}", ASKED).status
+        if url not in self._statuses:
+            host, _, path = url.removeprefix("http://").partition("/")
+            self._statuses[url] = self._web.answer(host, f"/{path}", ASKED).status
+        return self._statuses[url]
 
     def reached(
         self,

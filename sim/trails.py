@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from kadcrawl.keys import Cell, Key
+from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.store import DONE, Store
+
+Digests = list[tuple[Store, *tuple[CellDigest | None, ...]]]
+"""Peers, each with its digests of some cells. A digest changes with each record of its cell."""
 
 
 class SeenTrails:
@@ -25,18 +29,35 @@ class SeenTrails:
         self._cell_of = cell_of
         self._steps = {after: (keys[before], keys[after]) for trail in trails for before, after in pairwise(trail)}
         """By URL, its page before and itself, until it has been seen to be safe."""
+        self._safe: dict[str, Digests] = {}
+        """By URL, the peers and their digests of its two cells when it was last seen to be safe."""
 
     def unsafe(self, stores: Iterable[Store]) -> Iterator[tuple[str, int]]:
-        """Yield each URL after a finished page that too few of these peers know, and their number."""
+        """Yield each URL after a finished page that too few of these peers know, and their number.
+
+        A URL is looked at again only when a record of its cells has changed since, or a peer has come or gone.
+        """
         every = list(stores)
         for url, (before, after) in list(self._steps.items()):
-            finished = [store for store in every if store.state(before) == DONE]
-            if finished:
-                known = sum(store.state(after) is not None for store in every)
-                if self._cell_of(before) == self._cell_of(after):
-                    if not all(store.state(after) is not None for store in finished):
-                        yield url, known
-                elif known >= min(self._copies, len(every)):
-                    del self._steps[url]
-                else:
-                    yield url, known
+            cells = self._cell_of(before), self._cell_of(after)
+            digests: Digests = [(store, *map(store.cells.get, cells)) for store in every]
+            if digests == self._safe.get(url):
+                continue
+            known = self._known(url, before, after, every)
+            if known is None:
+                self._safe[url] = digests
+            else:
+                yield url, known
+
+    def _known(self, url: str, before: Key, after: Key, every: list[Store]) -> int | None:
+        """Return the number of peers that know a URL if that is too few, or None."""
+        finished = [store for store in every if store.state(before) == DONE]
+        if not finished:
+            return None
+        known = sum(store.state(after) is not None for store in every)
+        if self._cell_of(before) == self._cell_of(after):
+            return None if all(store.state(after) is not None for store in finished) else known
+        if known < min(self._copies, len(every)):
+            return known
+        del self._steps[url]
+        return None

@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 
 from kadcrawl.keys import Cell, Key
+from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.store import DONE, PENDING, Store
 from sim.synthetic_web import SyntheticWeb
 from sim.trails import SeenTrails
@@ -18,9 +19,19 @@ class Held:
     """A peer's records."""
 
     def __init__(self, **states: int) -> None:
+        self.asked = 0
+        self.cells: dict[Cell, CellDigest] = {}
+        self.become(**states)
+
+    def become(self, **states: int) -> None:
+        """Hold these records in place of all others."""
         self._states = {KEYS[url]: states[name] for name, url in NAMES.items() if name in states}
+        self.cells.clear()
+        for key, state in self._states.items():
+            self.cells[apart(key)] = CellDigest(1, int(state == PENDING), int.from_bytes(key) + state)
 
     def state(self, key: Key) -> int | None:
+        self.asked += 1
         return self._states.get(key)
 
 
@@ -76,3 +87,32 @@ def test_the_trails_of_a_web_are_told_as_they_are_linked() -> None:
         for before, after in pairwise(trail):
             host, _, path = before.removeprefix("http://").partition("/")
             assert after.encode() in web.answer(host, f"/{path}").body
+
+
+def test_a_trail_is_looked_at_again_only_when_a_record_or_the_peers_have_changed() -> None:
+    trails = SeenTrails([[FIRST, SECOND]], KEYS, 3, apart)
+    held = [Held(first=PENDING), Held(), Held(), Held()]
+
+    def unsafe() -> list[tuple[str, int]]:
+        return list(trails.unsafe(cast(Store, one) for one in held))
+
+    def asked() -> int:
+        return sum(one.asked for one in held)
+
+    assert unsafe() == []
+    before = asked()
+    assert unsafe() == []
+    assert asked() == before
+    held[0].become(first=DONE)
+    assert unsafe() == unsafe() == [(SECOND, 0)]
+    for one in held[1:]:
+        one.become(second=PENDING)
+    assert unsafe() == []
+
+
+def test_a_trail_is_looked_at_again_when_a_peer_comes() -> None:
+    trails = SeenTrails([[FIRST, SECOND]], KEYS, 3, apart)
+    held = [Held(), Held(), Held()]
+    assert list(trails.unsafe(cast(Store, one) for one in held)) == []
+    held.append(Held(first=DONE))
+    assert list(trails.unsafe(cast(Store, one) for one in held)) == [(SECOND, 0)]
