@@ -8,6 +8,7 @@ import pytest
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import Key, site_hash, url_key
+from kadcrawl.store.migration import bring_up_to_date
 from kadcrawl.store.schema import DONE, PENDING
 from tests.support.stores import line, opened
 
@@ -105,3 +106,20 @@ async def test_a_journal_whose_change_fails_stays_as_it_was(tmp_path: Path) -> N
         database.execute("DROP TABLE frontier_by_rowid")
     with closing(opened(tmp_path)) as store:
         assert store.pending == 4
+
+
+def test_a_new_journal_has_all_of_its_tables_or_none() -> None:
+    def deny_the_last(action: int, name: str | None, *_: str | None) -> int:
+        is_last = action == sqlite3.SQLITE_CREATE_INDEX and name == "visit_by_failure"
+        return sqlite3.SQLITE_DENY if is_last else sqlite3.SQLITE_OK
+
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.set_authorizer(deny_the_last)
+        with pytest.raises(sqlite3.DatabaseError):
+            bring_up_to_date(db, 0)
+        db.set_authorizer(None)
+        assert db.in_transaction
+        db.rollback()
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == []
+        bring_up_to_date(db, 0)
+        assert ("visit_by_failure",) in db.execute("SELECT name FROM sqlite_master").fetchall()
