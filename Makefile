@@ -48,7 +48,7 @@ test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; p
 
 test-worlds: $(STAMP) ## Run the tests that simulate whole swarms, also those in which a fault was once found (four minutes)
 	$(BIN)/python -m compileall -q -j 0 kadcrawl sim scripts fuzz tests/support
-	$(BIN)/python -m pytest -n 2 -m worlds tests/sim tests/overlay tests/peer/membership tests/replication/owner
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m worlds tests/sim tests/overlay tests/peer/membership tests/replication/owner
 
 test-examples: $(STAMP) ## Run every example of the documentation and compare its output (two minutes; make examples writes it anew)
 	$(BIN)/python -m compileall -q -j 0 kadcrawl sim scripts fuzz tests/support

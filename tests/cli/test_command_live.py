@@ -25,6 +25,7 @@ from tests.support.swarm.command import (
 )
 
 
+@pytest.mark.chaos
 async def test_a_swarm_of_commands(tmp_path: Path) -> None:
     """start, join, status, pause, resume, add, leave, stop: a swarm as people build it over machines."""
     async with endless_web() as endless:

@@ -131,6 +131,7 @@ async def test_a_directory_without_a_crawl_needs_a_url(tmp_path: Path) -> None:
     assert "holds no crawl" in run.err
 
 
+@pytest.mark.chaos
 async def test_a_peer_that_left_still_shows_its_own_figures(tmp_path: Path) -> None:
     one = await joinable(data=tmp_path / "one")
     two = await joined((tmp_path / "one" / "address").read_text().strip(), tmp_path / "two")

@@ -271,6 +271,8 @@ async def test_questions_that_never_come_in_full_cost_their_connections(monkeypa
                 assert (await one.receive()).data is None, "of it most was there"
                 assert await client.ask(address, Hello(1), Ok, 5) == Ok()
                 assert honest in server._incoming
+                for socket in (other, third):  # Closed in due form, each would wait ten seconds for an answer.
+                    socket._writer.transport.abort()
         await until(lambda: len(server._incoming) == 1)
         assert server._admission_control is not None
         assert (0, {}) == (server._admission_control._waits, server._admission_control._whose)

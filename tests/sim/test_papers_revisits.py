@@ -13,7 +13,7 @@ from sim.papers.expiring import DAYS as PERIOD, ERROR
 from sim.papers.revisits import DAYS, error, peer_bytes, revisits, swarm_bytes
 from sim.papers.revisits_run import DAY_S, HOUR_S, DatedWeb, Day, crawl_days, job_of, left_out, repeated
 
-pytestmark = pytest.mark.xdist_group("revisits")
+pytestmark = [pytest.mark.xdist_group("revisits"), pytest.mark.worlds]
 """Keeps these tests in one process, which plays each run once."""
 
 SHORT_DAY_S = 600.0

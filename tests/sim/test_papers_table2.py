@@ -16,7 +16,7 @@ from sim.papers.table2_run import SPEED, PeerRun, counted, run_peers
 from sim.papers.unequal_web import BUSY_S, EmptyWeb, PacedServer
 from sim.web_server import Head
 
-pytestmark = pytest.mark.xdist_group("table2")
+pytestmark = [pytest.mark.xdist_group("table2"), pytest.mark.worlds]
 """Keeps these tests in one process, which plays each run once."""
 
 UNTIL_S, SETTLED_S, SAMPLE_S = 600.0, 400.0, 200.0

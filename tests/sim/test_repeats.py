@@ -5,6 +5,8 @@ import pytest
 from sim.plan import Event, Kind, Plan
 from sim.trial import Size, Trial, run
 
+pytestmark = pytest.mark.worlds
+
 
 @pytest.mark.parametrize(
     ("seed", "at_s", "leavers"),

@@ -67,6 +67,7 @@ def test_the_same_plan_is_the_same_world_under_another_hash_seed(trace: str, has
     assert trace == traced_by(sys.executable, hash_seed)
 
 
+@pytest.mark.worlds
 def test_a_world_with_lent_pages_is_the_same_under_another_hash_seed() -> None:
     """Once a set was sent as it came."""
     assert traced_by(sys.executable, "0", LENDING) == traced_by(sys.executable, "1", LENDING)

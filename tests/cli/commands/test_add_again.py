@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from tests.cli.commands.test_retry import failures
@@ -31,6 +32,7 @@ async def test_a_running_swarm_fetches_again_what_is_done_and_takes_what_is_new(
         assert (await interrupted(peer)).code == 11
 
 
+@pytest.mark.chaos
 async def test_a_crawl_at_rest_fetches_named_urls_again_when_it_goes_on(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with Web(2) as site:

@@ -101,6 +101,7 @@ def test_a_long_check_says_where_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     assert "checking" not in result.stdout
 
 
+@pytest.mark.chaos
 async def test_the_same_command_goes_on_with_torn_files_and_lost_pages_are_fetched_again(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with Web() as site:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from scripts.kadcrawl_run import page_lines
@@ -15,6 +16,7 @@ def failures(data: Path) -> list[tuple[str, str | None]]:
     return sorted(lines, key=str)
 
 
+@pytest.mark.chaos
 async def test_a_crawl_at_rest_goes_on_with_the_order(tmp_path: Path) -> None:
     async with Web(2) as site:
         site.pages["/"] = lambda request: html(site.url("/a"), site.url("/b", 1))

@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from kadcrawl.cli.user import user_name
 from tests.support.sites.web import Web, html
 from tests.support.swarm.command import interrupted, joinable, kadcrawl
 
 
+@pytest.mark.chaos
 async def test_a_setting_changes_and_the_status_says_so(tmp_path: Path) -> None:
     async with Web() as web:
         web.fallback = lambda request: html()
