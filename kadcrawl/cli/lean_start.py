@@ -31,8 +31,10 @@ def start_lean(arguments: Sequence[str]) -> None:
     """Run the command of these arguments. Exits."""
     said = _read_by_fork(arguments)
     os.environ.pop("KADCRAWL_KEY", None)  # The fork has read it, and took it out of its own environment only.
+    from kadcrawl.system.lean_code import drop_docstrings
     from kadcrawl.system.lean_imports import import_lean
 
+    drop_docstrings()
     import_lean()
     from kadcrawl.cli.exits import told
     from kadcrawl.cli.peer_order import carry_out

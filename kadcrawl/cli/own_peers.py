@@ -16,8 +16,6 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-from platformdirs import user_state_path
-
 from kadcrawl.system.directory_lock import is_running
 
 PATH_BYTES_MAX = 4096
@@ -58,6 +56,8 @@ def beside(data: Path) -> Iterator[Path]:
 
 
 def _directory() -> Path:
+    from platformdirs import user_state_path  # Not at the top: a leaf notes nothing.
+
     return user_state_path("kadcrawl", appauthor=False) / "peers"
 
 

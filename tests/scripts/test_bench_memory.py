@@ -16,9 +16,9 @@ from scripts.idle_processes import IdleProcess, idle_swarm
 
 OF_AIOHTTP = {"aiohappyeyeballs", "aiosignal", "attr", "backports", "brotlicffi", "frozenlist", "idna"}
 OF_LEAF = {"ada_url", "aiohttp", "cryptography", "isal", "msgpack", "msgspec", "multidict", "propcache"} | (
-    {"publicsuffixlist", "uvloop", "webencodings", "xxhash", "yarl", "platformdirs", "typing_extensions"} | OF_AIOHTTP
+    {"publicsuffixlist", "uvloop", "webencodings", "xxhash", "yarl", "typing_extensions"} | OF_AIOHTTP
 )
-PACKAGES = {"leaf": OF_LEAF, "peer": OF_LEAF | {"kademlia", "rpcudp", "umsgpack"}}
+PACKAGES = {"leaf": OF_LEAF, "peer": OF_LEAF | {"kademlia", "platformdirs", "rpcudp", "umsgpack"}}
 NEVER = {
     *("aiohttp.web", "aiohttp.web_app", "aiohttp.web_urldispatcher", "html.parser"),
     *("kadcrawl.cli.app", "kadcrawl.cli.commands.check", "kadcrawl.cli.commands.crawl", "kadcrawl.cli.doctor"),

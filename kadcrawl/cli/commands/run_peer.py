@@ -43,14 +43,14 @@ from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
 from kadcrawl.system.printable import printable
-from kadcrawl.system.start_up_memory import drop_start_pages, give_back
+from kadcrawl.system.start_up_memory import give_back
 
 if TYPE_CHECKING:  # A leaf runs without the rooms of a full peer, and a peer without those of a leaf.
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.peer import Peer
 
 SHOW_INTERVAL_S = 1.0
-SETTLED_S = 5.0
+SETTLED_S = 8.0
 """Seconds after which a peer has spoken with those that it meets first."""
 ASK_AGAIN_S = 2.0
 """The time between two tries of a peer that waits for its swarm."""
@@ -309,7 +309,7 @@ async def _run_once(
         limits = limits_with(peer.config.limits, peer.job.shared_limits)
         progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, limits, sees_all=False))
         feeding = _feed(peer_run, peer, progress)
-        showing, dropping = _show(peer_run, peer, progress), _drop_start_pages_when_settled()
+        showing, dropping = _show(peer_run, peer, progress), _give_back_when_settled(is_bounded=peer.memory is not None)
         await first_of(until_stopped(peer, interrupts), showing, feeding, dropping)
     if interrupts.first.is_set():
         progress.say(f"{peer_run.parting} (Ctrl-C again to force) ...")
@@ -327,10 +327,10 @@ async def _feed(peer_run: PeerRun[Kind], peer: Kind, progress: Progress) -> None
     await asyncio.Event().wait()
 
 
-async def _drop_start_pages_when_settled() -> None:
-    """Drop what only the start has read, once, and wait until cancelled."""
+async def _give_back_when_settled(*, is_bounded: bool) -> None:
+    """Give back what only the start and the first connections used, once, and wait until cancelled."""
     await asyncio.sleep(SETTLED_S)
-    drop_start_pages()
+    give_back(is_bounded=is_bounded)
     await asyncio.Event().wait()
 
 

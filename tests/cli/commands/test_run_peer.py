@@ -7,18 +7,18 @@ import pytest
 from kadcrawl.cli.commands import run_peer
 
 
-async def test_a_settled_peer_drops_the_pages_of_its_start_once_and_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_settled_peer_gives_memory_back_once_and_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
     dropped = 0
     done = asyncio.Event()
 
-    def drop() -> None:
+    def drop(*, is_bounded: bool) -> None:
         nonlocal dropped
-        dropped += 1
+        dropped += is_bounded
         done.set()
 
     monkeypatch.setattr(run_peer, "SETTLED_S", 0.0)
-    monkeypatch.setattr(run_peer, "drop_start_pages", drop)
-    task = asyncio.create_task(run_peer._drop_start_pages_when_settled())
+    monkeypatch.setattr(run_peer, "give_back", drop)
+    task = asyncio.create_task(run_peer._give_back_when_settled(is_bounded=True))
     await done.wait()
     for _ in range(10):
         await asyncio.sleep(0)
