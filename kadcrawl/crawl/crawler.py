@@ -80,8 +80,8 @@ class Crawler:
     def wake(self) -> None:
         """Look again for entries to start, and tell the activity whether there is work at all."""
         # A peer that lacks a proxy or the network, and nothing else, keeps no peer from ending.
-        paused = bool(self.pause_reasons - LETTING_END)
-        self._activity.settle(not paused and not self.pending and not self._forwarder.unacknowledged)
+        is_idle = not self._forwarder.unacknowledged and not self.pending and not self.pause_reasons - LETTING_END
+        self._activity.settle(is_idle)
         self._capacity.wake_all(self._work)
 
     def finish_unfetched(self, entry: FrontierEntry, why: str) -> None:
@@ -115,10 +115,15 @@ class Crawler:
             async with asyncio.TaskGroup() as tasks:
                 while True:
                     work.changed.clear()
-                    while self._has_room() and (entry := self._frontier.next(self._clock.now())) is not None:
+                    due: float | None = None
+                    while self._has_room():
+                        entry = self._frontier.next(self._clock.now())
+                        if entry is None:
+                            due = self._frontier.next_due()
+                            break
                         attempt = Attempt(self._context, entry)
                         tasks.create_task(attempt.run(), name=f"crawl {entry.url[:80]}")
-                    await self._until_changed()
+                    await self._until_changed(due)
         finally:
             if self._files_timer is not None:
                 self._files_timer.cancel()
@@ -126,13 +131,18 @@ class Crawler:
     def _has_room(self) -> bool:
         return not self.pause_reasons and self.hooks.may_start() and self._capacity.has_room and self._limits.may_begin
 
-    async def _until_changed(self) -> None:
-        due = self._frontier.next_due() if self._has_room() else None
+    async def _until_changed(self, due: float | None) -> None:
+        """Wait until something has changed, at most until this second of the clock."""
+        changed = self._work.changed
+        if due is None:
+            await changed.wait()
+            return
+        # Each page comes here, and a timeout of asyncio takes three times as long as a timer.
+        timer = asyncio.get_running_loop().call_later(max(0.0, due - self._clock.now()), changed.set)
         try:
-            async with asyncio.timeout(None if due is None else max(0.0, due - self._clock.now())):
-                await self._work.changed.wait()
-        except TimeoutError:
-            pass
+            await changed.wait()
+        finally:
+            timer.cancel()
 
     def _wait_for_files(self, why: str) -> None:
         if self._files_timer is None:

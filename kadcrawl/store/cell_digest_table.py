@@ -8,7 +8,7 @@ Tests: tests/replication/test_cells.py, tests/store/test_store.py
 
 from collections.abc import Iterable
 
-from kadcrawl.keys import Cell
+from kadcrawl.keys import Cell, Key
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.journal import Journal
 
@@ -40,6 +40,13 @@ class CellDigestTable:
     def get(self, cell: Cell) -> CellDigest:
         """Return the digest of a cell, `EMPTY` for a cell without records."""
         return self.cells.get(cell, EMPTY)
+
+    def change(self, cell: Cell, key: Key, before: int | None, after: int) -> None:
+        """Note that a record has changed from state `before`, None for a new record, to `after`."""
+        known = self.cells.get(cell, EMPTY)
+        digest = self.cells[cell] = known.changed(key, before, after)
+        self.pending += digest.pending - known.pending
+        self._uncommitted.add(cell)
 
     def put(self, cell: Cell, digest: CellDigest) -> None:
         """Replace the digest of a cell."""

@@ -433,7 +433,7 @@ class Store:
     def _changed(self, key: Key, before: int | None, after: int) -> None:
         """Update the digest and the counts after a change of a record's state, and call the listeners."""
         cell = self.cell_of(key)
-        self._digests.put(cell, self._digests.get(cell).changed(key, before, after))
+        self._digests.change(cell, key, before, after)
         if before is None:
             self.site_keys.add(key)
         for listener in self.events.record_changed:

@@ -12,7 +12,7 @@ with other work decodes piece by piece.
 import codecs
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 import webencodings
 
@@ -25,6 +25,10 @@ UNKNOWN = "windows-1252"
 
 PIECE_BYTES = 128 * 1024
 """Decoded at a time: 10 ms of work if nothing in it means anything."""
+LABELS_MAX = 64
+"""Declarations of a charset whose meaning is remembered. A meta element is one of the first `PRESCAN_BYTES`."""
+LABEL_CHARS_MAX = 64
+"""Longer names of encodings are not remembered."""
 
 _ESCAPING = frozenset(("iso-2022-jp", "iso-2022-kr", "hz-gb-2312"))
 """Decoded whole, which takes 0.2 s at most: Python's decoder cannot pause in the middle of a long escape sequence.
@@ -121,25 +125,35 @@ def _declared(head: bytes) -> str | None:
     if xml := _XML.match(head):
         return _readable(_known(xml[1].decode("ascii", "replace")))
     for meta in _META.findall(_COMMENT.sub(b"", head) if b"<!--" in head else head):
-        if b"charset" not in meta.lower():
-            continue
-        attributes = {
-            name.lower(): double or single or bare
-            for name, double, single, bare in reversed(_ATTRIBUTE.findall(meta.decode("ascii", "replace")))
-        }
-        label = None
-        if "charset" in attributes:
-            label = _known(attributes["charset"])
-        elif attributes.get("http-equiv", "").lower() == "content-type":
-            label = _label(attributes.get("content", ""))
-        if label is not None:
+        if b"charset" in meta.lower() and (label := _in_meta(meta)) is not None:
             return _readable(label)
+    return None
+
+
+@lru_cache(maxsize=LABELS_MAX)
+def _in_meta(meta: bytes) -> str | None:
+    """Return the encoding that the attributes of a meta element name. Most pages of a site have the same element."""
+    attributes = {
+        name.lower(): double or single or bare
+        for name, double, single, bare in reversed(_ATTRIBUTE.findall(meta.decode("ascii", "replace")))
+    }
+    if "charset" in attributes:
+        return _known(attributes["charset"])
+    if attributes.get("http-equiv", "").lower() == "content-type":
+        return _label(attributes.get("content", ""))
     return None
 
 
 def _known(label: str) -> str | None:
     # A label is ASCII; webencodings encodes what it is asked about, which a lone surrogate would not survive.
-    encoding = webencodings.lookup(label) if label.isascii() else None
+    if not label.isascii():
+        return None
+    return _name_of(label) if len(label) <= LABEL_CHARS_MAX else _name_of.__wrapped__(label)
+
+
+@lru_cache(maxsize=LABELS_MAX)
+def _name_of(label: str) -> str | None:
+    encoding = webencodings.lookup(label)
     return encoding.name if encoding else None
 
 

@@ -4,6 +4,7 @@ Tests: tests/crawl/fetch/test_fetcher.py
 """
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 import aiohttp
 from multidict import CIMultiDict, MultiMapping
@@ -37,9 +38,7 @@ class PartialAnswer:
     ) -> None:
         """Take the head of a response from this IP address. Raises Broken for a head that is none."""
         headers = response.raw_headers
-        header_bytes = 0
-        for name, value in headers:
-            header_bytes += len(name) + len(value) + 4
+        header_bytes = sum(map(len, chain.from_iterable(headers))) + 4 * len(headers)
         if header_bytes > header_bytes_max:
             raise Broken(FetchError.HEADERS_TOO_LARGE, f"{header_bytes} bytes of headers")
         if response.status < 200:

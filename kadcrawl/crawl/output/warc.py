@@ -181,9 +181,10 @@ class WarcWriter:
         length = len(response) + len(request)
         if self._pending_bytes >= PENDING_BYTES_MAX:
             self._write_out()
-        if self.position[1] + length > self._bytes_max and self._pages:
+        if self._flushed + self._pending_bytes + length > self._bytes_max and self._pages:
             self._roll()
-        place = WarcPlace(self._file_name, self.position[1], len(response), payload_digest, date)
+        offset = self._flushed + self._pending_bytes
+        place = WarcPlace(self._file_name, offset, len(response), payload_digest, date)
         self._append(response)
         self._append(request)
         self._pages = True

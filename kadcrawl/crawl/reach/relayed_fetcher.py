@@ -134,7 +134,7 @@ class RelayedFetcher:
                 return await self.fetch(url, extra_headers, may_send, memory_slots=memory_slots, page=page)
             finally:
                 memory_slots.release()
-        request = _Request(url, page or url, extra_headers, may_send, memory_slots)
+        request = _Request(url, page or url, extra_headers, may_send, memory_slots, site_of(url, "host"))
         by_peers = self._health.state is NetworkState.FAILING or self._opinions.helper_of(request.host, self._now())
         if by_peers and self._helpers.live():
             return await self._by_peers(request, None)
@@ -255,7 +255,7 @@ class RelayedFetcher:
         return sorted(helpers, key=lambda peer: (peer.id != proven, self._relay.users(peer)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Request:
     """One request, as the crawler asks for it."""
 
@@ -264,11 +264,8 @@ class _Request:
     fields: Sequence[tuple[str, str]]
     may_send: Callable[[], bool]
     memory_slots: MemorySlots
-
-    @property
-    def host(self) -> str:
-        """The host with its port, to which what is learned applies."""
-        return site_of(self.url, "host")
+    host: str
+    """The host with its port, to which what is learned applies."""
 
 
 def _may_be_our_fault(result: FetchResult) -> bool:

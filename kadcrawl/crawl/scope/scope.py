@@ -32,6 +32,8 @@ Ordered = Literal["site_excluded", "site_dropped", "scope_removed"]
 Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge", "site_off"] | Ordered | Trap
 SITE_DROPPED: Reason = "site_dropped"
 """The reason of a URL that was pending when a person had the pending URLs of its site dropped."""
+NEAR_ORIGINS_MAX = 10_000
+"""Origins near a seed that are remembered, to spare their links the search for their name."""
 LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
 """Reasons that keep a crawl from going on for ever. The other reasons describe the crawl's subject."""
 
@@ -61,6 +63,8 @@ class Scope:
         """The reach of seeds that the job does not name."""
         self._seeds: set[str] = set()
         self._sites: set[str] = set()
+        self._near_origins: set[str] = set()
+        """Origins whose site is that of a seed, as most links lead there. A seed is never taken away."""
         self._directories: dict[str, set[str]] = defaultdict(set)
         self.add_seeds(job.seeds)
 
@@ -138,13 +142,15 @@ class Scope:
 
     def is_near(self, url: str) -> bool:
         """Return whether a canonical URL lies near a seed."""
-        if self.kind == "any":
+        if self.kind == "any" or url[: url.index("/", 8)] in self._near_origins:
             return True
         if self.kind == "prefix":
             directories = self._directories.get(near_name(url, self.kind))
             if directories is not None and (_is_below(path_of(url), directories) or self.is_sitemap(url)):
                 return True
         elif near_name(url, self.kind) in self._sites:
+            if len(self._near_origins) < NEAR_ORIGINS_MAX:
+                self._near_origins.add(url[: url.index("/", 8)])
             return True
         return self.reach.covers(url, is_sitemap=self.kind == "prefix" and self.is_sitemap(url))
 

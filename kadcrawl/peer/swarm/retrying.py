@@ -66,7 +66,7 @@ class Retrying:
 
     def _changed(self, cell: Cell, key: Key) -> None:
         """Look through a cell again if a page in it has failed that an order applies to."""
-        if not self.looks.is_open(cell) or not len(self._orders):
+        if not len(self._orders) or not self.looks.is_open(cell):
             return
         visit = self._store.visits.get(key)
         if visit is not None and visit.failed and self._orders.applying(visit):

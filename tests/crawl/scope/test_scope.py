@@ -57,6 +57,24 @@ def test_thousands_of_directories_of_one_site() -> None:
         assert not scope.allows(f"http://www.example.org/{number}/{number}/", 1)
 
 
+@pytest.mark.parametrize("kind", ["host", "domain", "prefix"])
+@pytest.mark.parametrize("origins_max", [0, 1, 100])
+def test_links_met_before_do_not_change_what_is_near(
+    kind: ScopeKind, origins_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.scope.scope.NEAR_ORIGINS_MAX", origins_max)
+    scope = Scope(Job(seeds=(SEED,), scope=kind))
+    urls = [
+        f"{scheme}://{host}{path}"
+        for path in ("/docs/a", "/b")
+        for host in ("www.example.org", "example.org", "www.example.org:81", "a.example.org", "example.net")
+        for scheme in ("http", "https")
+    ]
+    wanted = [Scope(Job(seeds=(SEED,), scope=kind)).is_near(url) for url in urls]
+    for _ in range(2):
+        assert wanted == [scope.is_near(url) for url in urls]
+
+
 def test_exclude_binds_even_seeds_and_beats_include() -> None:
     scope = Scope(Job(seeds=(SEED,), include=("docs",), exclude=(r"\?v=", "private$")))
     assert scope.why_not(SEED, 0) == "exclude"
