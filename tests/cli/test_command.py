@@ -97,7 +97,7 @@ async def test_ctrl_c_finishes_what_is_under_way_and_the_crawl_goes_on_later(tmp
         await until(lambda: sum(finished(tmp_path).values()) >= 50, process)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await process.stderr.readuntil(b"finishing what is under way")
         heard.set()
         run = await ended(process)
@@ -122,7 +122,7 @@ async def test_ctrl_c_twice_forces(tmp_path: Path) -> None:
         await until(lambda: site.fetched, process)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await process.stderr.readuntil(b"Ctrl-C again")
         process.send_signal(signal.SIGINT)
         run = await ended(process)
@@ -139,7 +139,7 @@ async def test_peers_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
         pids = children(process)
         process.kill()
         await process.wait()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while any(Path(f"/proc/{pid}").exists() for pid in pids):
                 await asyncio.sleep(0.05)
 

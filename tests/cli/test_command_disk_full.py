@@ -68,7 +68,7 @@ async def test_status_says_that_a_peer_waits_for_room(small_disk: SmallDisk) -> 
         await until(lambda: len(finished(small_disk.path)) > 20, peer)
         small_disk.fill(left_bytes=8 * 1024 * 1024)
         states: list[str] = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while states != ["paused: disk full"]:
                 run = await kadcrawl("status", "--peer", address, "--json")
                 assert run.out, run
@@ -89,7 +89,7 @@ async def test_a_local_crawl_on_a_full_disk_waits_for_room_and_loses_nothing(sma
         await until(lambda: len(finished(small_disk.path)) > 20, process)
         small_disk.fill(left_bytes=0)
         assert process.stderr is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await process.stderr.readuntil(b"paused: disk full")
         small_disk.clear()
         run = await ended(process)

@@ -89,7 +89,7 @@ async def test_a_second_interrupt_ends_a_process_of_peers_at_once(tmp_path: Path
         await until(lambda: bool(site.requests), process)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await process.stderr.readuntil(b"again to force")
         process.send_signal(signal.SIGINT)
         run = await ended(process)

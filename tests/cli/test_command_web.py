@@ -16,7 +16,7 @@ async def test_one_dashboard_shows_all_peers_of_a_local_crawl(tmp_path: Path) ->
         printed = await kadcrawl("web", str(tmp_path), "--no-open")
         async with viewer(tmp_path / "peer-1", is_in=False) as browser:
             assert 200 == (await browser.begin(printed.out.strip().partition("#token=")[2])).status
-            async with browser.events() as events, asyncio.timeout(30):
+            async with browser.events() as events, asyncio.timeout(60):
                 await document_when(events, lambda document: len(document["peers"]) == 2)
         run = await ended(process)
         assert 0 == run.code, run

@@ -70,7 +70,7 @@ async def test_a_peer_whose_parent_does_not_read_runs_on_and_reports_its_end(tmp
     process.stdin.write(line(Assignment(str(tmp_path), Job(), (), [])))
     ready = msgspec.json.decode(await asyncio.to_thread(_read_line, stdout), type=Report)
     assert isinstance(ready, Ready)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while select.select([], [child_stdout], [], 0)[1]:
             await asyncio.sleep(0.01)
         os.close(child_stdout)

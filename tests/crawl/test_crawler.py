@@ -135,7 +135,7 @@ class CrawlerWorld:
         self.store.sites.set_robots(url.rstrip("/"), rules.to_bytes(), self.clock.now())
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not holds():
                 await asyncio.sleep(0.001)
 
@@ -247,7 +247,7 @@ async def test_an_entry_that_was_journaled_anew_leaves_its_slot_all_the_same(
         world.open(PAGE)
         world.take(PAGE)
         await world.until(lambda: world.state(PAGE) == DONE)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await world.crawler.drained(1.0)
         assert (world.crawler.in_flight, world.crawler.is_taken(taken[0])) == (0, False)
 

@@ -399,7 +399,7 @@ async def test_what_a_leaf_did_is_counted_when_it_has_left(
     await until(lambda: leaf.ended)
     await leaf.finish()
     await leaf.__aexit__(None, None, None)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         rows = (await peer.census()).rows
         while "leaf: left" not in {row.state_text for row in rows}:
             await asyncio.sleep(0.05)

@@ -144,7 +144,7 @@ async def test_the_command_waits_for_room_and_finds_its_swarm_by_those_it_knew(
         await until(lambda: len(lives) == 2 and lives[1].begun and not lives[1].joining)
         assert [peers[1].contact] == lives[1].overlay.contacts()
         await finish(peers[1:])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert not await command
         assert {site.url(f"/{n}", site=n % 12) for n in range(400)} == set(site.fetched)
         assert set(site.fetched) == {line.url for line in page_lines(tmp_path)}

@@ -30,7 +30,7 @@ async def test_an_application_crawls_and_answers_at_the_same_time(tmp_path: Path
                 async with client.get(path) as response:
                     return await response.json()
 
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while await get("/") != {"pages": 1, "state": "crawling"}:
                     await asyncio.sleep(0.01)
                 assert [site.url()] == await get("/find?q=hay")

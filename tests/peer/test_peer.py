@@ -31,7 +31,7 @@ Lines = Callable[[], dict[str, LoggedPage]]
 
 async def crawl_and_drain(peer: Peer, *urls: str) -> None:
     await peer.crawl(urls)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await peer.wait_done()
     await peer.drain()
 
@@ -73,7 +73,7 @@ async def test_a_reader_that_leaves_early_does_not_stop_the_crawl(make_peer: Mak
         pages = peer.pages()
         assert (await anext(pages)).url == site.url("/0")
         await pages.aclose()  # type: ignore[attr-defined]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await peer.wait_done()
         assert len(site.fetched) == 200
 
@@ -230,7 +230,7 @@ async def test_a_peer_tells_which_of_its_sites_refuse(make_peer: MakePeer) -> No
         site.fallback = lambda request: html(status=503, Retry_After="900")
         peer = await make_peer()
         await peer.crawl([site.url()])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not (refusing := peer.row().refusing):
                 await asyncio.sleep(0.01)
         assert (1, 503, 1) == (peer.row().refusing_count, refusing[0].status, refusing[0].refusals)
@@ -337,7 +337,7 @@ async def test_seeds_added_later_revoke_the_end(make_peer: MakePeer) -> None:
         peer = await make_peer(scope="host")
         for number in range(2):
             await peer.crawl([site.url("/0", site=number)])
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await peer.wait_done()
             assert site.fetched[site.url("/0", site=number)] == 1
             assert peer.state == "done"
@@ -574,7 +574,7 @@ async def test_a_seed_that_is_refused_ends_in_one_recorded_line(make_peer: MakeP
         seeds = {site.url("/private", site=n): "exclude" for n in range(12)}
         seeds |= {site.url("/" + 60 * "x", site=n): "length" for n in range(12)}
         await first.crawl(list(seeds))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await asyncio.gather(first.wait_done(), second.wait_done())
         await asyncio.gather(first.drain(), second.drain())
         assert seeds == {url: line.failed for url, line in lines().items()}
@@ -599,7 +599,7 @@ async def test_a_page_that_waits_for_its_links_does_not_hold_its_body(
         monkeypatch.setattr(peer.components.forwarder, "forward", never_acknowledged)
         tracemalloc.start()
         peer.obey(peer.state_gossip.say("resume"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(receipts) < 15:
                 await asyncio.sleep(0.01)
         held = tracemalloc.get_traced_memory()[0]
@@ -629,7 +629,7 @@ async def test_pages_nobody_reads_stop_the_crawl_by_their_bytes(make_peer: MakeP
             await asyncio.sleep(0.01)
         assert len(waiting) <= 4
         read.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await peer.wait_done()
         assert len(site.fetched) == len(waiting) == 30
 

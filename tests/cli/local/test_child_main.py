@@ -45,7 +45,7 @@ async def test_a_report_of_sites_fits_one_write_to_the_pipe(
     monkeypatch.setattr(child_main, "_write", write)
     monkeypatch.setattr(select, "select", lambda *_: ([], [True], []))
     telling = telling_sites(peer)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await sent.wait()
     telling.cancel()
     report = msgspec.json.decode(written[0], type=Report)
@@ -70,7 +70,7 @@ async def test_sites_are_not_told_to_a_parent_that_does_not_read(monkeypatch: py
     monkeypatch.setattr(child_main, "_write", written.append)
     monkeypatch.setattr(select, "select", lambda *_: ([], [], []))
     telling = telling_sites(peer)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await looked.wait()
         await asyncio.sleep(0)
     telling.cancel()

@@ -129,7 +129,7 @@ async def test_the_worker_ends_with_its_peer(start_extraction: Make) -> None:
     assert process is not None
     assert process.stdin is not None
     process.stdin.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert 0 == await process.wait()
 
 

@@ -159,7 +159,7 @@ async def test_suspected_poison_pages_wait_for_no_slot_while_others_await_them(
                 await asyncio.sleep(0)
             hold.release()
 
-        await asyncio.wait_for(asyncio.gather(page("/one"), page("/two")), 5)
+        await asyncio.wait_for(asyncio.gather(page("/one"), page("/two")), 60)
     deadly.close()
 
 

@@ -25,7 +25,7 @@ async def test_the_dashboard_shows_all_peers_and_the_end_of_the_crawl(make_peer:
         site.pages["/missing"] = lambda _: web.Response(status=404)
         first = await make_peer(web=ANY_PORT)
         second = await make_peer("two", join=first)
-        async with viewer(tmp_path / "one") as browser, browser.events() as events, asyncio.timeout(30):
+        async with viewer(tmp_path / "one") as browser, browser.events() as events, asyncio.timeout(60):
             await first.crawl([site.url("/0"), site.url("/missing")])
             done = await document_when(events, lambda document: document["crawl"]["verdict"]["done"])
         assert {first.contact.id.hex(), second.contact.id.hex()} == set(done["peers"])
@@ -45,7 +45,7 @@ async def test_the_dashboard_shows_details_events_moves_and_failed_urls(
         site.fallback = tree(60, 4)(site)
         site.pages["/missing"] = lambda _: web.Response(status=404)
         first = await make_peer(web=ANY_PORT)
-        async with viewer(tmp_path / "one") as browser, browser.events() as events, asyncio.timeout(30):
+        async with viewer(tmp_path / "one") as browser, browser.events() as events, asyncio.timeout(60):
             begun = (await anext(events)).data
             await first.crawl([site.url("/0"), site.url("/missing")])
             second = await make_peer("two", join=first)
@@ -73,7 +73,7 @@ async def test_the_dashboard_shows_the_sites_with_most_pending_urls(make_peer: M
         peer = await make_peer(web=ANY_PORT, delay_s=60.0)
         await peer.slow_site(site.url("/", 1), 90)
         await peer.crawl([site.url("/0", 0), site.url("/1", 1)])
-        async with viewer(tmp_path / "one") as browser, browser.events() as events, asyncio.timeout(30):
+        async with viewer(tmp_path / "one") as browser, browser.events() as events, asyncio.timeout(60):
             shown = await document_when(events, lambda document: document.get("sites_total") == 2)
         sites = shown["sites"]
         assert {site.url("", number).removeprefix("http://") for number in (0, 1)} == set(sites)

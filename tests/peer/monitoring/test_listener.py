@@ -99,12 +99,12 @@ async def test_a_peer_that_joins_is_ready_when_its_cells_are_synced(make_peer: M
         site.fallback = tree(40, 4)(site)
         first = await make_peer()
         await first.crawl([site.url("/0")])
-        await asyncio.wait_for(first.wait_done(), 30)
+        await asyncio.wait_for(first.wait_done(), 60)
         config = Config(data=tmp_path / "two", port=0, limits=QUICK, metrics=ANY_PORT)
         async with Peer(config) as second:
             assert 503 == (await get(second.metrics_address, "/readyz"))[0]
             await second.join([first.contact.address])
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while (await get(second.metrics_address, "/readyz"))[0] != 200:
                     await asyncio.sleep(0.01)
             assert not second.joining
@@ -154,7 +154,7 @@ async def test_silent_connections_keep_nobody_out(make_peer: MakePeer) -> None:
             reader, writer = await asyncio.open_connection(*peer.metrics_address)
             stack.callback(writer.close)
             readers.append(reader)
-        assert b"" == await asyncio.wait_for(readers[0].read(), 30)
+        assert b"" == await asyncio.wait_for(readers[0].read(), 60)
         assert 200 == (await get(peer.metrics_address, "/healthz"))[0]
 
 
@@ -163,7 +163,7 @@ async def test_broken_http_is_answered_and_ends_nothing(make_peer: MakePeer) -> 
     assert peer.metrics_address is not None
     reader, writer = await asyncio.open_connection(*peer.metrics_address)
     writer.write(b"\x16\x03\x01 this is no HTTP\r\n\r\n")
-    assert b" 400 " in await asyncio.wait_for(reader.readline(), 30)
+    assert b" 400 " in await asyncio.wait_for(reader.readline(), 60)
     writer.close()
     assert 200 == (await get(peer.metrics_address, "/healthz"))[0]
 
@@ -188,6 +188,6 @@ async def test_an_address_that_others_reach_is_logged(tmp_path: Path, caplog: py
 
 async def test_the_lag_of_the_loop_is_watched(make_peer: MakePeer) -> None:
     peer = await make_peer(metrics=ANY_PORT)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not value(await scrape(peer.metrics_address), "event_loop_lag_seconds_count"):
             await asyncio.sleep(0.1)

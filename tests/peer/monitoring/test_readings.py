@@ -26,7 +26,7 @@ async def test_the_metrics_of_a_crawl_are_its_counters(make_peer: MakePeer, tmp_
         sinks = [f"sqlite:{tmp_path / 'one.db'}", f"sqlite:{tmp_path / 'two.db'}"]
         peer = await make_peer(metrics=ANY_PORT, sinks=sinks)
         await peer.crawl([site.url("/0")])
-        await asyncio.wait_for(peer.wait_done(), 30)
+        await asyncio.wait_for(peer.wait_done(), 60)
         series, counters = await scrape(peer.metrics_address), peer.counters
         assert counters.pages == value(series, "pages_total", outcome="first") > 15
         assert 0 == value(series, "pages_total", outcome="unanswered")
@@ -111,7 +111,7 @@ async def test_the_verdict_follows_the_crawl(make_peer: MakePeer) -> None:
         monitored = peer._monitored()
         assert CrawlVerdict.NO_SEEDS == verdict(monitored)
         await peer.crawl([site.url()])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while site.url() not in site.fetched:
                 await asyncio.sleep(0.01)
         assert CrawlVerdict.FETCHING == verdict(monitored)
@@ -128,7 +128,7 @@ async def test_a_site_with_a_delay_lets_the_crawl_wait(make_peer: MakePeer) -> N
         site.fallback = tree(3)(site)
         peer = await make_peer(metrics=ANY_PORT, delay_s=3600.0)
         await peer.crawl([site.url("/0")])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while verdict(peer._monitored()) is not CrawlVerdict.WAITING_FOR_SITES:
                 await asyncio.sleep(0.01)
         series = await scrape(peer.metrics_address)

@@ -49,7 +49,7 @@ async def test_a_url_that_waits_for_its_site_is_pending(make_peer: MakePeer) -> 
         site.fallback = lambda request: html(site.url("/next"))
         peer = await make_peer(delay_s=600.0)
         await peer.crawl([site.url("/")])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (found := await find_url(peer.runtime, site.url("/"))).state != "pending":
                 await asyncio.sleep(0.01)
         assert (peer.contact, 0, 0) == (found.owner, found.depth, found.tries)
