@@ -141,6 +141,12 @@ class ServerConnection:
             if len(answer) > SMALL_BYTES:
                 held = len(answer)
                 self.quota.hold_answer(held)
+            is_unread = self._sending.locked() or self._transport.get_write_buffer_size() > 0
+            if len(answer) <= SMALL_BYTES and not is_unread:
+                # It fits into the buffer of the transport, so sending it does not wait, and needs no time limit.
+                async with self._sending:
+                    await self._socket.send_bytes(answer)
+                return
             # One frame at a time, or all would be in the buffer of the transport when the other end reads slowly.
             async with asyncio.timeout(SEND_S), self._sending:
                 if not self._transport.is_closing():  # aiohttp would log each send to a closed transport.

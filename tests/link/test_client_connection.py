@@ -11,11 +11,34 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.link import client_connection, server_connection
 from kadcrawl.link.client_connection import IN_FLIGHT_MAX
 from kadcrawl.link.wire.codec import pack
-from kadcrawl.link.wire.messages import Hello, Message, Ok
+from kadcrawl.link.wire.messages import Hello, Message, Ok, Refused
 from tests.support.links.link_ends import Gate, link, server_frame, serving, shake_hands
 from tests.support.waiting import until
 
 # --- deadlines
+
+
+@pytest.mark.parametrize(("small_bytes", "limits"), [(4096, []), (100, [1234.0])])
+async def test_only_an_answer_that_may_wait_for_its_reader_has_a_time_limit(
+    small_bytes: int, limits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_limits: list[float | None] = []
+    timeout = asyncio.timeout
+
+    def noted(seconds: float | None) -> asyncio.Timeout:
+        set_limits.append(seconds)
+        return timeout(seconds)
+
+    async def refuse(_: Hello) -> Message:
+        return Refused("x" * 900)
+
+    monkeypatch.setattr(server_connection, "SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(server_connection, "SEND_S", 1234.0)
+    monkeypatch.setattr(asyncio, "timeout", noted)
+    async with link(slow=refuse) as (_, client, address):
+        with pytest.raises(RemoteError, match="xxx"):
+            await client.ask(address, Hello(1), Ok, 60)
+        assert limits == [seconds for seconds in set_limits if seconds == 1234.0]
 
 
 async def test_silence_is_a_remote_error_at_the_deadline() -> None:
