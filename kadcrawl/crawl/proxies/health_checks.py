@@ -6,7 +6,7 @@ crawl: a request for it counts on no site's clock. So its site is out of scope (
 would ask that site beside its own pace. Each peer fetches the list itself and directly. The size of the list is
 bounded, and bad lines are skipped. If the answer is a web page, page_proxies.py finds the proxies in it.
 
-Tests: tests/peer/test_proxies.py
+Tests: tests/crawl/proxies/test_health_checks.py, tests/peer/test_proxies.py
 """
 
 import asyncio
@@ -91,6 +91,8 @@ class ProxyChecks:
             )
         )
         self._min_interval = MinInterval(HEALTH_CHECKS_APART_S)
+        self._looking = asyncio.Lock()
+        """Held by the task that looks for a proxy to verify, as mostly none is due. The others wait without a look."""
 
     @property
     def pools(self) -> dict[str, Proxies]:
@@ -115,11 +117,10 @@ class ProxyChecks:
 
     async def _verify(self) -> None:
         while True:
-            found = next(self._to_check(), None)
-            if found is None:
-                await asyncio.sleep(PAUSE_POLL_S)
-                continue
-            await asyncio.sleep(self._min_interval.wait_s(asyncio.get_running_loop().time()))
+            async with self._looking:
+                while (found := next(self._to_check(), None)) is None:  # noqa: ASYNC110 -- proxies are due by time
+                    await asyncio.sleep(PAUSE_POLL_S)
+                await asyncio.sleep(self._min_interval.wait_s(asyncio.get_running_loop().time()))
             await self._check(*found)
 
     def _to_check(self) -> Iterator[tuple[CheckedPool, Proxy]]:

@@ -44,7 +44,8 @@ def add_up(tallies: Iterable[Tally]) -> Tally:
     members, pending, unacknowledged, missing, retrying = (
         min(count, COUNT_MAX) for count in (members, pending, unacknowledged, missing, retrying)
     )
-    by_reason = tuple(ReasonCount(reason, min(urls, COUNT_MAX)) for reason, urls in retried.most_common(REASONS_MAX))
+    reasons = retried.most_common(REASONS_MAX) if retried else ()
+    by_reason = tuple(ReasonCount(reason, min(urls, COUNT_MAX)) for reason, urls in reasons)
     return Tally(members, view.to_bytes(16, "big"), pending, unacknowledged, missing, due_s, by_reason, retrying)
 
 
