@@ -47,6 +47,9 @@ SERVER_CONNECTIONS_MAX = 4_000
 megabyte. A peer that is disconnected dials again.
 """
 
+ANSWERS_S = 0.25
+"""Longest wait of a closing server for the answers under way. Those that take longer wait for what comes no
+more, as for cells that nobody opens here any longer."""
 INSIDE = "this process"
 """The place of a peer of the same process, in the log."""
 
@@ -148,7 +151,7 @@ class LinkServer:
         return bound
 
     async def close(self) -> None:
-        """Stop listening, give running handlers a second to finish, and end all connections."""
+        """Stop listening, give running handlers a moment to finish, and end all connections."""
         if self._server is None:
             return
         server, self._server = self._server, None
@@ -159,7 +162,7 @@ class LinkServer:
         if self._acceptor is not None:
             await self._acceptor.close()
         if self._answering:
-            _, late = await asyncio.wait(self._answering, timeout=CLOSE_S)
+            _, late = await asyncio.wait(self._answering, timeout=ANSWERS_S)
             for task in late:
                 task.cancel()
         async with asyncio.TaskGroup() as partings:
@@ -169,7 +172,7 @@ class LinkServer:
         server.pre_shutdown()
         await server.shutdown(CLOSE_S)
         if self._answering:
-            await asyncio.wait(self._answering, timeout=CLOSE_S)
+            await asyncio.wait(self._answering, timeout=ANSWERS_S)
 
     def disconnect(self) -> None:
         """End all connections. Peers dial again, by keys that are valid now."""
