@@ -31,6 +31,13 @@ _LOWER_ESCAPE = re.compile(r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")
 SITE_CHARS_CACHED = 300
 """Limit on the characters of a cached site. A host with port has at most 259, but a member may send more."""
 
+_STAYS = r"A-Za-z0-9._~!$()*+,;=@&-"
+_SIMPLE = re.compile(
+    rf"(https?://[a-z0-9.:-]{{1,{SITE_CHARS_CACHED}}})"
+    rf"(?=/)(?:/(?!\.{{1,2}}(?:[/?]|\Z))[{_STAYS}]+)*/?(?:\?[/?{_STAYS}]+)?"
+)
+"""URLs with a host of plain characters, without escapes, dot segments and empty segments. Most are like this."""
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
 _USERINFO = re.compile(r"(?P<before>^(?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]{2,}|^)(?:[^@]*:.*@|[^/@?#\\]*@)")
 """The user and the password at the begin of a URL, up to the last @ if there is a password, as it may have any
@@ -61,7 +68,15 @@ def canonical(href: str, base: str | None = None) -> str | None:
 
 def is_canonical(url: str) -> bool:
     """Return whether a URL from another peer is canonical."""
+    if (simple := _SIMPLE.fullmatch(url)) and len(url) <= URL_CHARS_MAX:
+        return _is_origin(simple[1])  # The parser leaves such a path and such a query as they are.
     return url.isascii() and _LOWER_ESCAPE.search(url) is None and canonical(url) == url
+
+
+@lru_cache(maxsize=256)
+def _is_origin(origin: str) -> bool:
+    """Return whether an origin is that of canonical URLs."""
+    return canonical(f"{origin}/") == f"{origin}/"
 
 
 def seed(text: str) -> str:

@@ -229,3 +229,52 @@ def test_site(url: str, partition: Partition, expected: str) -> None:
 )
 def test_parts(url: str, host: str, origin: str, path: str) -> None:
     assert (host_of(url), origin_of(url), path_of(url)) == (host, origin, path)
+
+
+PATHS = (
+    "",
+    "/",
+    "/a",
+    "/a/",
+    "//",
+    "/a//b",
+    "/.",
+    "/..",
+    "/...",
+    "/./a",
+    "/a/..",
+    "/.a",
+    "/a.",
+    "/%41",
+    "/%7e",
+    "/a'b",
+    "/a|b",
+)
+QUERIES = ("", "?", "?a=b", "?a=/../?", "?'", "?a b", "?%C3%A9", "#f", "?a#", "\n")
+HOSTS = (
+    "h",
+    "H",
+    "h.example",
+    "h.",
+    "-h",
+    "127.0.0.1",
+    "127.1",
+    "0x7f.1",
+    "h:8080",
+    "h:80",
+    "h:",
+    "h:x",
+    "",
+    "u@h",
+    "[::1]",
+    "xn--a",
+)
+
+
+@pytest.mark.parametrize("scheme", ["http://", "https://", "HTTP://", "http:/", "ftp://"])
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_url_is_canonical_if_it_is_its_own_canonical_form(scheme: str, host: str) -> None:
+    urls = [f"{scheme}{host}{path}{query}" for path in PATHS for query in QUERIES]
+    urls += [f"{scheme}{host}/".ljust(URL_CHARS_MAX + more, "x") for more in (0, 1)]
+    for url in urls:
+        assert is_canonical(url) is (canonical(url) == url and "%7e" not in url), url

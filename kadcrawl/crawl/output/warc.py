@@ -335,7 +335,8 @@ def _member(headers: str, *block: bytes) -> bytes:
 def _response_head(result: FetchResult) -> bytes:
     line = f"HTTP/{result.http_version} {result.status} {result.reason}\r\n"
     fields = [
-        b"%b%b: %b\r\n" % (b"X-Crawl-" if name.lower() == b"transfer-encoding" else b"", name, value)
+        b"%b%b: %b\r\n"
+        % (b"X-Crawl-" if len(name) == 17 and name.lower() == b"transfer-encoding" else b"", name, value)
         for name, value in result.headers
     ]
     return b"%b%b\r\n" % (line.encode(errors="surrogateescape"), b"".join(fields))

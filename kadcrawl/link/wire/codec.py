@@ -12,7 +12,7 @@ import msgpack
 from msgspec import DecodeError, Raw, Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from kadcrawl.link.wire.map_checks import Check, MapError, check_once, has_maps, job_look, look_at_job
+from kadcrawl.link.wire.map_checks import MapChecks, MapError, check_once, look_at_job, map_checks
 from kadcrawl.link.wire.messages import Message
 
 WHY_CHARS_MAX = 300
@@ -24,6 +24,7 @@ _MISBEHAVIORS = (DecodeError, ValueError, ArithmeticError, RecursionError, msgpa
 _SHORT_ARRAY, _SHORT_TEXT = range(0x90, 0xA0), range(0xA0, 0xC0)
 """The first byte of a message, and that of its tag, as this wire writes them, with their lengths."""
 
+_NO_CHECKS = MapChecks(None, has_maps=False)
 
 Part = TypeVar("Part", bound=Struct)
 
@@ -45,10 +46,8 @@ class _Reading(NamedTuple):
     """The way to read messages of some type."""
 
     decoder: Decoder[Any]
-    jobs: dict[bytes, Check]
-    """The job checks of messages with a job, by tag."""
-    maps: frozenset[bytes]
-    """Tags of messages with maps."""
+    kinds: dict[bytes, type]
+    """The classes of the messages by tag."""
 
 
 def pack_part(part: Struct) -> bytes:
@@ -59,9 +58,11 @@ def pack_part(part: Struct) -> bytes:
 @cache
 def _reading(kind: Any) -> _Reading:
     """Return the way to read a message class or a union of classes."""
-    kinds = {one.__struct_config__.tag.encode(): one for one in get_args(kind) or [kind]}
-    jobs = {tag: look for tag, one in kinds.items() if (look := job_look(one)) is not None}
-    return _Reading(Decoder(kind), jobs, frozenset(tag for tag, one in kinds.items() if has_maps(one)))
+    return _Reading(Decoder(kind), {one.__struct_config__.tag.encode(): one for one in get_args(kind) or [kind]})
+
+
+_checks = cache(map_checks)
+"""Returns the checks of a message class. A peer makes them with the first message of the class: most never come."""
 
 
 def _tag(data: bytes) -> bytes:
@@ -80,11 +81,13 @@ def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
         raise MalformedError(f"{len(data)} bytes, above {bytes_max}")
     tag = _tag(data)
     reading = _reading(kind)
+    known = reading.kinds.get(tag)
+    job, has_maps = _NO_CHECKS if known is None else _checks(known)
     try:
-        if tag in reading.jobs:
-            look_at_job(data, reading.jobs[tag])
+        if job is not None:
+            look_at_job(data, job)
         message = reading.decoder.decode(data)
-        if tag in reading.maps and pack(message) != data:
+        if has_maps and pack(message) != data:
             check_once(data)  # Bytes equal to our own packing, as nearly all are, have no key twice.
         return message
     except _MISBEHAVIORS as error:

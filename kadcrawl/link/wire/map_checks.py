@@ -9,7 +9,7 @@ Tests: tests/link/wire/test_codec.py
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 from msgspec import inspect
@@ -27,9 +27,20 @@ class MapError(ValueError):
     """A map, or a list in a map, that no message of this wire has."""
 
 
-def has_maps(kind: type) -> bool:
-    """Return whether messages of a class can have maps."""
-    return _any_map(inspect.type_info(kind))
+class MapChecks(NamedTuple):
+    """The checks of the messages of a class."""
+
+    job: Check | None
+    """The check of the job in them, or None if they have no job."""
+    has_maps: bool
+    """They can have maps."""
+
+
+def map_checks(kind: type) -> MapChecks:
+    """Return the checks of the messages of a class."""
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return MapChecks(_job_look(info), _any_map(info))
 
 
 def look_at_job(data: bytes, look: Check) -> None:
@@ -40,10 +51,8 @@ def look_at_job(data: bytes, look: Check) -> None:
     look(_MapReader(data))
 
 
-def job_look(kind: type) -> Check | None:
+def _job_look(info: inspect.StructType) -> Check | None:
     """Return the check of the job in messages of a class, or None if they have no job."""
-    info = inspect.type_info(kind)
-    assert isinstance(info, inspect.StructType)
     looks: list[Check] = [_MapReader.skip]  # The tag.
     last = 0
     for number, field in enumerate(info.fields, 1):
