@@ -403,15 +403,15 @@ def many_peers(kept: KeptFigures) -> str:
 
 def papers(kept: KeptFigures) -> str:
     """Return the findings of the papers' experiments."""
-    return f"{_findings(kept['papers'])}\n\n{kept.measured('papers')}"
+    return f"{findings_table(kept['papers'])}\n\n{kept.measured('papers')}"
 
 
 def papers_full(kept: KeptFigures) -> str:
     """Return the findings of those experiments that were run at their full length as well."""
-    return f"{_findings(kept['papers-full'])}\n\n{kept.measured('papers-full')}"
+    return f"{findings_table(kept['papers-full'])}\n\n{kept.measured('papers-full')}"
 
 
-def _findings(results: Mapping[str, Any]) -> str:
+def findings_table(results: Mapping[str, Any]) -> str:
     """Return the table of the findings of some experiments."""
     head = ("experiment", "finding", "paper", "kadcrawl", "bound", "aim reached")
     rows = [

@@ -19,10 +19,17 @@ from scripts.docs.figure_sentences import SENTENCES
 from scripts.docs.loss_table import losses
 from scripts.docs.memory_blocks import MEMORY_BLOCKS
 from scripts.docs.named_figures import NAMED
+from scripts.docs.paper_blocks import PAPER_BLOCKS
 
 _MARKED = re.compile(r"(<!-- figures: ([a-z0-9-]+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
 _NAMED = re.compile(r"(<!-- figure: ([a-z0-9-]+) -->)[^\n]*?(<!-- end figure -->)")
-RENDERED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {**BLOCKS, **SENTENCES, **MEMORY_BLOCKS, "losses": losses}
+RENDERED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
+    **BLOCKS,
+    **SENTENCES,
+    **MEMORY_BLOCKS,
+    **PAPER_BLOCKS,
+    "losses": losses,
+}
 """Functions from the kept files to Markdown."""
 
 

@@ -118,6 +118,15 @@ NAMED: Final[Mapping[str, Callable[[KeptFigures], str]]] = {
     "messages-lending": _finding(
         "messages", "messages of a crawl with shedding by level, of one without, 8 peers", ".2f"
     ),
+    **{
+        f"own-rates-{policy}": _finding(
+            "table2-unscaled",
+            f"{policy}: messages of all kinds in the same time, of those without lending",
+            ".2f",
+            file="table2-unscaled",
+        )
+        for policy in ("level", "drain")
+    },
     "range-random": _finding("joining", f"{LARGEST_RANGE}1", ".2f"),
     "range-eight": _finding("joining", f"{LARGEST_RANGE}8", ".2f"),
     "range-best": _finding("joining", f"{LARGEST_RANGE}8", ".2f", "bound"),

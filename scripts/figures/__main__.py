@@ -1,7 +1,9 @@
 """`python -m scripts.figures NAME...` measures figures anew and keeps them in docs/figures/, with date and machine.
 
 Measure on a machine that does nothing else. `--list` names all, and says how long each takes. A campaign runs in
-blocks; those that are finished are kept in bench-data/ and are not run again until `--again` is given.
+blocks; those that are finished are kept in bench-data/ and are not run again until `--again` is given. `--only`
+measures single experiments of the papers anew: each depends on its seed alone, so the others of its file stay as they
+are.
 """
 
 import argparse
@@ -11,6 +13,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +38,9 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="list the figures, with the minutes each takes")
     parser.add_argument("--again", action="store_true", help="run finished blocks of a campaign again")
     parser.add_argument("--blocks", type=int, metavar="N", help="the number of blocks of a campaign")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="EXPERIMENT", help="measure only this part of a file anew"
+    )
     options = parser.parse_args()
     if options.list or not options.names:
         for name, measurement in MEASUREMENTS.items():
@@ -42,15 +48,34 @@ def main() -> None:
         return
     if unknown := set(options.names) - MEASUREMENTS.keys():
         parser.error(f"no such figures: {', '.join(sorted(unknown))}; see --list")
+    if options.only and not all(MEASUREMENTS[name].writes_directory for name in options.names):
+        parser.error("--only is for the figures of the papers' experiments")
     KEPT.mkdir(exist_ok=True)
     for name in options.names:
         try:
-            _keep(name, _measure(name, MEASUREMENTS[name], options.blocks, options.again))
+            figures = _measure(name, MEASUREMENTS[name], options.blocks, options.again, options.only)
+            _keep(name, renewed(_kept(name), figures) if options.only else figures)
         except FiguresError as error:
             sys.exit(f"figures: {error}")
 
 
-def _measure(name: str, measurement: Measurement, blocks: int | None, again: bool) -> Any:
+def renewed(kept: Mapping[str, Any], some: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the kept experiments, with some of them measured anew. Raises FiguresError for one that is not kept."""
+    if missing := some.keys() - kept.keys():
+        raise FiguresError(f"nothing is kept of {', '.join(sorted(missing))}: measure the file without --only")
+    return {**kept, **some}
+
+
+def _kept(name: str) -> Mapping[str, Any]:
+    """Return the figures of a kept file. Raises FiguresError if there is none."""
+    try:
+        kept: dict[str, Any] = json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))["figures"]
+    except FileNotFoundError:
+        raise FiguresError(f"nothing is kept of {name}: measure it without --only") from None
+    return kept
+
+
+def _measure(name: str, measurement: Measurement, blocks: int | None, again: bool, only: Sequence[str] = ()) -> Any:
     """Return the figures that the command wrote. Raises FiguresError."""
     parts = PARTS / name
     if again:
@@ -59,7 +84,8 @@ def _measure(name: str, measurement: Measurement, blocks: int | None, again: boo
     if measurement.make is not None:
         subprocess.run(["make", measurement.make], cwd=ROOT, check=True)
     if measurement.blocks == 1:
-        return _run(name, measurement, (), parts / "figures.json")
+        more = tuple(word for experiment in only for word in ("--only", experiment))
+        return _run(name, measurement, more, parts / "figures.json")
     reports = []
     for block in range(blocks or measurement.blocks):
         first = 1 + block * measurement.block_seeds

@@ -87,6 +87,13 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
         writes_directory=True,
         may_miss=True,
     ),
+    "table2-unscaled": Measurement(
+        "The papers' eight unlike peers at their own rates",
+        ("sim.papers", "-o", FILE, "--only", "table2-unscaled"),
+        5,
+        writes_directory=True,
+        may_miss=True,
+    ),
     "papers-full": Measurement(
         "The papers' eight unlike peers and P4's days at full length",
         ("sim.papers", "-o", FILE, "--full", "--only", "table2", "--only", "revisits"),

@@ -69,9 +69,13 @@ def urls_with_copies(count: Count, paper: Paper) -> float:
     return (count.offered + count.copied) / paper.requests
 
 
-def messages(seed: int, progress: Progress) -> Result:
-    """Crawl with few and many peers, with and without shedding, and count."""
-    done, steps = 0, WORLDS * (sum(SIZES) + len(SHEDDING) * PEERS)
+def messages(seed: int, progress: Progress, *, is_short: bool = False) -> Result:
+    """Crawl with few and many peers, with and without shedding, and count.
+
+    If `is_short`, 8 peers crawl without shedding.
+    """
+    peer_counts, balances = ((PEERS,), {}) if is_short else (SIZES, SHEDDING)
+    done, steps = 0, WORLDS * (sum(peer_counts) + len(balances) * PEERS)
 
     def repeated(peers: int, balance: Literal["off", "level", "drain"] = "off") -> Crawls:
         nonlocal done
@@ -84,10 +88,10 @@ def messages(seed: int, progress: Progress) -> Result:
             progress(done / steps)
         return crawls
 
-    sizes = {peers: repeated(peers) for peers in SIZES}
+    sizes = {peers: repeated(peers) for peers in peer_counts}
     off = sizes[PEERS]
-    crawls = {"without shedding": off, **{name: repeated(PEERS, balance) for balance, name in SHEDDING.items()}}
-    drain = crawls[SHEDDING["drain"]]
+    crawls = {"without shedding": off, **{name: repeated(PEERS, balance) for balance, name in balances.items()}}
+    drain = crawls.get(SHEDDING["drain"])
     about = {name: one.about() for name, one in crawls.items()}
     rows: list[list[str | float]] = [[what, *(one[what] for one in about.values())] for what in off.about()]
     totals = {name: sum(one.values()) for name, one in about.items()}
@@ -115,22 +119,22 @@ def messages(seed: int, progress: Progress) -> Result:
         ),
         seed=seed,
         findings=[
-            *(one for peers in SIZES for one in _offers(sizes[peers], f"{peers} peers")),
+            *(one for peers in peer_counts for one in _offers(sizes[peers], f"{peers} peers")),
             *_copies(off, f"{PEERS} peers", COPYING),
-            *_offers(drain, f"{PEERS} peers that shed (drain)"),
-            *_copies(drain, f"{PEERS} peers that shed (drain)", COPYING_LENT),
+            *(_offers(drain, f"{PEERS} peers that shed (drain)") if drain else ()),
+            *(_copies(drain, f"{PEERS} peers that shed (drain)", COPYING_LENT) if drain else ()),
             *(
                 Finding(
                     what=f"messages of a crawl {name}, of one without, {PEERS} peers",
                     ours=totals[name] / totals["without shedding"],
                 )
-                for name in SHEDDING.values()
+                for name in balances.values()
             ),
         ],
         tables=[
             Table(
                 title="Of a discovered link",
-                heading=["", *(f"{peers} peers" for peers in SIZES)],
+                heading=["", *(f"{peers} peers" for peers in peer_counts)],
                 rows=[
                     [what, *(one.mean(_of_a_link(measure)) for one in sizes.values())] for what, measure in ROWS.items()
                 ],
@@ -152,6 +156,7 @@ def messages(seed: int, progress: Progress) -> Result:
                 rows=[
                     [f"{what}, {name}", *crawls[name].each(measure)]
                     for name in ("without shedding", SHEDDING["drain"])
+                    if name in crawls
                     for what, measure in (("requests", with_copies), ("URLs", urls_with_copies))
                 ],
             ),

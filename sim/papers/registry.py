@@ -38,6 +38,7 @@ LARGE: dict[str, Experiment] = {
 QUICK: dict[str, Experiment] = {
     "table2": partial(table2, hours=TABLE2_QUICK),
     "levels": levels,
+    "messages": partial(messages, is_short=True),
     "revisits": partial(revisits, day_s=QUICK_S, hour_s=QUICK_S, asked=ASKED_QUICK),
     "expiring": expiring,
 }

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from scripts.figures.__main__ import FiguresError, renewed
 from scripts.figures.campaigns import SUMMED, total
 from scripts.figures.measurements import FILE, MEASUREMENTS
 from sim.campaign import Totals
@@ -33,6 +34,15 @@ def test_no_count_of_a_campaign_is_forgotten() -> None:
 def test_an_empty_campaign_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one block"):
         total([])
+
+
+def test_single_experiments_are_renewed_and_the_others_stay() -> None:
+    kept = {"output": {"seed": 1}, "table2": {"seed": 2}, "levels": {"seed": 3}}
+    found = renewed(kept, {"table2": {"seed": 4}})
+    assert {"output": {"seed": 1}, "table2": {"seed": 4}, "levels": {"seed": 3}} == found
+    assert list(kept) == list(found)
+    with pytest.raises(FiguresError, match="nothing is kept of joining"):
+        renewed(kept, {"joining": {}})
 
 
 def test_each_measurement_writes_where_it_is_told() -> None:

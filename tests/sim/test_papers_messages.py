@@ -116,5 +116,21 @@ def test_the_result_is_told_with_its_bounds(monkeypatch: pytest.MonkeyPatch) -> 
     assert [0.1, pytest.approx(1 / 3)] == [one.most for one in result.findings[:2]]
 
 
+def test_the_short_form_has_the_aims_of_eight_peers_that_keep_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    crawls: list[tuple[int, str]] = []
+
+    def crawled(seed: int, peers: int, balance: str = "off") -> Count:
+        crawls.append((peers, balance))
+        return replace(small_count(), copied=50 * small_count().copied)
+
+    monkeypatch.setattr(experiment, "crawl", crawled)
+    result = messages(1, lambda share: None, is_short=True)
+    assert [(experiment.PEERS, "off")] * experiment.WORLDS == crawls
+    assert 4 == len(result.findings)
+    assert all(one.most is not None for one in result.findings)
+    assert [result.findings[-1]] == [one for one in result.findings if one.reached is False], "too many URLs copied"
+    assert {len(table.heading) for table in result.tables} >= {2}
+
+
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values)

@@ -243,7 +243,7 @@ def test_a_quick_run_has_only_the_quick_experiments_in_their_short_forms(
 
 def test_quick_forms_are_experiments_with_real_peers_among_them() -> None:
     assert list(QUICK) == [name for name in EXPERIMENTS if name in QUICK]
-    assert {"table2", "revisits"} <= set(QUICK)
+    assert {"table2", "messages", "revisits"} <= set(QUICK)
 
 
 @pytest.mark.parametrize(("options", "has_large"), [(["--full"], True), ([], False), (["--quick"], False)])
