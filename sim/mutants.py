@@ -268,6 +268,12 @@ def clock_leased_to_two(_: Any) -> Any:
     return lapse
 
 
+@mutant("kadcrawl.crawl.clocks.clock_keeper:KeptClock.spare", "shares")
+def connections_given_twice(real: Any) -> Any:
+    """The owner of the clock of a host without a delay gives each peer all connections of the host."""
+    return lambda self, peer: self.most if self.is_shared else real(self, peer)
+
+
 @mutant("kadcrawl.crawl.frontier.frontier:Frontier.shared_rest_s")
 def clock_leased_by_a_new_owner_at_once(_: Any) -> Any:
     """A new owner of a shared clock leases it while leases of the former owner are in use."""

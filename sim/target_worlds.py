@@ -32,6 +32,7 @@ Topic = Literal[
     "calendar",
     "proxies",
     "domain",
+    "shares",
     "overload",
     "orders",
     "slowed",
@@ -248,6 +249,10 @@ def _ordering(plan: Plan) -> Plan:
     return replace(plan, delay_s=1.0, own_delay_s=2.0, delay_factor=0.0, trails=3)
 
 
+def _by_url(plan: Plan) -> Plan:
+    return replace(_unlimited(plan), partition="url", per_ip=0, treatments=(), delay_factor=0.0)
+
+
 _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "lending": _lending,
     "crowded": _crowded,
@@ -257,6 +262,7 @@ _WORLDS: Mapping[Topic, Callable[[Plan], Plan]] = {
     "recrawl": _recrawling,
     "calendar": _calendar,
     "domain": lambda plan: replace(_unlimited(plan), partition="domain", per_ip=0, treatments=()),
+    "shares": lambda plan: replace(_by_url(plan), delay_s=0.0, own_delay_s=0.0),
     "proxies": _proxied,
     "overload": _overloaded,
     "orders": _ordering,

@@ -76,6 +76,15 @@ def test_bugs_of_shared_clocks_are_found_where_urls_share_a_host(name: str | Non
 
 
 @pytest.mark.worlds
+@pytest.mark.parametrize("name", [None, "connections_given_twice"])
+def test_connections_of_a_host_shared_out_twice_are_found_where_urls_have_no_delay(name: str | None) -> None:
+    plan = target_world("shares", "exact", 2, 8)
+    assert ("url", 0.0, 0.0) == (plan.partition, plan.delay_s, plan.own_delay_s)
+    outcome = run(plan, USUAL, mutant=name)
+    assert (set() if name is None else {"within_connections"}) == outcome.violations.keys()
+
+
+@pytest.mark.worlds
 @pytest.mark.parametrize("name", [None, "hosts_of_a_domain_apart"])
 def test_hosts_of_a_domain_with_clocks_of_their_own_are_found(name: str | None) -> None:
     plan = replace(draw(3, 4), max_pages=None, per_ip=0, partition="domain", treatments=())
