@@ -110,8 +110,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def create_task(  # type: ignore[override]  # of any coroutine
         self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None, **options: Any
     ) -> asyncio.Task[Any]:
-        self._check_closed()  # type: ignore[attr-defined]
         if self._over:
+            self._check_closed()  # type: ignore[attr-defined]
             coro.close()
             raise RuntimeError("the world has ended")
         task = SimTask.__new__(SimTask)
@@ -170,7 +170,7 @@ class SimLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> SimHandle:
         handle = SimHandle(copy_context() if context is None else context, callback, args)
-        if self.is_closed():
+        if self._closed:  # type: ignore[attr-defined]  # the method would be a call for each callback
             handle.cancel()  # Objects of dead machines may still cancel tasks while the collector frees them.
         else:
             self._ready.append(handle)
@@ -199,7 +199,14 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> SimTimer:
-        return self.call_at(self.now + delay, callback, *args, context=context)
+        if self._over:
+            self._check_closed()  # type: ignore[attr-defined]
+        now = self.now
+        when = now + delay
+        timer = SimTimer(copy_context() if context is None else context, callback, args, False, when, self._timers)
+        soonest = now + TIMER_STEP_S
+        heappush(self._coming, (when if when > soonest else soonest, self.next_number(), timer, None, None))
+        return timer
 
     def _run_once(self) -> None:
         """Run callbacks, from instant to instant, until the loop is stopped."""

@@ -18,7 +18,7 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 from .handles import SimHandle
 from .plan import WebFault
@@ -217,14 +217,15 @@ class Network:
     def send(self, source: Address, target: Address, data: bytes) -> None:
         """Put a datagram on its way."""
         self.sent += 1
-        if self.is_cut(source[0], target[0]):
+        if self._cuts and (source[0], target[0]) in self._cuts:
             return
         lost, duplicated, first, second = self.lots(f"{source[0]}:{source[1]} {target[0]}:{target[1]}", data)
-        if lost < self.conditions.loss:
+        conditions, loop = self.conditions, self.loop
+        if lost < conditions.loss:
             return
-        loop = self.loop
-        loop.post(loop.now + self.delay(first), self._arrive, source, target, data)
-        if duplicated < self.conditions.duplication:
+        delay_s = conditions.latency_s + conditions.jitter_s * first
+        loop.post(loop.now + delay_s, self._arrive, source, target, data)
+        if duplicated < conditions.duplication:
             loop.post(loop.now + self.delay(second), self._arrive, source, target, data)
 
     def getaddrinfo(self, host: str, port: int, kind: int) -> list[Any]:
@@ -250,8 +251,9 @@ class SimDatagramTransport(asyncio.DatagramTransport):
         self._port = port
 
     def sendto(self, data: Any, addr: Any = None) -> None:
-        if not self.is_closing():
-            self._host.network.send((self._host.ip, self._port), cast(Address, addr), bytes(data))
+        host = self._host
+        if host.sockets.get(self._port) is self:
+            host.network.send((host.ip, self._port), addr, bytes(data))
 
     def is_closing(self) -> bool:
         return self._host.sockets.get(self._port) is not self
