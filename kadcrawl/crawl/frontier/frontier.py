@@ -214,6 +214,10 @@ class Frontier(ActiveSites):
             site.remove(entry.seq)
             self._settle(site, now)
 
+    def has_sites(self, cell: Cell) -> bool:
+        """Return whether a site of the cell is active."""
+        return cell in self._by_cell
+
     # --- lending -------------------------------------------------------------------------------------------------
 
     def sites_with_spare_connections(self, now: float) -> list[tuple[str, int]]:

@@ -151,7 +151,8 @@ class Intake:
 
     def merge_done(self, key: Key, now: float) -> None:
         """Merge a DONE record of another holder of the cell."""
-        entry = self._store.entry(key)
+        is_active = self._frontier.has_sites(self._store.cell_of(key))
+        entry = self._store.entry(key) if is_active else None  # A backup's frontier has no entries of its cells.
         if self._store.learn_done(key):
             if entry is not None:
                 self._frontier.remove(entry, now)
