@@ -66,7 +66,7 @@ async def http_and_https_site(tls: ssl.SSLContext) -> AsyncIterator[Site]:
         site.heads.append(dict(request.headers))
         return web.Response(text=f"{request.path_qs} by {request.scheme}")
 
-    runner = web.ServerRunner(web.Server(answer, access_log=None), shutdown_timeout=0)
+    runner = web.ServerRunner(web.Server(answer, access_log=None), shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()

@@ -69,7 +69,7 @@ class Collector:
 async def collecting() -> AsyncIterator[Collector]:
     """Give a collector on loopback."""
     collector = Collector()
-    runner = web.ServerRunner(web.Server(collector.receive, access_log=None), shutdown_timeout=0)
+    runner = web.ServerRunner(web.Server(collector.receive, access_log=None), shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]

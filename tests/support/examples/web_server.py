@@ -39,7 +39,7 @@ async def serving(directory: Path) -> AsyncIterator[dict[str, int]]:
             text=found.body, status=found.status, headers=found.headers, content_type=found.mime, charset="utf-8"
         )
 
-    runner = web.ServerRunner(web.Server(respond, access_log=None), shutdown_timeout=0)
+    runner = web.ServerRunner(web.Server(respond, access_log=None), shutdown_timeout=0.1)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()

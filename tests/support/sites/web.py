@@ -47,7 +47,8 @@ class Web:
         return {self.url(f"/{number}", number % self._sites) for number in range(pages)}
 
     async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._respond, access_log=None), shutdown_timeout=0)
+        # aiohttp takes 0 for no limit, and would wait for a connection on which nobody ever asks.
+        self._runner = web.ServerRunner(web.Server(self._respond, access_log=None), shutdown_timeout=0.1)
         await self._runner.setup()
         self.port = 0
         for number in range(self._sites):
