@@ -44,12 +44,25 @@ def give_back(*, is_bounded: bool = False) -> None:
 
     system = ctypes.CDLL(None)
     gc.collect()
+    if is_bounded and hasattr(system, "malloc_trim"):
+        system.mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
+        system.mallopt(_M_TRIM_THRESHOLD, _LARGE_BLOCK_BYTES)
+        system.mallopt(_M_ARENA_MAX, 1)
+    give_back_again()
+
+
+def give_back_again() -> None:
+    """Drop pages of files and free memory as `give_back` does, without a collection of garbage.
+
+    A peer that crawls has so many objects that a collection would hold up everything else.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    system = ctypes.CDLL(None)
     if hasattr(system, "malloc_trim"):  # glibc has it, musl has not.
         system.malloc_trim(0)
-        if is_bounded:
-            system.mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
-            system.mallopt(_M_TRIM_THRESHOLD, _LARGE_BLOCK_BYTES)
-            system.mallopt(_M_ARENA_MAX, 1)
     drop_start_pages()
 
 

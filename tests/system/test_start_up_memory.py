@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from kadcrawl.system import start_up_memory
 from kadcrawl.system.start_up_memory import Mapping, unchanged_mappings
 
 FIGURES = "Size:  {size} kB\nRss:  8 kB\nPrivate_Clean: 8 kB\nPrivate_Dirty: {dirty} kB\nAnonymous: {anonymous} kB\n"
@@ -39,7 +40,7 @@ def test_pages_that_exist_in_memory_only_are_kept(kept: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has smaps")
-@pytest.mark.parametrize("way", ["give_back", "drop_start_pages"])
+@pytest.mark.parametrize("way", ["give_back", "give_back_again", "drop_start_pages"])
 def test_a_process_with_libraries_is_smaller_after_it_and_goes_on(way: str) -> None:
     script = """
 import re, ssl, sqlite3, sys
@@ -56,6 +57,17 @@ print(before, after, sqlite3.connect(":memory:").execute("SELECT 1 + 1").fetchon
     before, after, said = subprocess.check_output([sys.executable, "-c", script, way], text=True).split()
     assert int(after) < int(before) - 1024
     assert said == "2"
+
+
+def test_only_an_idle_process_collects_garbage_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer that crawls has too many objects."""
+    collected: list[int] = []
+    monkeypatch.setattr("gc.collect", lambda: collected.append(1))
+    monkeypatch.setattr(start_up_memory, "drop_start_pages", lambda: None)
+    start_up_memory.give_back_again()
+    assert not collected
+    start_up_memory.give_back()
+    assert (sys.platform == "linux") == bool(collected)
 
 
 def test_the_real_file_has_such_mappings() -> None:

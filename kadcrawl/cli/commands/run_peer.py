@@ -43,7 +43,7 @@ from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
 from kadcrawl.system.printable import printable
-from kadcrawl.system.start_up_memory import give_back
+from kadcrawl.system.start_up_memory import give_back, give_back_again
 
 if TYPE_CHECKING:  # A leaf runs without the rooms of a full peer, and a peer without those of a leaf.
     from kadcrawl.leaf.leaf import Leaf
@@ -309,7 +309,7 @@ async def _run_once(
         limits = limits_with(peer.config.limits, peer.job.shared_limits)
         progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, limits, sees_all=False))
         feeding = _feed(peer_run, peer, progress)
-        showing, dropping = _show(peer_run, peer, progress), _give_back_when_settled(is_bounded=peer.memory is not None)
+        showing, dropping = _show(peer_run, peer, progress), _give_back_when_settled()
         await first_of(until_stopped(peer, interrupts), showing, feeding, dropping)
     if interrupts.first.is_set():
         progress.say(f"{peer_run.parting} (Ctrl-C again to force) ...")
@@ -327,10 +327,10 @@ async def _feed(peer_run: PeerRun[Kind], peer: Kind, progress: Progress) -> None
     await asyncio.Event().wait()
 
 
-async def _give_back_when_settled(*, is_bounded: bool) -> None:
+async def _give_back_when_settled() -> None:
     """Give back what only the start and the first connections used, once, and wait until cancelled."""
     await asyncio.sleep(SETTLED_S)
-    give_back(is_bounded=is_bounded)
+    give_back_again()
     await asyncio.Event().wait()
 
 

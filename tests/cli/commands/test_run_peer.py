@@ -11,14 +11,14 @@ async def test_a_settled_peer_gives_memory_back_once_and_runs_on(monkeypatch: py
     dropped = 0
     done = asyncio.Event()
 
-    def drop(*, is_bounded: bool) -> None:
+    def drop() -> None:
         nonlocal dropped
-        dropped += is_bounded
+        dropped += 1
         done.set()
 
     monkeypatch.setattr(run_peer, "SETTLED_S", 0.0)
-    monkeypatch.setattr(run_peer, "give_back", drop)
-    task = asyncio.create_task(run_peer._give_back_when_settled(is_bounded=True))
+    monkeypatch.setattr(run_peer, "give_back_again", drop)
+    task = asyncio.create_task(run_peer._give_back_when_settled())
     await done.wait()
     for _ in range(10):
         await asyncio.sleep(0)
