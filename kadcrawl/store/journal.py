@@ -104,9 +104,9 @@ class Journal:
                 raise StartError(f"cannot open the journal {self.path}: {said(why)}") from None
             opened.pop_all()  # They stay open.
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
+        """The line logs by the table that journals their lines."""
         self._page_rows: list[tuple[int, bytes]] = []
         """The rows of the outbox that wait for the next commit."""
-        """The line logs by the table that journals their lines."""
         self._kept_from = dict.fromkeys(self._logs, 0)
         """The place before which each outbox has no lines any more, as far as this run knows."""
         self._roller = LogRoller(self._logs.values(), limits.pages_bytes_max, sync)
