@@ -16,7 +16,8 @@ The life of a URL:
    `pages.jsonl`. After a crash an unfinished page is still PENDING, and only such pages are fetched again.
 7. *Due again*, if the job has a recrawl: `recrawl` decides when, and brings the URL back as PENDING.
 
-If sites share a clock (`clocks`), such as that of an IP address, the attempt first has to have its turn there.
+If sites share a clock (`clocks`), such as that of an IP address, the attempt first has to have its turn there. The
+owner of the clock of a host reads its robots.txt for all peers (`shared_rules`).
 
 `build` makes all parts from a job, and `dependencies` names the parts of a crawler. `pause_reasons` lists the reasons
 to start no request; `disk_guard` sets the reason for a full disk.

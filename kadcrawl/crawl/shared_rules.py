@@ -1,11 +1,12 @@
 """`SharedRules` reads the robots.txt of hosts whose clocks this peer keeps, once for all peers with URLs of the host.
 
 By URL, each peer of a swarm has URLs of each host, so each would ask for its robots.txt, and would have the host to
-itself meanwhile. In place of that the first question of a peer about the clock lets the owner of the clock ask. All
-peers get the rules with their leases (clocks/clock_host.py).
+itself meanwhile. Instead, the owner of the clock requests the file when a peer first asks for the clock. All peers get
+the rules with their leases (clocks/clock_host.py).
 
 A file that redirects, that is refused, or that cannot be read, is left to the peers themselves for `FAILED_S`: each has
-a search of its own (robots_fetch.py). One peer at a time has the clock, so nobody is hurried by that.
+a search of its own (robots_fetch.py). So is a file with rules that are too large for a lease. One peer at a time has
+the clock, so the host is not asked too often.
 
 Tests: tests/crawl/test_shared_rules.py
 """
@@ -31,13 +32,13 @@ from kadcrawl.urls import is_canonical, origin_of
 FAILED_S = 60.0
 """Seconds for which a robots.txt that could not be read here is left to the peers that need it."""
 READING_MAX = 50
-"""Files of other peers' URLs that are asked for at a time."""
+"""Limit on the robots.txt files requested for other peers at a time."""
 PARSED_MAX = 1_000
-"""Rules that are kept parsed, at most 16 KB of text each."""
+"""Limit on the origins whose rules are kept parsed, at most 16 KB of text each."""
 TURN_S = 3.0
 """Seconds for which a file waits for the clock of its host before it is left to the peers that need it."""
 AGE_MAX_S = 86_400.0
-"""The greatest age in a message, in seconds."""
+"""Greatest age of rules in a message, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -90,8 +91,10 @@ class SharedRules:
         now = parts.clock.now()
         while self._failed and next(iter(self._failed.values())) <= now:
             self._failed.popitem(last=False)
+        row = self._sites.robots(origin)
         return (
             origin not in self._failed
+            and (row is None or len(row[0]) <= LARGE_BYTES)
             and len(self._under_way) < READING_MAX
             and not parts.pause_reasons
             and parts.crawl_limits.may_request
@@ -136,8 +139,9 @@ class SharedRules:
                         parts.clocks.rest(clock, max(fetched.hold_s, delay_s))
         finally:
             memory_slots.release()
-        log.info("robots.shared origin=%s known=%s", origin, rules is not None)
-        return rules is not None
+        is_known = self.known(robots_url) is not None
+        log.info("robots.shared origin=%s known=%s", origin, is_known)
+        return is_known
 
     def _may_send(self, has_turn: Callable[[], bool]) -> bool:
         return has_turn() and self._parts.crawl_limits.may_request

@@ -48,8 +48,8 @@ megabyte. A peer that is disconnected dials again.
 """
 
 ANSWERS_S = 0.25
-"""Longest wait of a closing server for the answers under way. Those that take longer wait for what comes no
-more, as for cells that nobody opens here any longer."""
+"""Longest wait of a closing server for the answers under way. Slower answers mostly wait for an event that no longer
+comes, such as the opening of a cell."""
 INSIDE = "this process"
 """The place of a peer of the same process, in the log."""
 

@@ -83,6 +83,6 @@ def _as_file(content: bytes, directory: Path | None) -> Iterator[str]:
 
 
 def _pem(label: str, content: bytes) -> str:
-    """Return DER as text (RFC 7468)."""
+    """Return DER as PEM (RFC 7468)."""
     text = encodebytes(content).decode()
     return f"-----BEGIN {label}-----\n{text}-----END {label}-----\n"

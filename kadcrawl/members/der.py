@@ -21,15 +21,15 @@ _LENGTH_BYTES_MAX: Final = 3
 _ED25519 = bytes.fromhex("06032b6570")
 """The object identifier 1.3.101.112 (RFC 8410)."""
 _KEY_INFO_HEAD: Final = bytes.fromhex("302a300506032b6570032100")
-"""The begin of the public key information of each Ed25519 key (RFC 8410, 4)."""
+"""The first bytes of the public key information of each Ed25519 key (RFC 8410, 4)."""
 _KEY_INFO_BYTES: Final = len(_KEY_INFO_HEAD) + 32
 _PRIVATE_HEAD: Final = bytes.fromhex("302e020100300506032b657004220420")
-"""The begin of each Ed25519 private key in PKCS 8 (RFC 8410, 7)."""
+"""The first bytes of each Ed25519 private key in PKCS 8 (RFC 8410, 7)."""
 _COMMON_NAME, _SUBJECT_KEY, _KEY_USAGE = (bytes.fromhex(text) for text in ("550403", "551d0e", "551d0f"))
 _VERSION_3 = bytes.fromhex("a003020102")
 _BASIC_CONSTRAINTS, _AUTHORITY_KEY = (bytes.fromhex(text) for text in ("551d13", "551d23"))
 _SIGNS_ALL: Final = b"\x01\x06"
-"""Bits of the key usage: the key signs certificates, and lists of those that are revoked."""
+"""Bits of the key usage: the key signs certificates and revocation lists."""
 _TRUE: Final = bytes.fromhex("0101ff")
 _FIELDS_BEFORE_KEY: Final = (_VERSION, _INTEGER, _SEQUENCE, _SEQUENCE, _SEQUENCE, _SEQUENCE)
 """The tags of the version, the number, the algorithm, the issuer, the validity and the subject of a certificate."""
@@ -51,9 +51,9 @@ def certificate(
         subject: the name of the key's holder.
         public: the 32 bytes of the key.
         issuer: the name of the authority.
-        authority: signs.
+        authority: the private key that signs.
         serial: the number of the certificate, at least 1.
-        signs: says that the key itself signs certificates.
+        signs: whether the key itself signs certificates.
     """
     constraints = _of(_SEQUENCE, _TRUE + _of(_INTEGER, b"\0") if signs else b"")
     extensions = [

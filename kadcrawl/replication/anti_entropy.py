@@ -38,7 +38,7 @@ from kadcrawl.store.store import Store
 
 RECONCILE_DEADLINE_S = 30.0
 BATCHES_COMPARED_MIN = 2
-"""A cell of more batches than so many on this side is compared by digests first."""
+"""A cell with more batches of keys here than this is compared by digests first."""
 WINDOW_KEYS_MIN = 32
 """Fewest keys of a window: to compare it costs as much as to send some keys."""
 
@@ -258,7 +258,7 @@ def _beyond(key: bytes | None) -> bytes:
 
 
 def window_keys(keys: int) -> int:
-    """Return the keys of a window in a cell of so many: as few as one message takes, within bounds."""
+    """Return the number of keys of a window in a cell with `keys` keys: as few as one message takes, within bounds."""
     return min(BATCH_MAX, max(WINDOW_KEYS_MIN, -(-keys // COMPARED_MAX)))
 
 

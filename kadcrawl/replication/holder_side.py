@@ -34,6 +34,7 @@ from kadcrawl.replication.overlay_port import HolderOverlay
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import OWNER, nearer
 from kadcrawl.replication.placement.succession import TAKERS_MAX, Succession
+from kadcrawl.replication.providers import Providers
 from kadcrawl.replication.replicator import held_of
 from kadcrawl.replication.timer_queue import TimerQueue
 from kadcrawl.store.store import Store
@@ -85,6 +86,7 @@ class HolderSide:
         self._events = events
         self.leaving = False
         """True if this peer owns no cell any more, and only hands cells over."""
+        self.providers = Providers()
         self._succession = Succession(holdings.looks)
         self._timers = TimerQueue()
         """Cells whose owners are to be notified."""
@@ -204,7 +206,8 @@ class HolderSide:
         for listener in self._events.cell_taken_over:
             listener(cell, new_owner)
         # Also holders that the overlay does not know yet; a lost peer is not among the holders any more.
-        others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
+        heard = self.providers.of(cell).values()
+        others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ()), *heard]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
         if cell in self._forgetting:  # The records must stay until this owner has decided.
             del self._forgetting[cell]

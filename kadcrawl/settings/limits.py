@@ -126,7 +126,7 @@ class Limits:
     commit_spacing_s: float = 0.05
     """Least seconds between two commits. An acknowledgment waits at most this long before the disk begins.
 
-    A peer that crawls by URL and has URLs to fetch leaves five times as many between two commits."""
+    A peer that crawls by URL and has URLs to fetch leaves five times as long between two commits."""
     warc_bytes_max: int = 1_000_000_000
     """Size at which a WARC file is closed and the next begins, in bytes. WARC 1.1, annex C suggests 1 GB."""
     pages_bytes_max: int = 1_000_000_000

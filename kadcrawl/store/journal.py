@@ -41,7 +41,7 @@ USUAL_LIMITS = Limits()
 PAGE_BYTES = 4096
 """Size of a page of a new journal, in bytes: SQLite's own. Each table and index takes one at least."""
 HAS_TIME_TIMES = 5
-"""Times the usual spacing between two commits of a peer that has time. A crash costs the pages in between."""
+"""Factor on the spacing between two commits of a peer that has time. A crash repeats the pages in between."""
 PAGE_LOG = "pages.jsonl"
 RECORD_LOG = "records.jsonl"
 _OTHER_TYPE = "a value is of another type than was written"
@@ -126,7 +126,7 @@ class Journal:
         self._commit_steps.append(step)
 
     def take_time(self, has_time: Callable[[], bool]) -> None:
-        """Leave `HAS_TIME_TIMES` the spacing between two commits while `has_time` returns True."""
+        """Multiply the spacing between two commits by `HAS_TIME_TIMES` while `has_time` returns True."""
         self._has_time = has_time
 
     def durable(self) -> asyncio.Future[None]:

@@ -1,6 +1,6 @@
-"""A process that may idle for weeks imports code without the texts that only a reader of code wants.
+"""`drop_docstrings` lets a process that may idle for weeks import code without docstrings.
 
-Documentation strings of all packages together take nearly two megabytes in a peer. Python drops them with ``-OO``, but
+The docstrings of all packages together take nearly two megabytes in a peer. Python drops them with ``-OO``, but
 then it drops assertions too, and it would have to begin anew with that option. After `drop_docstrings`, modules are
 imported without them. `help()` of such a function has no text, and all else is the same.
 
@@ -29,14 +29,14 @@ _LOADS: Final = tuple(opmap[name] for name in ("LOAD_CONST", "RETURN_CONST") if 
 _TEXT_MIN: Final = 16
 """Characters of a text that is left out: to leave out a shorter text gains little."""
 _CLASS_DOC: Final = "."
-"""The text in place of that of a class. With an empty text a dataclass would make one, of its fields."""
+"""The docstring that a class gets. Without a docstring `dataclass` would build its own from the fields."""
 _CLASS_NAMES: Final = ("__name__", "__module__", "__qualname__")
 _CLASS_DOC_AT: Final = {(*_CLASS_NAMES, "__doc__"): 1, (*_CLASS_NAMES, "__firstlineno__", "__doc__"): 2}
 """The first names in the code of a class that has a text -> the place of the text. The latter is Python 3.13."""
 
 
 class LeanLoader(SourceFileLoader):
-    """A loader of modules that leaves out documentation strings."""
+    """A loader of modules that leaves out docstrings."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         code = super().get_code(fullname)
@@ -44,9 +44,9 @@ class LeanLoader(SourceFileLoader):
 
 
 def drop_docstrings() -> None:
-    """Import modules without documentation strings from now on, in this process.
+    """Import modules without docstrings from now on, in this process.
 
-    Python 3.14 says in another way which constant is the text of a function. There all stays as it is.
+    Python 3.14 marks the docstring of a function in another way. There docstrings stay.
     """
     if sys.version_info < (3, 14):
         loaders = (
@@ -59,7 +59,7 @@ def drop_docstrings() -> None:
 
 
 def without_docstrings(code: CodeType) -> CodeType:
-    """Return this code, and all code in it, without documentation strings."""
+    """Return this code, and all code in it, without docstrings."""
     consts = code.co_consts
     lean = [without_docstrings(const) if type(const) is CodeType else const for const in consts]
     if code.co_flags & CO_NEWLOCALS:  # A function, whose text no instruction uses.

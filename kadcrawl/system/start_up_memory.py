@@ -52,7 +52,7 @@ def give_back(*, is_bounded: bool = False) -> None:
 
 
 def give_back_again() -> None:
-    """Drop pages of files and free memory as `give_back` does, without a collection of garbage.
+    """Drop pages of files and free memory as `give_back` does, without a garbage collection.
 
     A peer that crawls has so many objects that a collection would hold up everything else.
     """

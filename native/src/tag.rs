@@ -76,12 +76,12 @@ pub enum Kind {
     Unfollowed,
     /// The canonical URL of the page.
     Canonical,
-    /// A link element about something else, as a stylesheet, or an href that is no URL of the web, as an address of
-    /// mail.
+    /// A link element about something else, such as a stylesheet, or an href that is no URL of the web, such as
+    /// `mailto:`.
     Nothing,
 }
 
-/// Writes the href of an orderly a, area or link, short of its fragment, and returns the kind of the tag. Returns None
+/// Writes the href of an orderly a, area or link, without its fragment, and returns the kind of the tag. Returns None
 /// if the tag needs a parser.
 pub fn orderly(tag: &[u8], href: &mut Vec<u8>) -> Option<Kind> {
     let name_end = tag.iter().position(|byte| !byte.is_ascii_alphabetic())?;
@@ -174,7 +174,7 @@ fn has_other_scheme(href: &[u8]) -> bool {
     !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Returns the byte that a reference means, and the length of the reference. A sign `&` before the name of a parameter
+/// Returns the byte that a reference means, and the length of the reference. An `&` before the name of a parameter
 /// means itself, whatever the name (HTML 13.2.5.73).
 fn reference(text: &[u8]) -> Option<(u8, usize)> {
     if text.starts_with(b"&amp;") {

@@ -102,7 +102,7 @@ MEANINGS = {
     "clock.unheard": "The owner of shared clocks did not answer. It is asked again, or the next owner.",
     "fetch.unforeseen": "A request ended with an exception that is not known. It counts as the server's fault.",
     "address.refused": "A host is at an address that is neither public nor allowed. Not every one is logged.",
-    "robots.shared": "The owner of a host's clock has asked for its robots.txt, for all peers with URLs of the host.",
+    "robots.shared": "The owner of a host's clock tried to read its robots.txt, for all peers with URLs of the host.",
     "robots.unreachable": "The robots.txt of an origin could not be read. It is requested again, or its URLs fail.",
     "record.failed": "No records could be extracted from a page. The page line has the reason as well.",
     "network.failing": "This peer does not reach sites that other peers reach. They fetch for it from now on.",

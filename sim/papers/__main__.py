@@ -34,7 +34,9 @@ console = Console(highlight=False, soft_wrap=True)
     "--seed", default=1, show_default=True, help="The seed of all chance. The same seed writes the same bytes."
 )
 @click.option("--full", is_flag=True, help="Up to a thousand real peers (an hour and 4.5 GB of memory more).")
-@click.option("--quick", is_flag=True, help=f"Run only short forms, of some seconds: {', '.join(QUICK)}.")
+@click.option(
+    "--quick", is_flag=True, help=f"Run only experiments of some seconds, some of them shortened: {', '.join(QUICK)}."
+)
 @click.option("--check", is_flag=True, help="Exit with 1 if an aim was missed.")
 def main(output: Path, only: tuple[str, ...], seed: int, full: bool, quick: bool, check: bool) -> None:
     """Do the experiments of the four papers again, and show theirs beside ours.

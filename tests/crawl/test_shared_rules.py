@@ -135,6 +135,16 @@ async def test_a_file_that_cannot_be_read_is_left_to_others_for_a_while(
     assert bench.rules.may_read(PAGE)
 
 
+async def test_rules_that_are_too_large_for_a_lease_are_read_once_and_left_to_others(bench: SharedRulesBench) -> None:
+    bench.content = b"user-agent: *\n" + b"".join(b"disallow: /%d\n" % number for number in range(LARGE_BYTES // 10))
+    await bench.rules.read(PAGE)
+    assert bench.rules.known(PAGE) is None
+    assert not bench.rules.may_read(PAGE)
+    bench.time += FAILED_S
+    assert not bench.rules.may_read(PAGE), "it would be read again and again for nobody"
+    assert [ROBOTS] == bench.asked
+
+
 async def test_a_server_that_asks_for_patience_is_left_alone_by_all(bench: SharedRulesBench) -> None:
     bench.status, bench.hold_s = 429, 30.0
     await bench.rules.read(PAGE)

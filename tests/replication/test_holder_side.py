@@ -524,6 +524,18 @@ def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: Hold
     run_with_holder_side(bench, scenario)
 
 
+def test_whoever_asks_hears_of_the_holders_that_named_themselves_here(bench: HolderBench) -> None:
+    """While many peers join at once, a cell may have no owner among them yet that holds anything of it."""
+
+    async def scenario() -> None:
+        bench.holder_side.providers.add(CELL, FAR)
+        assert [FAR] == bench.asked_by(NEAR).others
+        bench.holder_side.providers.retire(CELL, 0.0)
+        assert [FAR] == bench.asked_by(NEAR).others, "the sync of this peer has ended, as another peer is nearer"
+
+    run_with_holder_side(bench, scenario)
+
+
 def test_former_backups_of_a_cell_are_named_until_its_new_owner_speaks(bench: HolderBench) -> None:
     """The new owner may die before it has told them anything, and come back without a memory of them."""
 

@@ -40,6 +40,13 @@ def test_copies_become_whole_although_no_peer_knows_all_others() -> None:
     assert outcome.violations == {}
 
 
+def test_who_joins_among_many_newcomers_hears_of_the_peer_that_crawls_its_cell() -> None:
+    """No newcomer near the cell had taken it yet, and the peer that crawled it was far from all of them: once two peers
+    asked one site at the same time."""
+    outcome, _ = crawl(plan_of(1, 150, kills=0), 600, show=lambda sight: None)
+    assert outcome.violations == {}
+
+
 def test_sites_are_all_alike() -> None:
     web = Alike(pages=1_000, sites=20).web(plan_of(1, 10, kills=0))
     assert {site.pages for site in web.sites} == {50}

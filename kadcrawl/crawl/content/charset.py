@@ -26,7 +26,7 @@ UNKNOWN = "windows-1252"
 PIECE_BYTES = 128 * 1024
 """Decoded at a time: 10 ms of work if nothing in it means anything."""
 LABELS_MAX = 64
-"""Declarations of a charset whose meaning is remembered. A meta element is one of the first `PRESCAN_BYTES`."""
+"""Limit on the remembered meta elements that declare a charset, each at most `PRESCAN_BYTES` long."""
 LABEL_CHARS_MAX = 64
 """Longer names of encodings are not remembered."""
 

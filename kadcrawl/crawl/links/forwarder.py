@@ -32,7 +32,7 @@ RETRY_FIRST_S = 0.2
 RETRY_MOST_S = 5.0
 """Longest wait before links are sent again to an owner that did not answer, in seconds."""
 GROUPS_MAX = 64
-"""Closed cells whose links are accepted apart. By URL each link may be in a cell of its own."""
+"""Limit on the closed cells whose links are accepted in groups of their own. By URL each link may have its own cell."""
 LINKS_PER_TURN_MAX = 1_000
 """Links of a page sent before other tasks have their turn. To accept so many links of an own cell takes 25 ms."""
 
@@ -296,7 +296,7 @@ class Forwarder:
         return [pair for batch in left for pair in batch]
 
     def _by_readiness(self, links: list[QueuedLink]) -> Iterable[list[QueuedLink]]:
-        """Return the links of this peer's own open cells, and those of each closed cell, as they are accepted.
+        """Group the links of this peer's own cells: one group for all open cells, and one for each closed cell.
 
         After a restart some cells open seconds after others. A page waits for its own links, not for all of a batch.
         """

@@ -112,7 +112,7 @@ class RobotsCache:
         """The origins whose robots.txt this peer is to fetch itself, the latest last."""
 
     def is_own(self, origin: str) -> bool:
-        """Return whether this peer is to fetch a robots.txt itself, as others may know the former one."""
+        """Return whether this peer must fetch an origin's robots.txt itself: other peers may have an older file."""
         return origin in self._own
 
     def look_up(self, origin: str, now: float) -> Rules | str | None:

@@ -33,7 +33,7 @@ Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge"
 SITE_DROPPED: Reason = "site_dropped"
 """The reason of a URL that was pending when a person had the pending URLs of its site dropped."""
 NEAR_ORIGINS_MAX = 10_000
-"""Origins near a seed that are remembered, to spare their links the search for their name."""
+"""Limit on the remembered origins near a seed: for links to them no name has to be looked up."""
 LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
 """Reasons that keep a crawl from going on for ever. The other reasons describe the crawl's subject."""
 

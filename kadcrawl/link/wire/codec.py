@@ -62,7 +62,7 @@ def _reading(kind: Any) -> _Reading:
 
 
 _checks = cache(map_checks)
-"""Returns the checks of a message class. A peer makes them with the first message of the class: most never come."""
+"""Returns the checks of a message class, made with its first message: messages of most classes never arrive."""
 
 
 def _tag(data: bytes) -> bytes:

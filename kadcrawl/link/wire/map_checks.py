@@ -33,7 +33,7 @@ class MapChecks(NamedTuple):
     job: Check | None
     """The check of the job in them, or None if they have no job."""
     has_maps: bool
-    """They can have maps."""
+    """True if messages of the class can have maps."""
 
 
 def map_checks(kind: type) -> MapChecks:

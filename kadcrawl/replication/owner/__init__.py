@@ -2,6 +2,6 @@
 
 `sync` decides when a cell is due and queues the syncs; `catch_up` runs one attempt, `sync_progress` holds its states
 and decisions, `batched_cell_queries` asks the holders, and `cell_opener` opens the cell. `join` asks the siblings of a
-newcomer for its cells. `trust` decides whose DONE records count, `providers` remembers the peers that claim to hold a
-cell, and `work_quota` and `release_wait` limit what such claims can cost.
+newcomer for its cells. `trust` decides whose DONE records count, and `work_quota` and `release_wait` limit what claims
+to hold a cell can cost.
 """

@@ -24,7 +24,6 @@ from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.replication.owner.batched_cell_queries import BatchedCellQueries
 from kadcrawl.replication.owner.cell_opener import CellOpener
 from kadcrawl.replication.owner.owner_parts import OwnerParts
-from kadcrawl.replication.owner.providers import Providers
 from kadcrawl.replication.owner.release_wait import ReleaseWait
 from kadcrawl.replication.owner.sync_progress import SyncAttempt, SyncProgress, SyncState
 from kadcrawl.replication.owner.work_quota import FAILED_COST, WorkQuota
@@ -77,7 +76,7 @@ class CatchUp:
         self._merges = asyncio.Semaphore(MERGES_MAX)
         self._release_wait = ReleaseWait()
         self._log_limiter = LogLimiter()
-        self.providers = Providers()
+        self.providers = parts.holder_side.providers
         self.work_quota = WorkQuota()
         self._absences = 0
         self._newcomers = 0

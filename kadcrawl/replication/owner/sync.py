@@ -136,6 +136,7 @@ class CellSync:
             self._open_alone(cell)
         else:
             progress = SyncProgress(cell)
+            self._catch_up.providers.resume(cell)
             self._parts.spawn(self._sync(progress), f"sync {cell}")
             self._syncing[cell] = progress
 
@@ -323,7 +324,7 @@ class CellSync:
             progress.move(SyncState.ENDED)
             del self._syncing[cell]
             if not self._holdings.is_open(cell):
-                self._catch_up.providers.forget(cell)
+                self._catch_up.providers.retire(cell, self._now())
         if not self._holdings.is_open(cell) and cell in self._store.cells:
             self._holder_side.notify_owner(cell)
 

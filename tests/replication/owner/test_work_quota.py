@@ -7,9 +7,10 @@ import pytest
 
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Contact
-from kadcrawl.replication.owner import providers as sources_module, work_quota
-from kadcrawl.replication.owner.providers import NAMED_MAX, PROVIDERS_MAX, Providers
+from kadcrawl.replication import providers as sources_module
+from kadcrawl.replication.owner import work_quota
 from kadcrawl.replication.owner.work_quota import COMES_BACK_S, FAILED_COST, QUOTA_CELLS_MAX, WorkQuota
+from kadcrawl.replication.providers import KEPT_S, NAMED_MAX, PROVIDERS_MAX, Providers
 from tests.support.links.contacts import contact
 
 LIAR, HONEST = b"l" * 20, b"h" * 20
@@ -78,3 +79,15 @@ def test_of_one_cell_and_of_all_so_many_sources_are_remembered(monkeypatch: pyte
     sources.add_named(Cell(3), map(contact, range(2 * NAMED_MAX)))
     sources.add_named(Cell(4), map(contact, range(2 * NAMED_MAX)))
     assert sum(len(sources.of(Cell(cell))) for cell in range(5)) == 2 * NAMED_MAX + 1
+
+
+def test_the_providers_of_a_cell_outlive_its_sync_by_a_while() -> None:
+    providers = Providers()
+    for cell in range(3):
+        providers.add(Cell(cell), contact(cell))
+        providers.retire(Cell(cell), float(cell))
+    providers.resume(Cell(1))
+    providers.retire(Cell(9), KEPT_S)
+    assert [False, True, True] == [Cell(cell) in providers for cell in range(3)]
+    providers.retire(Cell(9), KEPT_S + 10)
+    assert [False, True, False] == [Cell(cell) in providers for cell in range(3)], "cell 1 is synced"

@@ -1,6 +1,8 @@
 """`Providers` remembers, for each cell, the peers beside its backups that hold records of it.
 
-A provider has sent `CellsHeld`, or another asked peer has named it. Decides only.
+A provider has sent `CellsHeld`, or another asked peer has named it. The next owner of a cell asks this peer for them:
+while many peers join at once, the peer that crawls a cell may know none of those that come to own it. So they are
+remembered for a while after this peer has given up to sync the cell. Decides only.
 
 Tests: tests/replication/owner/test_work_quota.py
 """
@@ -18,6 +20,9 @@ NAMED_MAX = 64
 ALL_MAX = 600_000
 """Peers remembered for all cells: eight for each of 65,536 and some more. A peer takes 0.25 kB, so this is 150 MB. The
 limit of each cell alone would allow a gigabyte."""
+KEPT_S = 30.0
+"""Seconds for which the providers of a cell are remembered that this peer syncs no more. A holder sends `CellsHeld` to
+the owner that it knows every five seconds."""
 
 
 class Providers:
@@ -26,6 +31,8 @@ class Providers:
     def __init__(self) -> None:
         self._of: defaultdict[Cell, dict[bytes, Contact]] = defaultdict(dict)
         self._count = 0
+        self._retired: dict[Cell, float] = {}
+        """Cell that is not synced any more -> loop second of the end of its sync, the oldest first."""
 
     def __contains__(self, cell: Cell) -> bool:
         return cell in self._of
@@ -56,8 +63,21 @@ class Providers:
         for cell in [cell for cell, known in self._of.items() if peer in known]:
             self.discard(cell, peer)
 
+    def resume(self, cell: Cell) -> None:
+        """Keep the providers of a cell that is synced from now on."""
+        self._retired.pop(cell, None)
+
+    def retire(self, cell: Cell, now: float) -> None:
+        """Keep the providers of a cell that is not synced any more for a while."""
+        self._retired.pop(cell, None)
+        if cell in self._of:
+            self._retired[cell] = now
+        while self._retired and self._retired[oldest := next(iter(self._retired))] + KEPT_S <= now:
+            self.forget(oldest)
+
     def forget(self, cell: Cell) -> None:
-        """Forget all providers of a cell that is not synced any more."""
+        """Forget all providers of a cell."""
+        self._retired.pop(cell, None)
         self._count -= len(self._of.pop(cell, ()))
 
     def _add(self, cell: Cell, provider: Contact, most: int) -> None:
