@@ -294,7 +294,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         reach=reach,
         has_time=has_time,
         clocks=clocks,
-        shared_rules=SharedRules(parts, reach.watched, store.sites) if job.partition == "url" else None,
+        shared_rules=SharedRules(parts, reach.watched, store.sites, own.robots) if job.partition == "url" else None,
     )
 
 

@@ -21,9 +21,10 @@ from kadcrawl.crawl.dependencies import CrawlDependencies
 from kadcrawl.crawl.fetch.fetcher import Fetching
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.result import UNASKED, FetchResult
-from kadcrawl.crawl.robots.cache import LARGE_BYTES, ROBOTS_PATH
+from kadcrawl.crawl.robots.cache import LARGE_BYTES, ROBOTS_PATH, RobotsCache
 from kadcrawl.crawl.robots.rules import Rules, judging
 from kadcrawl.crawl.robots_fetch import delay_by, promised_status
+from kadcrawl.errors import StorageError
 from kadcrawl.link.wire.cell_messages import RobotsRecord
 from kadcrawl.store.site_table import SiteTable
 from kadcrawl.system.cooperative import run_cooperatively
@@ -33,8 +34,8 @@ FAILED_S = 60.0
 """Seconds for which a robots.txt that could not be read here is left to the peers that need it."""
 READING_MAX = 50
 """Limit on the robots.txt files requested for other peers at a time."""
-PARSED_MAX = 1_000
-"""Limit on the origins whose rules are kept parsed, at most 16 KB of text each."""
+DELAYS_MAX = 1_000
+"""Limit on the origins whose Crawl-delay is remembered."""
 TURN_S = 3.0
 """Seconds for which a file waits for the clock of its host before it is left to the peers that need it."""
 AGE_MAX_S = 86_400.0
@@ -46,25 +47,30 @@ log = logging.getLogger(__name__)
 class SharedRules:
     """The rules of hosts that this peer gives to others with leases of their clocks."""
 
-    def __init__(self, parts: CrawlDependencies, fetcher: Fetching, sites: SiteTable) -> None:
-        """`fetcher` makes requests for pages of other peers, and `sites` journals the rules."""
+    def __init__(self, parts: CrawlDependencies, fetcher: Fetching, sites: SiteTable, robots: RobotsCache) -> None:
+        """`fetcher` makes requests for pages of other peers, `sites` has the rules, and `robots` those read here."""
         self._parts = parts
         self._fetcher = fetcher
         self._sites = sites
-        self._under_way: set[str] = set()
+        self._robots = robots
+        self._under_way: dict[str, bool] = {}
+        """Origins whose files are to be read -> whether that has begun."""
         self._failed: OrderedDict[str, float] = OrderedDict()
         """Origin -> wall-clock second until which its file is left to others, the earliest first."""
-        self._parsed: dict[str, tuple[bytes, Rules]] = {}
-        """Origin -> the rules that were told last, as text and parsed, the latest last."""
+        self._delays: dict[str, tuple[int, float]] = {}
+        """Origin -> the hash of the rules that were told last, and their Crawl-delay in seconds, the latest last."""
         self._parsing = asyncio.Lock()
 
     def known(self, url: str) -> RobotsRecord | None:
-        """Return the rules for a canonical URL as they travel, or None if none are known, or if they are large."""
+        """Return the rules for a canonical URL as they travel, or None if this peer has read none, or large ones.
+
+        Rules that another peer told do not count, as all peers of the swarm would have them from here.
+        """
         origin = origin_of(url)
         row = self._sites.robots(origin)
-        if row is None or len(row[0]) > LARGE_BYTES:
+        if row is None or len(row[0]) > LARGE_BYTES or (read_at := self._robots.read_at(origin, row[0])) is None:
             return None
-        age_s = max(0.0, self._parts.clock.now() - row[1])
+        age_s = max(0.0, self._parts.clock.now() - read_at)
         if age_s >= min(self._parts.limits.robots_ttl_s, AGE_MAX_S):
             return None
         return RobotsRecord(origin, row[0], age_s)
@@ -73,13 +79,15 @@ class SharedRules:
         """Return the requests that may be under way at a time to the host of a URL, by these rules."""
         parts, limits = self._parts, self._parts.limits
         assert parts.clocks is not None, "the clocks of this job are shared"
-        parsed = self._parsed.get(record.origin)
-        if parsed is None or parsed[0] != record.rules:
-            self._parsed.pop(record.origin, None)
-            parsed = self._parsed[record.origin] = record.rules, Rules.from_bytes(record.rules)
-            if len(self._parsed) > PARSED_MAX:
-                del self._parsed[next(iter(self._parsed))]
-        return 1 if delay_by(parsed[1], url, parts.site_settings, limits) > 0 else parts.clocks.connections(url)
+        told = self._delays.get(record.origin)
+        if told is None or told[0] != hash(record.rules):
+            self._delays.pop(record.origin, None)
+            told = hash(record.rules), Rules.from_bytes(record.rules).crawl_delay_s or 0.0
+            self._delays[record.origin] = told
+            if len(self._delays) > DELAYS_MAX:
+                del self._delays[next(iter(self._delays))]
+        delay_s = max(parts.site_settings.delay_s(url), min(told[1], limits.crawl_delay_max_s))
+        return 1 if delay_s > 0 else parts.clocks.connections(url)
 
     def may_read(self, url: str) -> bool:
         """Return whether this peer reads the robots.txt for a URL of another peer, or is reading it."""
@@ -91,10 +99,9 @@ class SharedRules:
         now = parts.clock.now()
         while self._failed and next(iter(self._failed.values())) <= now:
             self._failed.popitem(last=False)
-        row = self._sites.robots(origin)
         return (
             origin not in self._failed
-            and (row is None or len(row[0]) <= LARGE_BYTES)
+            and not self._is_too_large(origin)
             and len(self._under_way) < READING_MAX
             and not parts.pause_reasons
             and parts.crawl_limits.may_request
@@ -104,18 +111,35 @@ class SharedRules:
             and not parts.poison_pages.is_poison(origin + ROBOTS_PATH)
         )
 
+    def begin(self, url: str) -> None:
+        """Count the robots.txt for a URL for which `may_read` is true among those under way. `read` follows."""
+        self._under_way.setdefault(origin_of(url), False)
+
     async def read(self, url: str) -> None:
-        """Read the robots.txt for a URL for which `may_read` is true, at the turn of its host's clock."""
-        origin = origin_of(url)
-        if origin in self._under_way:
+        """Read the robots.txt for a URL for which `may_read` is true, at the turn of its host's clock.
+
+        Raises StorageError.
+        """
+        origin, is_read = origin_of(url), False
+        if self._under_way.get(origin):
             return
-        self._under_way.add(origin)
+        self._under_way[origin] = True
         try:
-            if not await self._read(origin):
+            is_read = await self._read(origin)
+        except StorageError:
+            raise
+        except Exception:
+            # A fault of ours must not cost more than this file in a crawl of months.
+            log.exception("crawl.bug url=%s", origin + ROBOTS_PATH)
+        finally:
+            del self._under_way[origin]
+            if not is_read:
                 self._failed.pop(origin, None)
                 self._failed[origin] = self._parts.clock.now() + FAILED_S
-        finally:
-            self._under_way.discard(origin)
+
+    def _is_too_large(self, origin: str) -> bool:
+        row = self._sites.robots(origin)
+        return row is not None and len(row[0]) > LARGE_BYTES and self._robots.read_at(origin, row[0]) is not None
 
     async def _read(self, origin: str) -> bool:
         """Return whether the rules are known now."""
@@ -129,7 +153,7 @@ class SharedRules:
                 if self.known(robots_url) is not None:  # By a search of this peer's own.
                     return True
                 fetched = await self._fetcher.fetch(
-                    robots_url, (), partial(self._may_send, may_send), memory_slots=memory_slots
+                    robots_url, (), partial(self._may_send, robots_url, may_send), memory_slots=memory_slots
                 )
                 if fetched.error not in UNASKED:
                     rules = await self._learn(origin, fetched)
@@ -143,8 +167,11 @@ class SharedRules:
         log.info("robots.shared origin=%s known=%s", origin, is_known)
         return is_known
 
-    def _may_send(self, has_turn: Callable[[], bool]) -> bool:
-        return has_turn() and self._parts.crawl_limits.may_request
+    def _may_send(self, url: str, has_turn: Callable[[], bool]) -> bool:
+        parts = self._parts
+        steering = parts.site_settings.steering
+        is_stopped = parts.pause_reasons or steering.is_paused(url) or steering.is_excluded(url)
+        return has_turn() and parts.crawl_limits.may_request and not is_stopped
 
     async def _learn(self, origin: str, fetched: FetchResult) -> Rules | None:
         """Keep the rules in an answer, and return them, or None if it has none or leads elsewhere."""
@@ -156,5 +183,5 @@ class SharedRules:
         if rules is None or fetched.location is not None:
             return None
         parts.poison_pages.was_read(fetched.url)
-        self._sites.learn_robots(origin, rules.to_bytes(), parts.clock.now())
+        self._robots.learn(origin, rules, parts.clock.now())
         return rules

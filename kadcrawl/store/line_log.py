@@ -78,7 +78,8 @@ class LineLog:
         except BaseException:
             self.close()
             raise
-        self.synced = self.length
+        # Lines in the outbox may have been written by a run that did not sync them, or just now.
+        self.synced = rows[0][0] if rows and self.moved is None else self._base
         """Number of bytes of the log known to be on disk."""
 
     @property

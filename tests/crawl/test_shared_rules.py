@@ -10,7 +10,7 @@ import pytest
 
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.result import FetchError
-from kadcrawl.crawl.robots.cache import LARGE_BYTES
+from kadcrawl.crawl.robots.cache import LARGE_BYTES, RobotsCache
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.shared_rules import FAILED_S, READING_MAX, SharedRules
 from kadcrawl.settings.job import Job
@@ -50,10 +50,12 @@ class SharedRulesBench:
             outputs=SimpleNamespace(keep=self.kept.append),
             clocks=self,
         )
-        sites = SimpleNamespace(robots=self.rows.get, learn_robots=self._learn)
-        self.rules = SharedRules(cast(Any, parts), cast(Any, self), cast(Any, sites))
+        sites = SimpleNamespace(robots=self.rows.get, set_robots=self._set)
+        store: Any = SimpleNamespace(sites=sites)
+        self.robots = RobotsCache(store, Limits())
+        self.rules = SharedRules(cast(Any, parts), cast(Any, self), cast(Any, sites), self.robots)
 
-    def _learn(self, origin: str, rules: bytes, fetched_at: float) -> None:
+    def _set(self, origin: str, rules: bytes, fetched_at: float) -> None:
         self.rows[origin] = rules, fetched_at
 
     async def fetch(self, url: str, fields: object, may_send: Callable[[], bool], *, memory_slots: object) -> Any:
@@ -182,5 +184,37 @@ async def test_few_files_are_read_at_a_time(bench: SharedRulesBench) -> None:
 async def test_large_or_old_rules_are_not_told(bench: SharedRulesBench) -> None:
     bench.rows["http://a.test"] = bytes(LARGE_BYTES + 1), bench.time
     assert bench.rules.known(PAGE) is None
-    bench.rows["http://a.test"] = FORBIDS, bench.time - Limits().robots_ttl_s
+    await bench.rules.read(PAGE)
+    assert bench.rules.known(PAGE) is not None
+    bench.time += Limits().robots_ttl_s
     assert bench.rules.known(PAGE) is None
+    assert bench.rules.may_read(PAGE)
+
+
+async def test_rules_that_another_peer_told_are_not_passed_on(bench: SharedRulesBench) -> None:
+    bench.rows["http://a.test"] = FORBIDS, bench.time
+    assert bench.rules.known(PAGE) is None
+    await bench.rules.read(PAGE)
+    bench.rows["http://a.test"] = bench.rows["http://a.test"][0], bench.time + 1
+    assert bench.rules.known(PAGE) is not None, "the same rules came back"
+    bench.rows["http://a.test"] = b"user-agent: *\nallow: /no\n", bench.time + 2
+    assert bench.rules.known(PAGE) is None
+    assert bench.rules.may_read(PAGE)
+
+
+async def test_a_fault_of_kadcrawl_costs_one_file(bench: SharedRulesBench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.content = cast(Any, None)
+    await bench.rules.read(PAGE)
+    assert "crawl.bug" in caplog.text
+    assert not bench.rules.may_read(PAGE)
+
+
+async def test_no_request_leaves_for_a_site_that_was_paused_meanwhile(bench: SharedRulesBench) -> None:
+    bench.let_go.clear()
+    reading = asyncio.create_task(bench.rules.read(PAGE))
+    while not bench.asked:
+        await asyncio.sleep(0)
+    bench.pause_reasons.add("command")
+    bench.let_go.set()
+    await reading
+    assert [] == bench.kept, "the fetcher asks whether it may send right before it does"

@@ -145,7 +145,7 @@ async def test_a_slow_site_has_the_delay_of_the_order_and_its_own_again(make_pee
         assert before == sites.asked(1)
         await peers[0].slow_site(sites.name(1), None)
         # A peer that is told the clock of the site may keep its delay once more, up to what robots.txt may ask for.
-        async with asyncio.timeout(10 * peers[0].config.limits.crawl_delay_max_s):
+        async with asyncio.timeout(4 * peers[0].config.limits.crawl_delay_max_s):
             await asyncio.gather(*(peer.wait_done() for peer in peers))
         assert [] == peers[1].orders
 

@@ -109,6 +109,26 @@ async def test_lines_are_synced_together_and_none_is_lost_before(tmp_path: Path)
     assert [*range(130)] == written(tmp_path)
 
 
+async def test_lines_that_an_earlier_run_did_not_sync_stay_in_the_outbox(tmp_path: Path) -> None:
+    path, synced = tmp_path / PAGES, [0]
+
+    def sync(fds: Iterable[int]) -> None:
+        synced.extend(os.fstat(fd).st_size for fd in fds if os.fstat(fd).st_ino == path.stat().st_ino)
+
+    store = opened(tmp_path, sync)
+    for number in range(130):
+        store.finish(accept(store, number), padded(number, 1_000))
+    await store.journal.commit()
+    store.close()
+    again = opened(tmp_path, sync)
+    again.meta.set("x", b"1")
+    await again.journal.commit()
+    again.close()
+    path.write_bytes(path.read_bytes()[: synced[-1]])  # The machine crashed.
+    opened(tmp_path).close()
+    assert [*range(130)] == written(tmp_path)
+
+
 @pytest.mark.parametrize(("size", "left"), [(LINE_BYTES_MAX - 1, 0), (LINE_BYTES_MAX + 1, LINE_BYTES_MAX + 2)])
 def test_bytes_without_any_newline_are_read_up_to_a_limit(tmp_path: Path, size: int, left: int) -> None:
     path = tmp_path / "x.jsonl"

@@ -37,7 +37,7 @@ from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, Message
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.system.spaced_batches import SpacedBatches
-from kadcrawl.urls import origin_of, site_of
+from kadcrawl.urls import is_canonical, origin_of, site_of
 
 OPEN_WAIT_S = 3.0
 """Longest wait for the cell of a clock to open."""
@@ -66,6 +66,7 @@ class RulesForPeers(Protocol):
     def known(self, url: str) -> RobotsRecord | None: ...
     def connections(self, url: str, record: RobotsRecord) -> int: ...
     def may_read(self, url: str) -> bool: ...
+    def begin(self, url: str) -> None: ...
     async def read(self, url: str) -> None: ...
 
 
@@ -143,13 +144,15 @@ class ClockHost:
     def _turn(self, peer: bytes, question: ClockQuestion, cell: Cell) -> ClockTurn:
         if not is_clock(question.clock):
             raise MisbehaviorError(Misbehavior.MALFORMED, f"there is no shared clock {question.clock[:40]!r}")
+        if question.page and not is_canonical(question.page):
+            raise MisbehaviorError(Misbehavior.MALFORMED, f"{question.page[:80]!r} is not canonical")
         opening = self._frontier.opening(cell)
         if opening is None or not self._may_lease():
             owner = self._owner(cell)
             return ClockTurn(0, CLOSED_WAIT_S, owner=owner if owner.id != self._me().id else None)
         clock, now = question.clock, asyncio.get_running_loop().time()
         record = None
-        if question.page and self._rules is not None:
+        if question.page and self._rules is not None and _is_on(clock, question.page):
             record = self._rules.known(question.page)
             if record is None and self._waits_for_rules(peer, question, self._rules):
                 return ClockTurn(0, RULES_WAIT_S)
@@ -175,11 +178,10 @@ class ClockHost:
         is_for_lease = question.wants and not question.lease and peer != self._me().id
         if not is_for_lease or not rules.may_read(page):
             return False
-        if is_of_host(clock) and clock != host_clock(site_of(page, "host")):
-            return False
         origin = origin_of(page)
         waiting = self._wait_for_rules.get(origin)
         if waiting is None:
+            rules.begin(page)
             waiting = self._wait_for_rules[origin] = {}
             self._spawn(self._read_rules(origin, page, rules), "read robots.txt")
         if len(waiting) < WAITING_MAX:
@@ -187,11 +189,13 @@ class ClockHost:
         return True
 
     async def _read_rules(self, origin: str, page: str, rules: RulesForPeers) -> None:
+        waiting = self._wait_for_rules[origin]
         try:
             await rules.read(page)
         finally:
-            for peer, clock in self._wait_for_rules.pop(origin).items():
-                self._tell(peer, clock, hurries=True)
+            del self._wait_for_rules[origin]
+        for peer, clock in waiting.items():
+            self._tell(peer, clock, hurries=True)
 
     def _remember(self, contact: Contact) -> None:
         self._contacts.pop(contact.id, None)
@@ -221,3 +225,8 @@ class ClockHost:
             for clock in message.clocks:
                 self._waiters.is_free(clock)
         return ClockFreeNoted()
+
+
+def _is_on(clock: str, page: str) -> bool:
+    """Return whether the site of a canonical URL may have this clock."""
+    return not is_of_host(clock) or clock == host_clock(site_of(page, "host"))

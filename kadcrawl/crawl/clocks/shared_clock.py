@@ -30,6 +30,8 @@ UNHEARD_FIRST_S, UNHEARD_MOST_S = 0.5, 5.0
 """The first and the longest wait before an owner that did not answer is asked again."""
 REDIRECT_WAIT_S = 0.05
 """Seconds before the peer is asked that another peer named as the owner."""
+KNOWN_S = 60.0
+"""Seconds after which the rules of an origin are asked for again, if pages still lack them: they may be too old."""
 WAIT_MAX_S = 86_400.0
 """The longest wait or delay in a message."""
 
@@ -91,7 +93,8 @@ class SharedClock:
         self._delay_s = 0.0
         """The longest delay of the sites asked in this lease."""
         self._origin_known = ""
-        """The origin whose rules the owner of the clock told last. They are not asked for again."""
+        """The origin whose rules the owner of the clock told last. They are not asked for again for `KNOWN_S`."""
+        self._known_until = -inf
 
     # --- requests --------------------------------------------------------------------------------------------------
 
@@ -182,7 +185,7 @@ class SharedClock:
         assert asked is not None, "an answer follows a question"
         self._unheard_s = 0.0
         if turn.robots is not None:
-            self._origin_known = turn.robots.origin
+            self._origin_known, self._known_until = turn.robots.origin, now + KNOWN_S
         if asked.ends:
             self._drop_lease()
         if turn.lease:
@@ -272,14 +275,15 @@ class SharedClock:
         self._told_most = self._known_most
         self._asked = ClockQuestion(
             *(self.name, self._number, wants, ends, self._in_flight, needs, self._known_most),
-            *(wait_s, delay_s, self._unread_page() if wants and not self._number else ""),
+            *(wait_s, delay_s, self._unread_page(now) if wants and not self._number else ""),
         )
         return self._asked
 
-    def _unread_page(self) -> str:
+    def _unread_page(self, now: float) -> str:
         """Return a URL of the first site that waits, if its robots.txt is to be told with a lease, or an empty text."""
         page = next((pace.page for pace in self._waiting.values()), "")
-        return page if page and origin_of(page) != self._origin_known else ""
+        is_told = bool(page) and now < self._known_until and origin_of(page) == self._origin_known
+        return "" if is_told else page
 
     def _most_of_all(self) -> int:
         """Return the most requests that the sites which wait, or are asked, let be under way, or 0 without any."""

@@ -300,11 +300,18 @@ class Forwarder:
 
         After a restart some cells open seconds after others. A page waits for its own links, not for all of a batch.
         """
-        groups: dict[Cell | None, list[QueuedLink]] = defaultdict(list)
+        of_open: list[QueuedLink] = []
+        of_others: list[QueuedLink] = []
+        groups: dict[Cell, list[QueuedLink]] = {}
         for link, location in links:
-            cell = None if self._is_open(location.cell) or len(groups) >= GROUPS_MAX else location.cell
-            groups[cell].append((link, location))
-        return groups.values()
+            cell = location.cell
+            if self._is_open(cell):
+                of_open.append((link, location))
+            elif cell in groups or len(groups) < GROUPS_MAX:
+                groups.setdefault(cell, []).append((link, location))
+            else:
+                of_others.append((link, location))
+        return [group for group in (of_open, *groups.values(), of_others) if group]
 
     async def _offer(self, owner: Contact, batch: list[QueuedLink]) -> list[QueuedLink]:
         """Offer one batch, and return the links without an acknowledgement."""

@@ -110,6 +110,13 @@ class RobotsCache:
         self._next_turn_at = 0.0
         self._own: dict[str, None] = {}
         """The origins whose robots.txt this peer is to fetch itself, the latest last."""
+        self._read: dict[str, tuple[float, int]] = {}
+        """Origin -> second at which this peer read its robots.txt, and the hash of its rules, the latest last."""
+
+    def read_at(self, origin: str, rules: bytes) -> float | None:
+        """Return the wall-clock second at which this peer itself read these rules of an origin, if it did so lately."""
+        at, read = self._read.get(origin, (0.0, None))
+        return at if read == hash(rules) else None
 
     def is_own(self, origin: str) -> bool:
         """Return whether this peer must fetch an origin's robots.txt itself: other peers may have an older file."""
@@ -169,8 +176,13 @@ class RobotsCache:
         """Keep the rules of a fetched robots.txt. A missing file allows everything."""
         self._searches.pop(origin, None)
         self._own.pop(origin, None)
+        text = rules.to_bytes()
+        self._read.pop(origin, None)
+        self._read[origin] = now, hash(text)
+        if len(self._read) > self._limits.robots_cached_max:
+            del self._read[next(iter(self._read))]
         self._keep(origin, rules, now)
-        self._store.sites.set_robots(origin, rules.to_bytes(), now)
+        self._store.sites.set_robots(origin, text, now)
 
     def forget(self, origin: str, before: float) -> None:
         """Forget rules that were fetched before this second, and that the origin was given up before it."""

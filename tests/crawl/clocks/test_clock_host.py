@@ -102,6 +102,10 @@ class RulesOfOthers:
         self.is_willing = True
         self.may_end = asyncio.Event()
         self.read_for: list[str] = []
+        self.begun: list[str] = []
+
+    def begin(self, url: str) -> None:
+        self.begun.append(url)
 
     def known(self, url: str) -> RobotsRecord | None:
         return self.record
@@ -196,6 +200,7 @@ async def test_peers_wait_while_the_owner_reads_robots_txt_and_get_its_rules_wit
     bench.host.give_rules(rules)
     for peer in (A, B, A):
         assert ClockTurn(0, RULES_WAIT_S) == await bench.turn(peer, clock=HOST_CLOCK, page=PAGE)
+    assert [PAGE] == rules.begun, "it counts before its task has begun"
     await asyncio.sleep(0)
     assert [PAGE] == rules.read_for, "one request serves all of them"
     assert not bench.told
@@ -226,6 +231,27 @@ async def test_no_robots_txt_is_read_for_the_clock_of_another_host(bench: Bench)
     bench.host.give_rules(rules)
     assert (await bench.turn(A, clock="host b.test", page=PAGE)).lease
     assert not bench.tasks
+    rules.record = RULES
+    assert (await bench.turn(A, clock="host c.test", page=PAGE)).robots is None
+
+
+@pytest.mark.parametrize("page", ["x", "http://x", "http://A.test/", "http://a.test/#b"])
+async def test_a_page_that_is_no_canonical_url_is_misbehavior(bench: Bench, page: str) -> None:
+    bench.host.give_rules(RulesOfOthers())
+    with pytest.raises(MisbehaviorError):
+        await bench.turn(A, clock=HOST_CLOCK, page=page)
+    assert not bench.tasks
+
+
+async def test_a_peer_that_ends_while_it_reads_tells_nobody(bench: Bench) -> None:
+    bench.host.give_rules(RulesOfOthers())
+    await bench.turn(A, clock=HOST_CLOCK, page=PAGE)
+    (reading,) = bench.tasks
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert [reading] == bench.tasks, "a task that is begun at the end of a peer would be an error"
 
 
 async def test_the_own_pages_of_the_owner_wait_for_no_reading(bench: Bench) -> None:
