@@ -294,8 +294,7 @@ class Attempt:
         waiter = waiter_of(frontier, entry.site, self._context.wake)
         rules = self._source.robots.look_up(origin_of(url), parts.clock.now())
         is_known = isinstance(rules, Rules) or parts.site_settings.ignores_robots(url)
-        # The owner of the clock reads the robots.txt of the entry's own origin: no redirect's, and none to be fetched
-        # again.
+        # The owner of the clock reads only the robots.txt of the entry's own origin, and none to be fetched again.
         is_shared = (
             not is_known
             and url == origin_of(entry.url) + ROBOTS_PATH

@@ -33,9 +33,14 @@ def test_each_policy_decides_otherwise() -> None:
 
 
 def test_drain_asks_a_third_of_what_a_sample_asks_and_is_not_much_slower_in_a_short_crawl() -> None:
-    assert small(DRAIN).questions <= small(SAMPLED).questions / 3
-    assert small(DRAIN).output >= 0.9 * small(SAMPLED).output
-    assert small(DRAIN).output > small(OFF).output
+    drain, sampled, off = (
+        [crawl(seed, PEERS, policy, PAGES) for seed in (1, 2, 3)] for policy in (DRAIN, SAMPLED, OFF)
+    )
+    for one, sample, alone in zip(drain, sampled, off, strict=True):
+        assert one.questions <= sample.questions / 3
+        assert one.output > alone.output
+    # Single worlds differ by a tenth in both directions.
+    assert sum(one.output for one in drain) >= 0.9 * sum(one.output for one in sampled)
 
 
 def test_the_same_seed_gives_the_same_counts() -> None:
