@@ -96,12 +96,13 @@ class SharedRules:
         parts, origin = self._parts, origin_of(url)
         if origin in self._under_way:
             return True
-        now = parts.clock.now()
+        now, last_at = parts.clock.now(), self._robots.last_read_at(origin)
         while self._failed and next(iter(self._failed.values())) <= now:
             self._failed.popitem(last=False)
         return (
             origin not in self._failed
-            and not self._is_too_large(origin)
+            and not self._is_too_large(origin, now)
+            and (last_at is None or not 0 <= now - last_at < min(FAILED_S, parts.limits.robots_ttl_s))
             and len(self._under_way) < READING_MAX
             and not parts.pause_reasons
             and parts.crawl_limits.may_request
@@ -137,9 +138,12 @@ class SharedRules:
                 self._failed.pop(origin, None)
                 self._failed[origin] = self._parts.clock.now() + FAILED_S
 
-    def _is_too_large(self, origin: str) -> bool:
+    def _is_too_large(self, origin: str, now: float) -> bool:
+        """Return whether this peer has read rules that no lease carries, and need not read them again yet."""
         row = self._sites.robots(origin)
-        return row is not None and len(row[0]) > LARGE_BYTES and self._robots.read_at(origin, row[0]) is not None
+        if row is None or len(row[0]) <= LARGE_BYTES or (read_at := self._robots.read_at(origin, row[0])) is None:
+            return False
+        return now < read_at + self._parts.limits.robots_ttl_s
 
     async def _read(self, origin: str) -> bool:
         """Return whether the rules are known now."""

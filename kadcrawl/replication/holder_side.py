@@ -206,8 +206,8 @@ class HolderSide:
         for listener in self._events.cell_taken_over:
             listener(cell, new_owner)
         # Also holders that the overlay does not know yet; a lost peer is not among the holders any more.
-        heard = self.providers.of(cell).values()
-        others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ()), *heard]))[:CONTACTS_MAX]
+        former = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
+        others = self.providers.named(cell, former, self._now())[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
         if cell in self._forgetting:  # The records must stay until this owner has decided.
             del self._forgetting[cell]
@@ -241,7 +241,7 @@ class HolderSide:
         clocks = self._crawl.clocks(cell, min(room, BATCH_MAX))
         # The next claimant must hear of this one, where the cell may be open by then.
         self._holdings.back_up_for(cell, new_owner, None, self._now())
-        self._former[cell] = others
+        self._former[cell] = former
         released, clocks_incomplete = owned.closing and clocks is not None, owned.closing and clocks is None
         log.debug("cell.released cell=%d to=%s", cell, new_owner)
         return CellState(

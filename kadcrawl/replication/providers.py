@@ -46,9 +46,15 @@ class Providers:
         self._add(cell, provider, PROVIDERS_MAX)
 
     def add_named(self, cell: Cell, providers: Iterable[Contact]) -> None:
-        """Remember peers that an asked peer names as holders of the cell."""
+        """Remember peers that an asked peer names as holders of the cell. Their own addresses count more."""
         for provider in providers:
-            self._add(cell, provider, NAMED_MAX)
+            if provider.id not in self._of.get(cell, {}):
+                self._add(cell, provider, NAMED_MAX)
+
+    def named(self, cell: Cell, others: Iterable[Contact], now: float) -> list[Contact]:
+        """Return these holders of a cell, and the providers beside them."""
+        self.expire(now)
+        return list(({**self._of.get(cell, {}), **{one.id: one for one in others}}).values())
 
     def discard(self, cell: Cell, peer: bytes) -> None:
         """Forget a peer, by ID, that holds nothing of the cell any more."""
@@ -72,6 +78,10 @@ class Providers:
         self._retired.pop(cell, None)
         if cell in self._of:
             self._retired[cell] = now
+        self.expire(now)
+
+    def expire(self, now: float) -> None:
+        """Forget the providers of cells that were retired long ago."""
         while self._retired and self._retired[oldest := next(iter(self._retired))] + KEPT_S <= now:
             self.forget(oldest)
 

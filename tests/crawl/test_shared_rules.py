@@ -42,7 +42,7 @@ class SharedRulesBench:
         parts = SimpleNamespace(
             clock=SimpleNamespace(now=lambda: self.time),
             limits=Limits(),
-            site_settings=SiteSettings(job),
+            site_settings=(settings := SiteSettings(job)),
             scope=SimpleNamespace(why_not=lambda url, depth: self.why_not(url, depth)),
             crawl_limits=SimpleNamespace(may_request=True),
             pause_reasons=self.pause_reasons,
@@ -52,6 +52,7 @@ class SharedRulesBench:
         )
         sites = SimpleNamespace(robots=self.rows.get, set_robots=self._set)
         store: Any = SimpleNamespace(sites=sites)
+        self.steering = settings.steering
         self.robots = RobotsCache(store, Limits())
         self.rules = SharedRules(cast(Any, parts), cast(Any, self), cast(Any, sites), self.robots)
 
@@ -171,6 +172,9 @@ async def test_the_robots_txt_of_an_own_host_is_not_read_for_others() -> None:
 async def test_few_files_are_read_at_a_time(bench: SharedRulesBench) -> None:
     bench.let_go.clear()
     urls = [f"http://s{number}.test/" for number in range(READING_MAX)]
+    for url in urls:
+        bench.rules.begin(url)
+    assert not bench.rules.may_read(PAGE), "before their tasks have begun"
     readings = [asyncio.create_task(bench.rules.read(url)) for url in urls]
     while len(bench.asked) < READING_MAX:
         await asyncio.sleep(0)
@@ -199,6 +203,8 @@ async def test_rules_that_another_peer_told_are_not_passed_on(bench: SharedRules
     assert bench.rules.known(PAGE) is not None, "the same rules came back"
     bench.rows["http://a.test"] = b"user-agent: *\nallow: /no\n", bench.time + 2
     assert bench.rules.known(PAGE) is None
+    assert not bench.rules.may_read(PAGE), "a peer that tells such rules again and again causes no requests"
+    bench.time += FAILED_S
     assert bench.rules.may_read(PAGE)
 
 
@@ -214,7 +220,7 @@ async def test_no_request_leaves_for_a_site_that_was_paused_meanwhile(bench: Sha
     reading = asyncio.create_task(bench.rules.read(PAGE))
     while not bench.asked:
         await asyncio.sleep(0)
-    bench.pause_reasons.add("command")
+    bench.steering.follow({"a.test": True}, {})
     bench.let_go.set()
     await reading
     assert [] == bench.kept, "the fetcher asks whether it may send right before it does"

@@ -144,8 +144,6 @@ class ClockHost:
     def _turn(self, peer: bytes, question: ClockQuestion, cell: Cell) -> ClockTurn:
         if not is_clock(question.clock):
             raise MisbehaviorError(Misbehavior.MALFORMED, f"there is no shared clock {question.clock[:40]!r}")
-        if question.page and not is_canonical(question.page):
-            raise MisbehaviorError(Misbehavior.MALFORMED, f"{question.page[:80]!r} is not canonical")
         opening = self._frontier.opening(cell)
         if opening is None or not self._may_lease():
             owner = self._owner(cell)
@@ -228,5 +226,5 @@ class ClockHost:
 
 
 def _is_on(clock: str, page: str) -> bool:
-    """Return whether the site of a canonical URL may have this clock."""
-    return not is_of_host(clock) or clock == host_clock(site_of(page, "host"))
+    """Return whether a text is a canonical URL whose site may have this clock."""
+    return is_canonical(page) and (not is_of_host(clock) or clock == host_clock(site_of(page, "host")))

@@ -113,6 +113,10 @@ class RobotsCache:
         self._read: dict[str, tuple[float, int]] = {}
         """Origin -> second at which this peer read its robots.txt, and the hash of its rules, the latest last."""
 
+    def last_read_at(self, origin: str) -> float | None:
+        """Return the wall-clock second at which this peer read the robots.txt of an origin, if it did so lately."""
+        return self._read[origin][0] if origin in self._read else None
+
     def read_at(self, origin: str, rules: bytes) -> float | None:
         """Return the wall-clock second at which this peer itself read these rules of an origin, if it did so lately."""
         at, read = self._read.get(origin, (0.0, None))
@@ -127,6 +131,7 @@ class RobotsCache:
 
         Returns None if the robots.txt must be parsed again, or fetched.
         """
+        self._forget_old(origin, now)
         known = self._rules.get(origin) or self._journaled(origin)
         if known is not None and now < known[1] + self._limits.robots_ttl_s:
             return known[0]
@@ -140,6 +145,7 @@ class RobotsCache:
 
     def unread(self, origin: str, now: float) -> tuple[bytes, float] | None:
         """Return the (rules, second of the fetch) of an origin if the rules are journaled, large, and not in memory."""
+        self._forget_old(origin, now)
         if origin in self._rules:
             return None
         row = self._store.sites.robots(origin)
@@ -186,6 +192,7 @@ class RobotsCache:
 
     def forget(self, origin: str, before: float) -> None:
         """Forget rules that were fetched before this second, and that the origin was given up before it."""
+        self._read.pop(origin, None)
         self._own[origin] = None
         if len(self._own) > self._limits.robots_cached_max:
             del self._own[next(iter(self._own))]
@@ -228,6 +235,11 @@ class RobotsCache:
             self._forget(next(iter(self._rules)))
         self._rules[origin] = (rules, fetched_at, size)
         self._bytes += size
+
+    def _forget_old(self, origin: str, now: float) -> None:
+        """Forget rules that are too old: the journal may have newer rules from another peer."""
+        if (kept := self._rules.get(origin)) is not None and now >= kept[1] + self._limits.robots_ttl_s:
+            self._forget(origin)
 
     def _forget(self, origin: str) -> None:
         if origin in self._rules:

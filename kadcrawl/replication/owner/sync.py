@@ -128,6 +128,7 @@ class CellSync:
     def want(self, cell: Cell, provider: Contact | None = None) -> None:
         """Sync a cell soon. `provider` holds records of it. Raises NotRunningError."""
         check_cell(cell, self._bits)
+        self._catch_up.providers.expire(self._now())
         if provider is not None and provider.id != self._overlay.me.id:
             self._catch_up.providers.add(cell, provider)
         if cell in self._syncing:
@@ -323,8 +324,7 @@ class CellSync:
         finally:
             progress.move(SyncState.ENDED)
             del self._syncing[cell]
-            if not self._holdings.is_open(cell):
-                self._catch_up.providers.retire(cell, self._now())
+            self._catch_up.providers.retire(cell, self._now())
         if not self._holdings.is_open(cell) and cell in self._store.cells:
             self._holder_side.notify_owner(cell)
 

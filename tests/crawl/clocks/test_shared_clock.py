@@ -6,7 +6,7 @@ import pytest
 
 from kadcrawl.crawl.clocks import shared_clock
 from kadcrawl.crawl.clocks.clock_names import LEASE_S
-from kadcrawl.crawl.clocks.shared_clock import Pace, SharedClock
+from kadcrawl.crawl.clocks.shared_clock import KNOWN_S, Pace, SharedClock
 from kadcrawl.link.wire.cell_messages import RobotsRecord
 from kadcrawl.link.wire.clock_messages import ALL_CONNECTIONS, ClockTurn
 
@@ -233,3 +233,8 @@ def test_rules_are_asked_for_with_a_lease_until_they_are_told() -> None:
     question = clock.question(0.5 + LEASE_S / 2)
     assert question is not None
     assert "" == question.page
+    clock.heard(ClockTurn(0, 0.0), 4.0, 4.0)
+    while (question := clock.question(now := 1 + KNOWN_S)) is not None and (question.lease or question.ends):
+        clock.heard(ClockTurn(0, 0.0), now, now)
+    assert question is not None
+    assert "http://a.test/1" == question.page, "the rules may be too old by now"

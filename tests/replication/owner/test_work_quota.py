@@ -89,5 +89,15 @@ def test_the_providers_of_a_cell_outlive_its_sync_by_a_while() -> None:
     providers.resume(Cell(1))
     providers.retire(Cell(9), KEPT_S)
     assert [False, True, True] == [Cell(cell) in providers for cell in range(3)]
-    providers.retire(Cell(9), KEPT_S + 10)
+    providers.expire(KEPT_S + 10)
     assert [False, True, False] == [Cell(cell) in providers for cell in range(3)], "cell 1 is synced"
+
+
+def test_a_provider_is_named_with_the_address_that_is_known_best() -> None:
+    providers, own, old = Providers(), contact(1), Contact(contact(1).id, "127.0.0.9", 9)
+    providers.add(Cell(0), own)
+    providers.add_named(Cell(0), [old, contact(2)])
+    assert [own, contact(2)] == providers.named(Cell(0), [], 0.0)
+    assert {old, contact(2)} == set(providers.named(Cell(0), [old], 0.0)), "the address by the holdings"
+    providers.retire(Cell(0), 0.0)
+    assert [] == providers.named(Cell(0), [], KEPT_S)
