@@ -121,7 +121,10 @@ class LeftOutSites:
         origins = frozenset(one for one in self._origins if self._name(one, verb) == site)
         urls = frozenset(url for url in self._known if origin_of(url) in origins)
         lines = list(self._lines())
-        owed = {url for page in self._followed(lines) for url in self._pages.links(page)} & urls & self._due
+        found = {url for page in self._followed(lines) for url in self._pages.links(page)}
+        # Links that are found while their site is out of scope are not followed.
+        removed = {url for (kind, _), one in self._orders.items() if kind == "scope" for url in one.urls}
+        owed = found & urls & self._due - removed
         pending = owed - {line.url for line in lines}
         seen = _SeenOrder(
             *(verb, origins, urls, now(), machine, machine.incarnations, frozenset(owed), frozenset(pending))

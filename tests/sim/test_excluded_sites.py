@@ -103,6 +103,19 @@ def test_a_site_out_of_scope_is_left_alone_and_links_found_later_are_followed(pa
     assert any(origin_of(url) in stop.sites and asked[url] > stop.until_s and url not in facts.excused for url in back)
 
 
+@pytest.mark.parametrize(("site", "for_s", "later_s"), [(0, 9.0, 5.0), (0, 3.0, 3.0), (1, 3.0, 3.0)])
+def test_links_found_while_their_site_is_out_of_scope_are_not_owed_when_it_is_dropped(
+    site: int, for_s: float, later_s: float
+) -> None:
+    events = (
+        Event(1.0, Kind.SCOPE, (1,), for_s, float(site)),
+        Event(1.0 + later_s, Kind.SITE_DROP, (1,), amount=float(site)),
+    )
+    outcome, facts = lived(Plan(7, 3, events))
+    assert {} == outcome.violations
+    assert facts.removed
+
+
 def test_a_site_that_the_job_leaves_out_is_crawled_once_it_is_brought_into_scope() -> None:
     plan = Plan(7, 3, (Event(4.0, Kind.SCOPE_ADD, (1,), amount=3.0),), trails=3)
     outcome, facts = lived(plan)
