@@ -37,9 +37,9 @@ Request = Callable[[str], Awaitable[FetchResult | None]]
 """Makes one request for a URL in the slot of an entry. Returns None if this machine could not make the request."""
 
 
-def delay_by(rules: Rules, url: str, site_settings: SiteSettings, limits: Limits) -> float:
-    """Return the seconds between two requests to the site of a canonical URL, with these rules of its origin."""
-    return max(site_settings.delay_s(url), min(rules.crawl_delay_s or 0.0, limits.crawl_delay_max_s))
+def delay_by(crawl_delay_s: float | None, url: str, site_settings: SiteSettings, limits: Limits) -> float:
+    """Return the seconds between two requests to the site of a canonical URL, with this Crawl-delay of its origin."""
+    return max(site_settings.delay_s(url), min(crawl_delay_s or 0.0, limits.crawl_delay_max_s))
 
 
 class RobotsSearch:
@@ -72,7 +72,7 @@ class RobotsSearch:
 
     def delay_s(self, url: str, rules: Rules) -> float:
         """Return the seconds between two requests to the site of a canonical URL, with these rules of its origin."""
-        return delay_by(rules, url, self._site_settings, self._limits)
+        return delay_by(rules.crawl_delay_s, url, self._site_settings, self._limits)
 
     async def advance(self, entry: FrontierEntry, request: Request) -> None:
         """Use the entry's slot for one request on the way to the robots.txt of its origin.

@@ -77,7 +77,7 @@ class SharedRules:
 
     def connections(self, url: str, record: RobotsRecord) -> int:
         """Return the requests that may be under way at a time to the host of a URL, by these rules."""
-        parts, limits = self._parts, self._parts.limits
+        parts = self._parts
         assert parts.clocks is not None, "the clocks of this job are shared"
         told = self._delays.get(record.origin)
         if told is None or told[0] != hash(record.rules):
@@ -86,7 +86,7 @@ class SharedRules:
             self._delays[record.origin] = told
             if len(self._delays) > DELAYS_MAX:
                 del self._delays[next(iter(self._delays))]
-        delay_s = max(parts.site_settings.delay_s(url), min(told[1], limits.crawl_delay_max_s))
+        delay_s = delay_by(told[1], url, parts.site_settings, parts.limits)
         return 1 if delay_s > 0 else parts.clocks.connections(url)
 
     def may_read(self, url: str) -> bool:
@@ -161,7 +161,9 @@ class SharedRules:
                 )
                 if fetched.error not in UNASKED:
                     rules = await self._learn(origin, fetched)
-                    delay_s = 0.0 if rules is None else delay_by(rules, robots_url, parts.site_settings, parts.limits)
+                    delay_s = 0.0
+                    if rules is not None:
+                        delay_s = delay_by(rules.crawl_delay_s, robots_url, parts.site_settings, parts.limits)
                     clock, _, error = await parts.clocks.find(robots_url)
                     if error is None:
                         parts.clocks.rest(clock, max(fetched.hold_s, delay_s))

@@ -207,7 +207,7 @@ class HolderSide:
             listener(cell, new_owner)
         # Also holders that the overlay does not know yet; a lost peer is not among the holders any more.
         former = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
-        others = self.providers.named(cell, former, self._now())[:CONTACTS_MAX]
+        others = self.providers.named(cell, former, CONTACTS_MAX, self._now())
         owned = self._holdings.owned.get(cell)
         if cell in self._forgetting:  # The records must stay until this owner has decided.
             del self._forgetting[cell]

@@ -51,10 +51,15 @@ class Providers:
             if provider.id not in self._of.get(cell, {}):
                 self._add(cell, provider, NAMED_MAX)
 
-    def named(self, cell: Cell, others: Iterable[Contact], now: float) -> list[Contact]:
-        """Return these holders of a cell, and the providers beside them."""
+    def named(self, cell: Cell, others: Iterable[Contact], most: int, now: float) -> list[Contact]:
+        """Return these holders of a cell, and the providers beside them for which a list of `most` has room."""
         self.expire(now)
-        return list(({**self._of.get(cell, {}), **{one.id: one for one in others}}).values())
+        held = {one.id: one for one in others}
+        found = {**self._of.get(cell, {}), **held}
+        beside = [peer for peer in found if peer not in held]
+        for peer in beside[max(0, most - len(held)) :]:
+            del found[peer]
+        return list(found.values())
 
     def discard(self, cell: Cell, peer: bytes) -> None:
         """Forget a peer, by ID, that holds nothing of the cell any more."""

@@ -97,7 +97,16 @@ def test_a_provider_is_named_with_the_address_that_is_known_best() -> None:
     providers, own, old = Providers(), contact(1), Contact(contact(1).id, "127.0.0.9", 9)
     providers.add(Cell(0), own)
     providers.add_named(Cell(0), [old, contact(2)])
-    assert [own, contact(2)] == providers.named(Cell(0), [], 0.0)
-    assert {old, contact(2)} == set(providers.named(Cell(0), [old], 0.0)), "the address by the holdings"
+    assert [own, contact(2)] == providers.named(Cell(0), [], 20, 0.0)
+    assert {old, contact(2)} == set(providers.named(Cell(0), [old], 20, 0.0)), "the address by the holdings"
     providers.retire(Cell(0), 0.0)
-    assert [] == providers.named(Cell(0), [], KEPT_S)
+    assert [] == providers.named(Cell(0), [], 20, KEPT_S)
+
+
+def test_providers_without_number_leave_room_for_the_holders_that_this_peer_knows() -> None:
+    providers, held = Providers(), [contact(number) for number in range(100, 103)]
+    providers.add_named(Cell(0), map(contact, range(NAMED_MAX)))
+    named = providers.named(Cell(0), held, 5, 0.0)
+    assert 5 == len(named)
+    assert {*held} < {*named}
+    assert held == providers.named(Cell(0), held, 3, 0.0)
