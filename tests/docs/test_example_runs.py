@@ -75,7 +75,7 @@ async def test_a_planted_fault_is_found_at_its_line(tmp_path: Path, page: str, l
 
 
 async def test_a_command_without_end_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine.Machine.run, "__defaults__", (80, 50, 0.3))
+    monkeypatch.setattr(machine.Machine.run, "__defaults__", (80, 50, 5.0))
     [(line, message)] = await problems(tmp_path, console("$ echo a; sleep 1000\n$ true"))
     assert line == 2
     assert "it did not end within" in message

@@ -392,13 +392,13 @@ async def test_a_leaf_has_one_loan_per_site_and_none_from_a_paused_peer(make_pee
 async def test_what_a_leaf_did_is_counted_when_it_has_left(
     make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaf_host, "LEAF_FORGOTTEN_S", 0.5)
     peer = await make_peer("a", limits=WEAK)
     leaf = await make_leaf("leaf", peer)
     await peer.crawl([slow_web.url("/0")])
     await until(lambda: leaf.ended)
     await leaf.finish()
     await leaf.__aexit__(None, None, None)
+    monkeypatch.setattr(leaf_host, "LEAF_FORGOTTEN_S", 0.5)
     async with asyncio.timeout(60):
         rows = (await peer.census()).rows
         while "leaf: left" not in {row.state_text for row in rows}:

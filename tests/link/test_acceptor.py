@@ -51,10 +51,7 @@ async def test_many_from_one_place_keep_nobody_out_who_comes_from_another(
             assert "127.0.0.2" in {knock.host for knock in gate._pending.values()}
 
 
-async def test_a_member_that_is_let_in_and_says_nothing_is_sent_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(acceptor, "HANDSHAKE_S", 0.5)
+async def test_a_member_that_is_let_in_and_says_nothing_is_sent_away(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, _, address), contextlib.AsyncExitStack() as stack:
         client = LinkClient(1_000_000, credentials(tmp_path))
         await client.open()

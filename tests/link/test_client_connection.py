@@ -138,13 +138,13 @@ async def test_the_end_of_the_other_end_is_a_remote_error_at_once() -> None:
             assert isinstance(end, RemoteError)
             assert "the connection is lost [Hello]" in str(end)
         gate.open()
-        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+        assert Ok() == await client.ask(address, Hello(1), Ok, 60)
 
 
 async def test_a_peer_that_comes_back_is_asked_without_an_error() -> None:
     async with link() as (server, client, address):
         for _ in range(3):
-            assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+            assert Ok() == await client.ask(address, Hello(1), Ok, 60)
             await server.close()
             await server.listen(*address)
 
@@ -152,11 +152,11 @@ async def test_a_peer_that_comes_back_is_asked_without_an_error() -> None:
 async def test_a_connection_closed_before_the_question_was_sent_is_no_error() -> None:
     """Although nobody here has heard of it yet."""
     async with link() as (_, client, address):
-        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+        assert Ok() == await client.ask(address, Hello(1), Ok, 60)
         connected = client._connection((*address, None))
         assert connected._socket is not None
         connected._socket._writer.transport.close()
-        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+        assert Ok() == await client.ask(address, Hello(1), Ok, 60)
         assert client._connection((*address, None)) is not connected
 
 
@@ -200,24 +200,24 @@ async def test_a_closing_client_tells_who_waits() -> None:
 async def test_the_dialler_closes_what_is_without_use_but_not_what_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(client_connection, "KEPT_IDLE_S", 0.05)
+    monkeypatch.setattr(client_connection, "KEPT_IDLE_S", 1.0)
     gate = Gate()
     async with link(slow=gate) as (server, client, address):
         ask = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(4.0)
         assert len(client._connections) == len(server._incoming) == 1
         gate.open()
         assert Ok() == await ask
         await until(lambda: not client._tasks and not server._incoming)
-        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+        assert Ok() == await client.ask(address, Hello(1), Ok, 60)
 
 
 async def test_a_dialler_that_vanished_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_connection, "SILENCE_MAX_S", 0.3)
+    monkeypatch.setattr(server_connection, "SILENCE_MAX_S", 5.0)
     async with link() as (server, client, address):
-        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+        assert Ok() == await client.ask(address, Hello(1), Ok, 60)
         await until(lambda: not server._incoming and not client._connections)
-        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+        assert Ok() == await client.ask(address, Hello(1), Ok, 60)
 
 
 async def test_nothing_is_left_behind(recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture) -> None:
@@ -241,7 +241,7 @@ async def test_a_closed_connection_is_freed_without_the_garbage_collector() -> N
     gc.disable()
     try:
         async with link() as (server, client, address):
-            assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+            assert Ok() == await client.ask(address, Hello(1), Ok, 60)
             (connection,), (incoming,) = client._connections.values(), server._incoming
             ends: list[weakref.ref[Any]] = [weakref.ref(connection), weakref.ref(incoming)]
             del connection, incoming

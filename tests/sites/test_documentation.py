@@ -30,7 +30,7 @@ class Server(NamedTuple):
     def stop(self) -> list[Access]:
         """End the server, which completes its log, and return the crawler's requests."""
         self.process.terminate()
-        assert self.process.wait(timeout=30) == 0
+        assert self.process.wait(timeout=60) == 0
         accesses = [Access(**json.loads(line)) for line in self.log.read_text().splitlines()]
         return [access for access in accesses if access.user_agent.startswith(CRAWLER)]
 

@@ -74,12 +74,12 @@ def test_each_site_has_an_address_and_the_log_is_complete_at_the_end(root: Path,
         assert process.stdout is not None
         first, second = json.loads(process.stdout.readline())
         found = truth.crawl([first])
-        connection = HTTPConnection(second.removeprefix("http://").removesuffix("/"), timeout=10)
+        connection = HTTPConnection(second.removeprefix("http://").removesuffix("/"), timeout=60)
         connection.request("GET", "/", headers={"User-Agent": "test"})
         assert connection.getresponse().read() == b"<h1>Docs</h1>"
         connection.close()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
 
     assert found == {first.removesuffix("/") + path: status for path, status in FOUND.items()}
     entries = [json.loads(line) for line in log.read_text().splitlines()]

@@ -54,7 +54,7 @@ async def name_server(*records: tuple[int, int, int, str]) -> AsyncIterator[DNSR
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(lambda: NameServer(records), ("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
-    yield DNSResolver(nameservers=["127.0.0.1"], udp_port=port, tcp_port=port, timeout=1.0, tries=2)
+    yield DNSResolver(nameservers=["127.0.0.1"], udp_port=port, tcp_port=port, timeout=20.0, tries=2)
     transport.close()
 
 

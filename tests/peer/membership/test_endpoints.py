@@ -10,7 +10,6 @@ import pytest
 from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.addresses import ip_version
-from kadcrawl.peer.membership import endpoints
 from kadcrawl.peer.membership.endpoints import HELLO_TRIES, hello, reachable_host
 from kadcrawl.settings.config import Config
 from tests.support.swarm.peers import MakePeer
@@ -55,10 +54,7 @@ async def pumped(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> No
 
 
 @pytest.mark.parametrize("deaf", [0, HELLO_TRIES - 1, HELLO_TRIES])
-async def test_who_is_not_heard_at_once_tries_again(
-    deaf: int, make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(endpoints, "HELLO_DEADLINE_S", 1.0)
+async def test_who_is_not_heard_at_once_tries_again(deaf: int, make_peer: MakePeer) -> None:
     peer = await make_peer()
     way = DeafAtFirst(peer.contact.address, deaf)
     client = LinkClient(1_000_000)

@@ -107,7 +107,7 @@ async def test_without_a_good_answer_the_first_id_drawn_is_taken(
         return Ranges([])
 
     monkeypatch.setattr(RangeFinder, "find", find)
-    monkeypatch.setattr(node_id, "ASK_S", 2.0)
+    monkeypatch.setattr(node_id, "ASK_S", 20.0)
     first = await make_peer("a")
     drawn: list[NodeId] = []
     draw = node_id.Identity._draw
@@ -137,7 +137,7 @@ async def test_a_bootstrap_that_is_silent_leaves_time_to_ask_the_next(
         return await find(guide, overlay, question)
 
     monkeypatch.setattr(RangeFinder, "find", found)
-    monkeypatch.setattr(node_id, "ASK_S", 2.0)
+    monkeypatch.setattr(node_id, "ASK_S", 20.0)
     with caplog.at_level("INFO", "kadcrawl"):
         async with Peer(default_config(tmp_path / "c")) as third:
             await third.join([second.contact.address, first.contact.address])
@@ -181,8 +181,7 @@ class Owner:
     id = bytes(20)
 
 
-async def test_who_was_just_told_is_expected_and_who_never_came_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_id, "ENTER_S", 1.0)
+async def test_who_was_just_told_is_expected_and_who_never_came_is_forgotten() -> None:
     guide, overlay = RangeFinder(), Alone()
     halves = [id_bytes(1 << 159 | 1), id_bytes(1)]
     first = await guide.find(overlay, FindRanges(halves))  # type: ignore[arg-type]
@@ -192,7 +191,7 @@ async def test_who_was_just_told_is_expected_and_who_never_came_is_forgotten(mon
     # Of the half that was taken the one expected is told, of the other the peer itself, each owning one half.
     second = await guide.find(overlay, FindRanges([id_bytes(1 << 159 | 2), id_bytes(2)]))  # type: ignore[arg-type]
     assert [FoundRange(taken, id_bytes(1 << 159)), FoundRange(bytes(20), id_bytes(1 << 159))] == second.found
-    await asyncio.sleep(2.0)
+    await asyncio.sleep(node_id.ENTER_S + 1.0)
     third = await guide.find(overlay, FindRanges([id_bytes(3)]))  # type: ignore[arg-type]
     assert [FoundRange(bytes(20), bytes(20))] == third.found
 
