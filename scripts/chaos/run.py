@@ -1,7 +1,7 @@
 """One crawl of a real swarm under faults, and the verdict on it. `chaos` makes many of them.
 
-Every run begins with empty directories and ends with the same questions. Was every reachable page fetched, were at most
-1 % fetched twice, was no site hurried, did the swarm end by itself? The web's own access log, the page logs of all
+Every run begins with empty directories and ends with the same questions. Was every reachable page fetched, were few
+fetched twice, was no site hurried, did the swarm end by itself? The web's own access log, the page logs of all
 peers, also of dead ones, and the exit codes give the answers. Only a network split is an excuse, and only for requests
 of the other side (see parted.py).
 """
@@ -21,7 +21,7 @@ from scripts.chaos.peer_process import PeerProcess
 from scripts.chaos.swarm import OverError, ProcessSwarm
 from scripts.chaos.tun_hub import Counts, PacketConditions
 from scripts.kadcrawl_run import page_lines
-from sim.judge import Expected, judge
+from sim.judge import Access, Expected, judge
 
 PEERS: Final = 8
 DELAY_S: Final = 0.4
@@ -43,6 +43,9 @@ class RunSize:
     freeze_s: float = FREEZE_S
     """The most seconds of a fault that passes by itself."""
     duplicates_max: float = DUPLICATES_MAX
+    """Share of the pages that may be fetched twice, beside those of `unfinished_s`."""
+    unfinished_s: float = 0.0
+    """Seconds from a fetch to the finished page at its backups. A kill in between explains a second fetch."""
     options: tuple[str, ...] = ()
     """Further options of the first peer, which define the job."""
     leaves: int = 0
@@ -77,7 +80,7 @@ class ChaosOutcome:
     lost: int
     """Pages never fetched, or fetched and in no page log."""
     duplicates: int
-    """Fetches of a page beyond its first, where no partition explains them."""
+    """Fetches of a page beyond its first, where neither a partition nor an unfinished page explains them."""
     hurried: int
     across: Across
     """The faults that a network split explains."""
@@ -118,7 +121,8 @@ async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, siz
     unknowing = across(web.access_log, swarm.parting, delay_s)
     lines = Counter(line.url for line in page_lines(directory))
     unlogged = sorted(web.truth.keys() - lines.keys())
-    duplicates = web.fetched.total() - len(web.fetched) - unknowing.repeated
+    unfinished = cut_short(web.access_log, swarm.kills, size.unfinished_s)
+    duplicates = web.fetched.total() - len(web.fetched) - unknowing.repeated - unfinished
     faults += [f"never fetched: {url}" for url in verdict.missing]
     faults += [f"in no page log: {url}" for url in unlogged if url in web.fetched]
     faults += [f"nobody links to: {url}" for url in verdict.extra]
@@ -155,6 +159,16 @@ def expected_requests(web: DealtWeb) -> dict[str, Expected]:
     """Return the requests that the access log must show. Repeats are judged apart."""
     pages = {url: Expected(status, 1, 1) for url, status in web.truth.items()}
     return pages | {f"{origin}/robots.txt": Expected(404, 0, len(web.access_log)) for origin in web.origins}
+
+
+def cut_short(log: Sequence[Access], kills: Sequence[float], unfinished_s: float) -> int:
+    """Return the number of fetches that were followed by a kill within `unfinished_s` seconds, and by another fetch."""
+    last = {access.url: access.time for access in log}
+    return sum(
+        access.time < last[access.url] and any(0 <= kill - access.time <= unfinished_s for kill in kills)
+        for access in log
+        if access.path != "/robots.txt"
+    )
 
 
 def _exits(processes: Sequence[PeerProcess], late: Sequence[str]) -> Iterator[str]:

@@ -46,6 +46,8 @@ class ProcessSwarm:
         self.leaves: list[PeerProcess] = []
         self.events: list[str] = []
         """The faults and their victims so far, each with the share of pages fetched by then."""
+        self.kills: list[float] = []
+        """When peers were killed, on the access log's clock."""
         self.parting: NetworkSplit | None = None
         """The network split, or None."""
         self._web = web
@@ -162,6 +164,7 @@ class ProcessSwarm:
     async def kill(self, peers: Sequence[PeerProcess]) -> None:
         """Kill these at one instant."""
         self.note("SIGKILL", *(peer.name for peer in peers))
+        self.kills.append(asyncio.get_running_loop().time())
         for peer in peers:
             peer.exit_expected = -signal.SIGKILL
             peer.process.kill()

@@ -1,5 +1,6 @@
 """One crawl with every mechanism of the papers at once, whose peers are killed and joined in the middle."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,11 @@ from tests.support.sites.proxies import ProxyServer
 from tests.support.sites.web import Web, html
 
 PAGES, SITES = 120, 8
+
+UNFINISHED_S = 5.0
+"""By URL most links of a page go to other peers, and the page is finished when these have answered."""
+
+SIZE = RunSize(peers=5, delay_s=0.3, duplicates_max=0.05, unfinished_s=UNFINISHED_S, leaves=1, stops=True)
 
 RUNS_MAX = 3
 """Crawls until the leaf has fetched a page. A crawl so short may be over before a full peer has work to lend."""
@@ -41,7 +47,7 @@ async def crawled_without_a_loss(seed: int, directory: Path) -> Path:
         proxies = directory / "proxies.txt"
         proxies.write_text(f"{one.url}\n{other.url}\n")
         options = (*JOB, "--proxies", str(proxies), "--proxy-judge", judge.url("/judge"))
-        size = RunSize(peers=5, delay_s=0.3, duplicates_max=0.1, options=options, leaves=1, stops=True)
+        size = replace(SIZE, options=options)
         outcome = await run(Scenario(killed_and_joined), seed, web, directory / "run", size)
         assert [] == outcome.faults
         assert (PAGES, PAGES, 0, 0) == (outcome.pages, outcome.fetched, outcome.lost, outcome.hurried)

@@ -9,8 +9,9 @@ import pytest
 from scripts.chaos.dealt_web import DealtWeb, documentation, made_up
 from scripts.chaos.network import NETWORK
 from scripts.chaos.processes import PROCESSES
-from scripts.chaos.run import RUN_S_MAX, RunSize, Scenario, run
+from scripts.chaos.run import RUN_S_MAX, RunSize, Scenario, cut_short, run
 from scripts.chaos.swarm import OverError, ProcessSwarm
+from sim.judge import Access
 
 SMALL = RunSize(peers=5, delay_s=0.3, freeze_s=3.0, duplicates_max=0.1)
 """The run is small, so the pages that a dying peer has fetched but not finished are a larger share."""
@@ -76,6 +77,17 @@ async def test_a_crawl_without_an_end_is_stopped_though_a_fault_comes_too_late(w
     assert [] == outcome.faults
     happened = [event.partition(" ")[2] for event in outcome.events]
     assert ["over before the rest could happen", "kadcrawl stop"] == happened
+
+
+def test_a_kill_explains_a_second_fetch_only_of_what_was_fetched_shortly_before() -> None:
+    def asked(*times: float) -> list[Access]:
+        return [Access(at, "http://a", "/1.html", 200, "") for at in times]
+
+    assert 1 == cut_short(asked(7.0, 20.0), [8.0], 2.0)
+    assert 0 == cut_short(asked(7.0), [8.0], 2.0)
+    assert 0 == cut_short(asked(5.0, 20.0), [8.0], 2.0)
+    assert 0 == cut_short(asked(9.0, 20.0), [8.0], 2.0)
+    assert 2 == cut_short(asked(7.0, 10.0, 20.0), [8.0, 11.0], 2.0)
 
 
 async def test_no_process_outlives_its_swarm(web: DealtWeb, tmp_path: Path) -> None:
