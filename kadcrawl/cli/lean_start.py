@@ -1,8 +1,8 @@
 """`start_lean` runs `kadcrawl start` and `kadcrawl join`: a fork reads their options and then ends.
 
 A peer lives for weeks, and the options of the command take megabytes that only its start needs. So a fork of the
-process reads them, with all their messages and mistakes, and hands the order over. Then this process loads the peer,
-and nothing of the options. Where there is no fork, one process does both.
+process reads them, with all their messages and mistakes, and hands the order over. Meanwhile this process loads the
+peer, and nothing of the options. Where there is no fork, one process does both.
 
 Tests: tests/cli/test_lean_start.py
 """
@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 LEAN_COMMANDS = frozenset({"start", "join"})
 """The commands that run a peer in their process."""
+ROOMS = ("kadcrawl.cli.peer_order", "kadcrawl.cli.commands.run_peer", "kadcrawl.cli.run")
+"""The modules that carry an order out."""
+ROOMS_OF_A_PEER = ("kadcrawl.peer.peer", "kadcrawl.peer.rejoin")
+"""The modules of a full peer. A leaf runs without them."""
 SIGNALED = 128
 """The exit code of a process that a signal has ended is this and the number of the signal, as in a shell."""
 
@@ -31,11 +36,6 @@ def start_lean(arguments: Sequence[str]) -> None:
     """Run the command of these arguments. Exits."""
     said = _read_by_fork(arguments)
     os.environ.pop("KADCRAWL_KEY", None)  # The fork has read it, and took it out of its own environment only.
-    from kadcrawl.system.lean_code import drop_docstrings
-    from kadcrawl.system.lean_imports import import_lean
-
-    drop_docstrings()
-    import_lean()
     from kadcrawl.cli.exits import told
     from kadcrawl.cli.peer_order import carry_out
 
@@ -57,8 +57,19 @@ def hand_over(order: "PeerOrder") -> int:
     return 0
 
 
+def _load(arguments: Sequence[str]) -> None:
+    """Import the modules that the process of these arguments needs, without docstrings."""
+    from kadcrawl.system.lean_code import drop_docstrings
+    from kadcrawl.system.lean_imports import import_lean
+
+    drop_docstrings()
+    import_lean()
+    for name in ROOMS if "--leaf" in arguments else ROOMS + ROOMS_OF_A_PEER:
+        import_module(name)
+
+
 def _read_by_fork(arguments: Sequence[str]) -> bytes:
-    """Return the pickled order. Exits with the code of the fork if it gives none.
+    """Load the peer, and return the pickled order. Exits with the code of the fork if it gives none.
 
     Ctrl-C goes to the fork as well, and the fork says so. A signal that only this process gets ends both.
     """
@@ -89,6 +100,7 @@ def _read_by_fork(arguments: Sequence[str]) -> bytes:
         group_for(list(arguments))()
     forks.append(reader)
     os.close(writable)
+    _load(arguments)
     with open(readable, "rb") as pipe:
         said = pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1])

@@ -34,6 +34,8 @@ group.group_for = lambda arguments: command
 peer_order.carry_out = carry_out
 lean_start.start_lean(["join"])
 """
+READ_JOIN = 'lean_start.start_lean(["join"])'
+"""The last line of `READS`."""
 
 
 def reads(command: str) -> "subprocess.CompletedProcess[str]":
@@ -78,6 +80,30 @@ def test_a_fork_without_an_order_is_the_whole_command(ending: str, code: int) ->
     run = reads(ending)
     assert "help\n" == run.stdout
     assert code == run.returncode
+
+
+@pytest.mark.parametrize(
+    ("words", "has_peer"), [('["start"]', True), ('["join"]', True), ('["join", "--leaf"]', False)]
+)
+def test_the_peer_is_loaded_while_the_options_are_read(words: str, has_peer: bool) -> None:
+    code = READS.format(command="sys.exit(lean_start.hand_over('the order'))")
+    code = code.replace(
+        "return 7", "print('kadcrawl.peer.peer' in sys.modules, 'kadcrawl.cli.options' in sys.modules); return 7"
+    )
+    code = code.replace(
+        READ_JOIN,
+        f"""
+loaded = lean_start._load
+def load(arguments):
+    loaded(arguments)
+    print("loaded", flush=True)
+    os.write(go, b"x")
+lean_start._load = load
+lean_start.start_lean({words})""",
+    )
+    code = "import os\nwait, go = os.pipe()\n" + code.replace("def command():", "def command():\n    os.read(wait, 1)")
+    run = subprocess.run([sys.executable, "-c", code], text=True, stdout=subprocess.PIPE, timeout=60)
+    assert ["loaded", "carried out the order True False", f"{has_peer} False"] == run.stdout.splitlines()
 
 
 def test_ctrl_c_ends_both_and_the_fork_says_so() -> None:
