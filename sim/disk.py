@@ -6,7 +6,8 @@ these bytes, and a random part of the rest. The database itself is kept whole: S
 from frames that are synced already, and syncs it before it drops the frames. The shared memory of the database is not
 kept.
 
-Between two syncs files only grow, or shrink to nothing, so a length says which bytes are safe.
+Between two syncs files only grow, or shrink to nothing, so a length says which bytes are safe. The WAL is also used
+anew from its start. So its length is the place where its present frames end, whatever old frames are behind them.
 """
 
 import errno
@@ -19,12 +20,14 @@ from random import Random
 from typing import Any, Literal
 
 from kadcrawl.store.log_parts import index_path, log_lines
+from kadcrawl.store.wal import FRAME_HEADER_BYTES, FRAME_SALTS, HEADER_BYTES, PAGE_BYTES, SALTS
 
 DiskState = Literal["same", "old", "none"]
 """The disk that a machine boots with: as its last end left it, as an earlier end left it, or empty."""
 
 SAFE = "peer.sqlite"
 LOST = "peer.sqlite-shm"
+WAL = "peer.sqlite-wal"
 PAGES = "pages.jsonl"
 
 
@@ -44,6 +47,8 @@ class Disk:
         self._old: Path | None = None
         self._synced: dict[tuple[int, int], int] = {}
         """Bytes that are safe, by device and inode."""
+        self._wal_salts = b""
+        """The salts of the WAL when it was synced. If it has started anew since then, none of its frames is safe."""
         self._lines: dict[tuple[int, int, bytes], dict[str, Any] | None] = {}
         """Page lines by wipes, place and text: a line that was written again at its place is the same. A line is parsed
         when it is first asked for."""
@@ -65,22 +70,40 @@ class Disk:
                 self._lines.pop(line, None)
         self._lines_left = []
         self._synced.clear()
+        self._wal_salts = b""
         self.directory = self._next()
         if source is None:
             self.directory.mkdir(parents=True)
         else:
             shutil.copytree(source, self.directory)
+            wal = self._wal()
             for path in _files(self.directory):
-                self._synced[_inode(os.stat(path))] = path.stat().st_size
+                with path.open("rb") as file:
+                    self._note_synced(file.fileno(), wal)
         return self.directory
 
     def sync(self, fds: Iterable[int]) -> None:
         """Mark the current content of these files as safe. Raises OSError while the disk is full."""
         if self.full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        wal = self._wal()
         for fd in fds:
-            status = os.fstat(fd)
-            self._synced[_inode(status)] = status.st_size
+            self._note_synced(fd, wal)
+
+    def _note_synced(self, fd: int, wal: tuple[int, int] | None) -> None:
+        status = os.fstat(fd)
+        inode, length = _inode(status), status.st_size
+        if inode == wal:
+            header = os.pread(fd, HEADER_BYTES, 0)
+            begin = self._synced.get(inode, 0) if self._wal_salts == header[SALTS] else 0
+            self._wal_salts, length = header[SALTS], frames_end(fd, header, begin)
+        self._synced[inode] = length
+
+    def _wal(self) -> tuple[int, int] | None:
+        try:
+            return _inode(os.stat(self.directory / WAL))
+        except FileNotFoundError:
+            return None
 
     def crash(self) -> None:
         """Lose a random part of the unsynced bytes, because the peer was killed.
@@ -136,6 +159,10 @@ class Disk:
             content = path.read_bytes()
             if path.name != SAFE:
                 safe = min(self._synced.get(_inode(path.stat()), 0), len(content))
+                if path == self.directory / WAL:
+                    safe = safe if self._wal_salts == content[SALTS] else 0
+                    with path.open("rb") as file:
+                        content = content[: frames_end(file.fileno(), content[:HEADER_BYTES], safe)]
                 content = content[: safe + self._survive(len(content) - safe)]
             copy = kept / path.relative_to(self.directory)
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -172,6 +199,17 @@ class Disk:
     def _forget(self, directory: Path | None) -> None:
         if directory is not None:
             shutil.rmtree(directory)
+
+
+def frames_end(fd: int, header: bytes, begin: int) -> int:
+    """Return the place at which the present frames of a WAL end, given its header and a place where a frame ends."""
+    frame_bytes = FRAME_HEADER_BYTES + int.from_bytes(header[PAGE_BYTES], "big")
+    end = max(begin, len(header))
+    while len(frame := os.pread(fd, FRAME_HEADER_BYTES, end)) == FRAME_HEADER_BYTES and (
+        frame[FRAME_SALTS] == header[SALTS]
+    ):
+        end += frame_bytes
+    return end
 
 
 def _files(directory: Path) -> list[Path]:

@@ -87,6 +87,29 @@ def test_a_crash_leaves_a_database_with_all_that_was_synced(disk: Disk) -> None:
         disk.crash()
 
 
+def test_a_crash_takes_unsynced_frames_of_a_wal_that_has_started_anew(disk: Disk) -> None:
+    kept = set()
+    for _ in range(40):
+        path = disk.boot("none") / "peer.sqlite"
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA wal_autocheckpoint=0")
+            db.execute("CREATE TABLE t(n)")
+            for number in range(40):
+                db.execute("INSERT INTO t VALUES (?)", (number,))
+                if number in (9, 29):
+                    with open(f"{path}-wal", "rb") as wal:
+                        disk.sync([wal.fileno()])
+                if number == 19:
+                    db.execute("PRAGMA wal_checkpoint(RESTART)")
+            disk.crash()
+        with closing(sqlite3.connect(disk.boot("same") / "peer.sqlite")) as db:
+            assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            kept.add(db.execute("SELECT count(*) FROM t").fetchone()[0])
+        disk.crash()
+    assert {30, 40} < kept <= {*range(30, 41)}
+
+
 def test_a_full_disk_says_so(disk: Disk) -> None:
     disk.boot("none")
     disk.full = True
