@@ -20,6 +20,14 @@ THREAD: Final = "_bootstrap"
 """The function in which each thread but the main thread begins."""
 LOOP_FILE: Final = "kadcrawl/cli/run.py"
 """The file whose frame is below all that the loop calls."""
+BELOW_THE_LOOP: Final = (
+    LOOP_FILE,
+    "/child_main.py",
+    "/fork_server.py",
+    "/kadcrawl/cli/__init__.py",
+    "/kadcrawl/__main__.py",
+)
+"""The files of the frames from the start of a peer's process to its loop."""
 LIBRARIES: Final = (
     ("/aiohttp/web", "link"),
     ("/aiohttp/_websocket/", "link"),
@@ -69,7 +77,7 @@ def room_of(frames: Sequence[tuple[str, str]], package: str) -> str:
 
 
 def _is_loop(file: str) -> bool:
-    return file.endswith((LOOP_FILE, "/child_main.py"))
+    return file.endswith(BELOW_THE_LOOP)
 
 
 def _folder(inner: str) -> str:

@@ -25,7 +25,8 @@ CONVERSATIONS = {
     "cli.data_check": "catalog data_repair journal_check",
     "cli.doctor": "checkup directory_probes helper_probes network_probes",
     "cli.local": (
-        "child child_main child_process child_task local_feed peer_life resting salvage stores_at_rest supervisor"
+        "child child_main child_process child_task fork_server forked_process local_feed peer_life resting salvage "
+        "stores_at_rest supervisor"
     ),
     "cli.seeds": "feeding seed_feeder",
     "cli.view": "hook_check progress saved_page",

@@ -22,6 +22,10 @@ def main() -> None:
 
     if LEAN_COMMANDS.intersection(sys.argv[1:2]) and hasattr(os, "fork"):
         start_lean(sys.argv[1:])
+    if sys.argv[1:2] == ["crawl"]:
+        from kadcrawl.cli.local.fork_server import start_server
+
+        start_server()
     from kadcrawl.cli.group import group_for  # Not at the top: the processes of peers do without it.
 
     group_for(sys.argv[1:])()

@@ -110,13 +110,18 @@ async def test_peers_that_die_together_become_one_swarm_again(gap_s: float, tmp_
 
 
 async def test_a_peer_killed_while_it_starts_is_one_clear_sentence(tmp_path: Path) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text("[[records]]\npattern = '.'\nhook = 'tests.support.waiting_hook:nothing'\n")
+    data = tmp_path / "data"
     async with slow_web(500) as site:
-        process = await start(*crawl(tmp_path, site.url("/0"), peers=3))
-        await until(lambda: len(children(process)) == 3, process)
-        os.kill(children(process)[2], signal.SIGKILL)
+        process = await start(*crawl(data, site.url("/0"), peers=3), "--job", str(job))
+        lock = data / "peer-1" / "lock"
+        await until(lambda: lock.exists() and any(locked_by(lock, pid) for pid in children(process)), process)
+        (starting,) = (pid for pid in children(process) if locked_by(lock, pid))
+        os.kill(starting, signal.SIGKILL)
         run = await ended(process)
         assert run.code == 2, run
-        assert re.search(r"^kadcrawl: peer-\d ended before it was ready", run.err, re.M), run
+        assert re.search(r"^kadcrawl: peer-1 ended before it was ready", run.err, re.M), run
         assert "Traceback" not in run.err
 
 

@@ -5,6 +5,7 @@ Tests: tests/cli/local/test_supervisor.py, tests/cli/test_command_local.py
 
 import asyncio
 import sys
+from typing import Protocol
 
 import msgspec
 
@@ -18,10 +19,47 @@ PROGRAM = (
 """The program of a child process. It sets the collector before the first import, as imports make no garbage of note."""
 
 
+class OrderWriter(Protocol):
+    """The writing end of a pipe to a process."""
+
+    def write(self, data: bytes) -> None:
+        """Send the data in the background."""
+
+    def close(self) -> None:
+        """Close the pipe once all is sent."""
+
+    def is_closing(self) -> bool:
+        """Return whether the pipe is closed, or about to be."""
+
+
+class Process(Protocol):
+    """A process with pipes, as asyncio and forked_process.py have it."""
+
+    pid: int
+
+    @property
+    def stdin(self) -> OrderWriter | None:
+        """The pipe for orders."""
+
+    @property
+    def stdout(self) -> asyncio.StreamReader | None:
+        """The pipe for reports."""
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, once the process is known to have ended."""
+
+    async def wait(self) -> int:
+        """Return the exit status once the process has ended."""
+
+    def kill(self) -> None:
+        """Kill the process."""
+
+
 class ChildProcess:
     """The running process of one peer."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
 
     @property

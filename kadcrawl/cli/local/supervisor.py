@@ -19,7 +19,8 @@ import msgspec
 
 from kadcrawl.cli.exits import leaves_of
 from kadcrawl.cli.local.child import Child
-from kadcrawl.cli.local.child_process import launch
+from kadcrawl.cli.local.fork_server import take_server
+from kadcrawl.cli.local.forked_process import ForkLauncher
 from kadcrawl.cli.log_file import LOG, log_to, secrets_of_machine
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
@@ -81,10 +82,11 @@ def peers_of(data: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and str(int(name)) == name)
 
 
-def _children(plan: CrawlPlan, numbers: Sequence[int]) -> list[Child]:
+def _children(plan: CrawlPlan, numbers: Sequence[int], forks: ForkLauncher) -> list[Child]:
     """Return the peers to be started, each a process, or all in this process. Raises StartError for want of files."""
     directories, last = {number: plan.data / f"peer-{number}" for number in numbers}, max(numbers)
     if not plan.in_process:
+        launch = forks.launch
         return [Child(number, directory, launch, directory / LOG, last) for number, directory in directories.items()]
     check_files(len(numbers))
     from kadcrawl.cli.local.child_task import TaskLauncher  # Not at the top: it loads the whole peer.
@@ -117,7 +119,8 @@ class LocalSwarm:
         known = peers_of(plan.data)
         numbers = sorted({*range(1, plan.peers + 1), *known})
         self._start_slots = asyncio.Semaphore(JOINS_IN_PROCESS_MAX if plan.in_process else len(numbers))
-        self._children = _children(plan, numbers)
+        self._forks = ForkLauncher(take_server(), len(numbers))
+        self._children = _children(plan, numbers, self._forks)
         if len(numbers) > plan.peers:
             progress.say(
                 f"{plan.data} holds the work of {len(known)} peers, so {len(numbers)} are started, not {plan.peers}"
@@ -152,6 +155,8 @@ class LocalSwarm:
         interrupts = Interrupts()
         began = asyncio.get_running_loop().time()
         try:
+            if self._plan.in_process:
+                await self._forks.close()
             async with asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch(), name="watch")
                 stop = group.create_task(self._stop_on(interrupts), name="stop")
@@ -165,7 +170,7 @@ class LocalSwarm:
             for task in self._waiting:
                 task.cancel()
             await asyncio.gather(*self._waiting, return_exceptions=True)
-            await asyncio.gather(*(child.close() for child in self._children))
+            await asyncio.gather(self._forks.close(), *(child.close() for child in self._children))
         if self._feed_error is not None:
             raise self._feed_error
         return self._summary(asyncio.get_running_loop().time() - began)
