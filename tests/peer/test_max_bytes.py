@@ -15,18 +15,20 @@ from tests.support.waiting import until
 
 Lines = Callable[[], dict[str, LoggedPage]]
 SITES = 6
+MANY_SITES = 40
+"""So many that each of two peers owns some, whatever their IDs are."""
 PAGES = 240
 BODY_BYTES = 10_000
 MAX_BYTES = 60 * BODY_BYTES
 
 
-def large_pages(site: Web) -> Page:
-    """Return pages of `BODY_BYTES` that form a tree over all sites."""
+def large_pages(site: Web, sites: int = SITES) -> Page:
+    """Return pages of `BODY_BYTES` that form a tree over so many sites."""
 
     def page(request: web.BaseRequest) -> web.StreamResponse:
         number = int(request.path.strip("/"))
         onward = [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
-        answer = html(*(site.url(f"/{child}", child % SITES) for child in onward))
+        answer = html(*(site.url(f"/{child}", child % sites) for child in onward))
         answer.text = (answer.text or "").ljust(BODY_BYTES)
         return answer
 
@@ -70,8 +72,8 @@ async def test_bytes_count_over_a_crash(make_peer: MakePeer, lines: Lines) -> No
 
 @pytest.mark.parametrize("limit", [{"max_bytes": 100 * MAX_BYTES}, {"max_pages": 10 * PAGES}])
 async def test_a_peer_that_leaves_takes_no_unused_grant_along(make_peer: MakePeer, limit: dict[str, int]) -> None:
-    async with Web(SITES) as site:
-        site.fallback = large_pages(site)
+    async with Web(MANY_SITES) as site:
+        site.fallback = large_pages(site, MANY_SITES)
         peers = await swarm(make_peer, "ab", delay_s=1.0, **limit)
         await peers[0].crawl([site.url("/0")])
         limits = peers[1].components.crawl_limits

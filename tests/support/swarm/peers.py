@@ -34,9 +34,10 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
 
 
 async def swarm(make_peer: MakePeer, names: str, **job: object) -> list[Peer]:
-    """Return a peer for each letter. The first peer began the swarm."""
+    """Return a peer for each letter, all with the same `limits`. The first peer began the swarm."""
+    own = {"limits": job["limits"]} if "limits" in job else {}
     first = await make_peer(names[0], **job)
-    return [first, *[await make_peer(name, join=first) for name in names[1:]]]
+    return [first, *[await make_peer(name, join=first, **own) for name in names[1:]]]
 
 
 async def finish(peers: Sequence[Peer]) -> None:
