@@ -665,10 +665,10 @@ def lent_and_still_crawled(lend: Any) -> Any:
     return lend_and_keep
 
 
-@mutant("kadcrawl.lending.borrower:Borrower.expire", "leases")
+@mutant("kadcrawl.lending.borrower:Borrower.holds_lease", "leases")
 def lease_without_end(_: Any) -> Any:
     """A borrower goes on however long its lender has been silent."""
-    return lambda self: None
+    return lambda self, cell: True
 
 
 @mutant("kadcrawl.lending.loan:lender_takes_back_at", "lending")

@@ -180,11 +180,13 @@ class Attempt:
 
     async def _advance(self) -> AttemptOutcome:
         """Take the next step: a request for robots.txt, a request for the page, or a line without a request."""
-        # From here to the request nothing is awaited.
-        parts, source, entry = self._parts, self._source, self._entry
-        if not self._hooks.may_start() or not source.frontier.is_open(self._cell):
+        parts, source, entry, hooks = self._parts, self._source, self._entry, self._hooks
+        if await hooks.prepare(self._cell) and source.frontier.wait_s(entry.site, parts.clock.now()):
             return AttemptOutcome.PUT_BACK
-        if self._hooks.no_backup_reachable(self._cell):
+        # From here to the request nothing is awaited.
+        if not hooks.lets_ask(self._cell) or not source.frontier.is_open(self._cell):
+            return AttemptOutcome.PUT_BACK
+        if hooks.no_backup_reachable(self._cell):
             return self._put_off(ALONE_WAIT_S)
         if parts.by_depth:
             entry = self._entry = source.store.latest(entry)
@@ -315,11 +317,9 @@ class Attempt:
         use: ClockUse | None,
     ) -> FetchResult | None:
         """Make the request, now that it has its turn on the shared clock, if there is one."""
-        parts, frontier, entry = self._parts, self._source.frontier, self._entry
-        may_start = self._hooks.may_start
-        kept = self._source.cookies
+        parts, frontier, entry, hooks = self._parts, self._source.frontier, self._entry, self._hooks
+        kept, form = self._source.cookies, b"" if login is None else login.form
         is_own = login is not None or host_of(url) == host_of(entry.url)
-        form = b"" if login is None else login.form
         cookies = kept if kept is not None and is_own and kept.keeps(url) else None
         if cookies is not None and (value := cookies.header(entry.site, url, parts.clock.now())):
             fields = [*fields, ("Cookie", value)]
@@ -327,7 +327,8 @@ class Attempt:
         def may_send() -> bool:
             if use is not None and not use.may_send():
                 return False
-            return may_start() and frontier.may_ask(entry.site, self._cell, opening) and parts.crawl_limits.may_request
+            is_open = frontier.may_ask(entry.site, self._cell, opening)
+            return is_open and hooks.lets_ask(self._cell) and parts.crawl_limits.may_request
 
         if cookies is None:
             fetched = await parts.fetcher.fetch(url, fields, may_send, memory_slots=self._memory_slots, page=entry.url)
@@ -356,9 +357,8 @@ class Attempt:
             self._rest(use, fetched, max(rests_until, received_at + parts.site_settings.delay_s(url)) - now)
         self._end_slot()
         parts.capacity.wake_all(self._context.work)
-        on_unreached = self._hooks.on_unreached
-        if on_unreached is not None and fetched.status is None and fetched.error in UNREACHED:
-            on_unreached(entry.site)
+        if hooks.on_unreached is not None and fetched.status is None and fetched.error in UNREACHED:
+            hooks.on_unreached(entry.site)
             return None
         if cookies is not None:
             fetched, self._has_new_cookies = cookies.learn(entry.site, fetched, now)

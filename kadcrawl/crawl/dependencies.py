@@ -3,7 +3,7 @@
 Tests: tests/crawl/test_crawler.py
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -111,15 +111,31 @@ def _never(cell: Cell) -> bool:
     return False
 
 
+def _always(cell: Cell) -> bool:
+    return True
+
+
+async def _at_once(cell: Cell) -> bool:
+    return False
+
+
 @dataclass(slots=True, kw_only=True)
 class CrawlHooks:
     """The callbacks of one crawler."""
 
     may_start: Callable[[], bool]
     """Returns whether a request may start, right before each request. Whoever makes it True calls `Crawler.wake`."""
+    prepare: Callable[[Cell], Awaitable[bool]] = _at_once
+    """Awaited at the beginning of each attempt at a page of a cell. Returns whether it took time."""
+    may_ask: Callable[[Cell], bool] = _always
+    """Returns whether a request for a page of a cell may start, right before each request."""
     no_backup_reachable: Callable[[Cell], bool] = _never
     """Returns whether, for the moment, no other peer would learn which pages of a cell are fetched."""
     on_refused: Callable[[str], None] | None = None
     """Receives the site of a page after an answer 429 or 503, so that other peers hear of the refusal."""
     on_unreached: Callable[[str], None] | None = None
     """Receives the site of a page that perhaps only this machine cannot reach. The page is then not finished here."""
+
+    def lets_ask(self, cell: Cell) -> bool:
+        """Return whether a request for a page of a cell may start now."""
+        return self.may_start() and self.may_ask(cell)

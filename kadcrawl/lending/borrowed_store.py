@@ -186,6 +186,10 @@ class BorrowedStore:
 
     # --- for the crawler -----------------------------------------------------------------------------------------
 
+    def loan_of(self, cell: Cell) -> BorrowedLoan | None:
+        """Return the loan with this cell, or None."""
+        return self._by_cell.get(cell)
+
     def rounds(self, key: Key) -> int:
         """Return the number of visits to a borrowed page before this visit."""
         loan = self._by_cell.get(self.cell_of(key))

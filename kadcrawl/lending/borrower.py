@@ -2,8 +2,9 @@
 
 A crawler and a frontier of their own (lending/borrowed_store.py) crawl the loans, with the fetcher, outputs and
 forwarder of the peer: links go to their owners as ever, and each site keeps the pace it came with. No page of a loan is
-begun before its lender has answered a report, nor once the lender has been silent for too long (balance/leases.py).
-`expire` checks that again right before each request. A fetched page is on this peer's disk before it is reported.
+begun but shortly after its lender has answered a report (balance/leases.py). So each attempt at a page awaits
+`renew_lease`, and asks `holds_lease` again right before each request. A fetched page is on this peer's disk before it
+is reported.
 
 Tests: tests/lending/test_silent_lender.py, tests/lending/test_lending_peers.py, tests/sim/test_loans.py
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from math import inf
 
-from kadcrawl.balance.leases import RENEW_S, borrower_stops_at
+from kadcrawl.balance.leases import LEASE_S, RENEW_S, borrower_stops_at
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.pause_reasons import PauseReason
@@ -87,13 +88,17 @@ class Borrower:
         self._may_lend = may_lend
         self._now = now
         self._until: dict[bytes, float] = {}
-        """Loan ID -> loop second at which this peer stops to crawl the loan, unless the lender answers."""
+        """Loan ID -> loop second from which no page of the loan is begun, unless the lender answers."""
         self._clocks: dict[str, float] = {}
         """Site of a former loan -> second before which it must not be asked, as its next lender may not know."""
         self._reporting: set[Contact] = set()
         """Lenders to which a report is on its way."""
         self._silent: set[Contact] = set()
         """Lenders that did not answer the last report."""
+        self._needed: dict[Contact, asyncio.Event] = {}
+        """Lenders whose lease a page needs anew -> event of the end of the next report."""
+        self._silence_s: dict[Contact, float] = {}
+        """Lender -> seconds between two reports to it, by its last answer."""
         self._report_now = asyncio.Event()
         self._reported_at: dict[Contact, float] = {}
         """Lender -> loop second at which the last report to it was begun."""
@@ -124,14 +129,15 @@ class Borrower:
         return len(self._borrowed.loans)
 
     def crawlable_loans(self) -> list[BorrowedLoan]:
-        """Return the loans whose pages may be begun at this moment."""
+        """Return the loans with a lease that is not over, so that their pages may be begun at this moment."""
         now = asyncio.get_running_loop().time()
         loans = [self._borrowed.loans[loan_id] for loan_id, until in self._until.items() if until > now]
         return [loan for loan in loans if not loan.closing]
 
     def begun_loans(self) -> list[BorrowedLoan]:
-        """Return the loans whose pages this peer goes on to fetch, also those whose lease is over by now."""
-        return [loan for loan_id in self._until if not (loan := self._borrowed.loans[loan_id]).closing]
+        """Return the loans whose pages this peer would begin at this moment, whether they have a lease or not."""
+        loans = [self._borrowed.loans[loan_id] for loan_id in self._until]
+        return [loan for loan in loans if not loan.closing and self.holds_lease(loan.cell)]
 
     def is_silent(self, cell: Cell) -> bool:
         """Return whether the lender of the loan with this cell did not answer the last report."""
@@ -200,14 +206,37 @@ class Borrower:
 
     # --- the lease -----------------------------------------------------------------------------------------------
 
-    def expire(self) -> None:
-        """Close the loans whose lender has been silent for too long.
+    def holds_lease(self, cell: Cell) -> bool:
+        """Return whether a page of the loan with this cell may be begun now.
 
-        The crawler calls this right before each request, as this machine may have slept.
+        The crawler asks right before each request, as this machine may have slept.
         """
-        now = asyncio.get_running_loop().time()
-        for loan_id, until in self._until.items():
-            if until <= now and not (loan := self._borrowed.loans[loan_id]).closing:
+        loan = self._borrowed.loan_of(cell)
+        return loan is not None and self._until.get(loan.id, -inf) > asyncio.get_running_loop().time()
+
+    async def renew_lease(self, cell: Cell) -> bool:
+        """Get a lease for a page that is about to begin, and return whether that took time.
+
+        A lease that is over soon is renewed in the background. The lender may not answer: see `holds_lease`.
+        """
+        loan, now = self._borrowed.loan_of(cell), asyncio.get_running_loop().time()
+        if loan is None or loan.id not in self._until or self._until[loan.id] > now + LEASE_S - RENEW_S:
+            return False
+        reported = self._needed.setdefault(loan.lender, asyncio.Event())
+        self._report_now.set()
+        if self.holds_lease(cell):
+            return False
+        try:
+            async with asyncio.timeout(LEASE_S):
+                await reported.wait()
+        except TimeoutError:
+            self._silent.add(loan.lender)
+        return True
+
+    def expire(self) -> None:
+        """Close the loans of silent lenders whose lease is over."""
+        for loan in [self._borrowed.loans[loan_id] for loan_id in self._until]:
+            if loan.lender in self._silent and not loan.closing and not self.holds_lease(loan.cell):
                 log.info("loan.silent from=%s site=%s", loan.lender, loan.site)
                 self._close(loan)
 
@@ -228,15 +257,19 @@ class Borrower:
                     report_now = True
                     self._report_now.clear()
                 self.expire()
-                next_s, due = inf, self._due(report_now)
+                # The reasons to pause and the lenders' silence are looked at twice a second, report or not.
+                due = self._due(report_now)
+                next_s = RENEW_S if due else inf
                 self._silent &= due.keys()
+                self._silence_s = {lender: seconds for lender, seconds in self._silence_s.items() if lender in due}
                 self._reported_at = {lender: at for lender, at in self._reported_at.items() if lender in due}
                 for lender, left_s in due.items():
                     if left_s <= 0:
                         self._reporting.add(lender)
                         self._reported_at[lender] = asyncio.get_running_loop().time()
                         reports.create_task(self._report(lender), name=f"report to {lender}")
-                    next_s = min(next_s, left_s if left_s > 0 else RENEW_S)
+                    else:
+                        next_s = min(next_s, left_s)
                 try:
                     async with asyncio.timeout(next_s if next_s < inf else None):
                         await self._report_now.wait()
@@ -250,8 +283,11 @@ class Borrower:
         now = asyncio.get_running_loop().time()
         due: dict[Contact, float] = {}
         for loan in self._borrowed.loans.values():
+            lender = loan.lender
             news = loan.done or loan.closing or not loan.entries or loan.id not in self._until
-            left_s = 0.0 if report_now and news else self._reported_at.get(loan.lender, -inf) + RENEW_S - now
+            every_s = RENEW_S if news or lender in self._silent else self._silence_s.get(lender, RENEW_S)
+            is_now = report_now and (news or lender in self._needed)
+            left_s = 0.0 if is_now else self._reported_at.get(lender, -inf) + every_s - now
             due[loan.lender] = min(left_s, due.get(loan.lender, inf))
         return {lender: RENEW_S if lender in self._reporting else left_s for lender, left_s in due.items()}
 
@@ -285,7 +321,11 @@ class Borrower:
                     if loan.closing and not self._frontier.in_flight(loan.cell):
                         self._drop(loan)
                 return
-            self._silent.discard(lender)
+            if asyncio.get_running_loop().time() < borrower_stops_at(sent_at):
+                self._silent.discard(lender)
+            else:
+                self._silent.add(lender)  # With answers that take longer than a lease no page would ever begin.
+            self._silence_s[lender] = answer.silence_s
             standings = {standing.loan: standing for standing in answer.active}
             for loan, report in zip(loans, reports, strict=True):
                 reported = [Key(key) for key in report.done]
@@ -310,6 +350,8 @@ class Borrower:
             return
         finally:
             self._reporting.discard(lender)
+            if (needed := self._needed.pop(lender, None)) is not None:
+                needed.set()
         if any(loan.done for loan in loans):
             self._report_now.set()
 

@@ -23,7 +23,7 @@ from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.recrawl.rounds import Rounds, VisitStart
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
-from kadcrawl.lending.loan import CONNECTION_WAIT_S, RETURNED_WAIT_MAX_S, LatePages, Loan
+from kadcrawl.lending.loan import CONNECTION_WAIT_S, RETURNED_WAIT_MAX_S, LatePages, Loan, allow_silence
 from kadcrawl.lending.visit_facts import reported_visits, visit_of
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.leaf_messages import is_leaf
@@ -247,8 +247,9 @@ class Lender:
             elif self._goes_on(loan, report):
                 standing.append(loan)
         await self._store.journal.durable()
-        # A loan that was taken back during the commit goes on no more.
-        return LeaseRenewed([self._standing(loan) for loan in standing if loan.id in self._loans])
+        standing = [loan for loan in standing if loan.id in self._loans]  # Others were taken back during the commit.
+        silence_s = allow_silence(standing, self._now(), asyncio.get_running_loop().time())
+        return LeaseRenewed([self._standing(loan) for loan in standing], silence_s)
 
     def _goes_on(self, loan: Loan, report: LoanReport) -> bool:
         """Take in a report on a loan, and return whether the borrower may go on. A loan that is over ends."""

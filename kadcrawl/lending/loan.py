@@ -6,10 +6,11 @@ the site's politeness.
 Tests: tests/lending/test_lender.py, tests/lending/test_lending_to_leaves.py
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from kadcrawl.balance.leases import lender_takes_back_at
+from kadcrawl.balance.leases import RENEW_S, allowed_silence_s, lender_takes_back_at
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import Contact, SiteRecord
 from kadcrawl.store.frontier_entry import FrontierEntry
@@ -40,6 +41,8 @@ class Loan:
     """Requests the borrower may have in flight at a time."""
     moved_at: float
     """The wall-clock second at which the loan began, or a page of it was last done or returned."""
+    page_s: float = 0.0
+    """Seconds between the last two moves of pages."""
     order: int = 0
     """Stamp of the latest order to retry that the lender knew when it lent the pages."""
     until: float = inf
@@ -67,9 +70,13 @@ class Loan:
             self.entries[key] = entry._replace(depth=depth)
             self.shorter[key] = depth
 
-    def renew(self, loop_s: float) -> None:
-        """Start the lease anew, as for an offer or a report received at `loop_s`."""
-        self.until = lender_takes_back_at(loop_s)
+    def renew(self, loop_s: float, silence_s: float = RENEW_S) -> None:
+        """Start the lease anew, as for an offer or a report received at `loop_s`, with this silence of the borrower."""
+        self.until = lender_takes_back_at(loop_s, silence_s)
+
+    def allowed_silence_s(self, wall_s: float) -> float:
+        """Return how long the borrower may be silent, by the pages of this loan so far."""
+        return allowed_silence_s(max(self.page_s, wall_s - self.moved_at))
 
     def note_report(self, clock: SiteRecord, delay_s: float, wall_s: float, loop_s: float) -> None:
         """Take in that the borrower reports, and the site's `clock` as the borrower sees it.
@@ -88,14 +95,15 @@ class Loan:
         """Take out a page that the borrower has finished, or return None if the loan lacks it."""
         entry = self._take_out(key)
         if entry is not None:
-            self.moved_at, self.made_progress = wall_s, True
+            self._move(wall_s)
+            self.made_progress = True
         return entry
 
     def give_back(self, key: Key, wall_s: float) -> FrontierEntry | None:
         """Take out a page that the borrower returns unfinished, or return None if the loan lacks it."""
         entry = self._take_out(key)
         if entry is not None:
-            self.moved_at = wall_s
+            self._move(wall_s)
         return entry
 
     def recall(self, loop_s: float, *, is_stuck: bool = False) -> None:
@@ -113,9 +121,23 @@ class Loan:
         waits_until = min(self.waits_until, self.moved_at + RETURNED_WAIT_MAX_S)
         return wall_s > max(self.moved_at, waits_until) + delay_s + RECALLED_MAX_S
 
+    def _move(self, wall_s: float) -> None:
+        self.page_s, self.moved_at = wall_s - self.moved_at, wall_s
+
     def _take_out(self, key: Key) -> FrontierEntry | None:
         self.shorter.pop(key, None)
         return self.entries.pop(key, None)
+
+
+def allow_silence(loans: Sequence[Loan], wall_s: float, loop_s: float) -> float:
+    """Renew the leases of all loans of one borrower that go on, and return how long it may be silent.
+
+    Its report is about all of them, so the quickest of them decides.
+    """
+    silence_s = min((loan.allowed_silence_s(wall_s) for loan in loans), default=RENEW_S)
+    for loan in loans:
+        loan.renew(loop_s, silence_s)
+    return silence_s
 
 
 class LatePages:

@@ -104,6 +104,8 @@ class Loans:
         )
         hooks = CrawlHooks(
             may_start=self._may_start,
+            prepare=lambda cell: self.borrower.renew_lease(cell),
+            may_ask=lambda cell: self.borrower.holds_lease(cell),
             on_refused=lambda site: self.borrower.give_back(site),
             on_unreached=lambda site: self.borrower.give_back(site),
         )

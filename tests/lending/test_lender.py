@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
+from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S, SILENCE_MAX_S
 from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.keys import id_bytes, site_hash, url_key
@@ -47,6 +47,45 @@ def test_an_unreported_loan_is_recalled_and_its_site_rests_as_reported(play_loan
         assert bench.frontier.next(bench.loop.time() + 61.0) is not None
 
     play_loans(1.0, scenario)
+
+
+async def silence_s(bench: LenderBench, *done: bytes) -> float:
+    """Report the first loan, and return how long the borrower may be silent."""
+    report = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), [*done], [], False)
+    return (await bench.lender.renew_lease(RenewLease(A, [report]))).silence_s
+
+
+def test_a_borrower_may_be_silent_for_about_as_long_as_a_page_takes_it(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        await bench.lender.lend(A, SITE, 4)
+        keys = [url_key(site_hash(SITE), record.url) for record in bench.lends[0].pending]
+        silent_s = await silence_s(bench)
+        assert RENEW_S == silent_s, "nothing is known of its pace"
+        for number, page_s in enumerate((3.0, 60.0, 0.1)):
+            for _ in range(int(page_s / RENEW_S)):
+                await asyncio.sleep(RENEW_S)
+                await silence_s(bench)
+            await asyncio.sleep(page_s % RENEW_S)
+            silent_s = await silence_s(bench, keys[number])
+            assert pytest.approx(min(max(page_s, RENEW_S), SILENCE_MAX_S), abs=0.01) == silent_s
+            assert silent_s == await silence_s(bench), "and so until the next page is done"
+
+    play_loans(0.0, scenario)
+
+
+def test_the_loan_of_a_dead_borrower_comes_back_after_its_silence_and_a_lease(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        await bench.lender.lend(A, SITE, 3)
+        key = url_key(site_hash(SITE), bench.lends[0].pending[0].url)
+        await silence_s(bench)
+        await asyncio.sleep(2.0)
+        assert pytest.approx(2.0, abs=0.01) == await silence_s(bench, key)
+        await asyncio.sleep(2.0 - RENEW_S + LEASE_S + MARGIN_S - 0.1)
+        assert 2 == bench.lender.urls
+        await asyncio.sleep(1.0)
+        assert (0, 1) == (bench.lender.urls, bench.lender.lost[SITE])
+
+    play_loans(0.0, scenario)
 
 
 def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play_loans: Play) -> None:

@@ -1,13 +1,14 @@
 """A borrower whose lender does not answer, such as a leaf: it begins no pages, and says so after the next report."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kadcrawl.balance.leases import LEASE_S, RENEW_S
+from kadcrawl.balance.leases import LEASE_S, RENEW_S, SILENCE_MAX_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError
@@ -29,6 +30,10 @@ class SilentLenderBench:
 
     def __init__(self, now: Any) -> None:
         self.dead: set[tuple[str, int]] = set()
+        self.asked: list[Contact] = []
+        """The lenders of the reports so far."""
+        self.silence_s = RENEW_S
+        self.answer_s = 0.0
         self.borrowed = BorrowedStore(lambda entry, line, records, visit, rounds, *, reported: True)
         self.journal = self
         frontier = Frontier(self.borrowed, Limits(), SiteSettings(Job(delay_s=1.0)))
@@ -58,9 +63,11 @@ class SilentLenderBench:
         pass
 
     async def ask(self, to: Contact, message: RenewLease, expected: object, deadline_s: float) -> LeaseRenewed:
+        self.asked.append(to)
         if to.address in self.dead:
             raise RemoteError("lender", "cannot be reached")
-        return LeaseRenewed([ActiveLoan(one.loan, 0.0, 1.0) for one in message.loans])
+        await asyncio.sleep(self.answer_s)
+        return LeaseRenewed([ActiveLoan(one.loan, 0.0, 1.0) for one in message.loans], self.silence_s)
 
     def silent(self) -> list[bool]:
         """Say of each lender's loan that there is whether nothing of it is to be begun."""
@@ -91,3 +98,89 @@ def test_nothing_is_begun_for_a_lender_that_does_not_answer(again: bool) -> None
 
     with world(0) as loop:
         loop.run_until_complete(scenario())
+
+
+def cells(bench: SilentLenderBench) -> list[Cell]:
+    """Return the cells of the loans."""
+    return [loan.cell for loan in bench.borrowed.loans.values()]
+
+
+def play(scenario: Callable[[SilentLenderBench], Awaitable[None]]) -> None:
+    """Play a scenario with a borrower that has reported to both lenders once."""
+
+    async def begin() -> None:
+        bench = SilentLenderBench(loop.time)
+        bench.silence_s = SILENCE_MAX_S
+        task = asyncio.create_task(bench.borrower.run())
+        await asyncio.sleep(0.1)
+        assert LENDERS == bench.asked
+        await scenario(bench)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    with world(0) as loop:
+        loop.run_until_complete(begin())
+
+
+def test_a_borrower_that_begins_no_page_is_silent_for_as_long_as_it_may() -> None:
+    async def scenario(bench: SilentLenderBench) -> None:
+        await asyncio.sleep(4 * SILENCE_MAX_S + LEASE_S)
+        assert 2 * (1 + 4) == len(bench.asked)
+        assert [] == bench.borrower.crawlable_loans() == bench.borrower.begun_loans(), "no page may begin meanwhile"
+        assert 2 == bench.borrower.loans, "and yet the loans last"
+
+    play(scenario)
+
+
+def test_a_lease_is_renewed_before_a_page_begins() -> None:
+    async def scenario(bench: SilentLenderBench) -> None:
+        cell, _ = cells(bench)
+        assert not await bench.borrower.renew_lease(cell)
+        assert 2 == len(bench.asked), "the lease is fresh"
+        await asyncio.sleep(LEASE_S)
+        assert not bench.borrower.holds_lease(cell)
+        bench.answer_s = 0.2
+        assert await bench.borrower.renew_lease(cell)
+        assert bench.borrower.holds_lease(cell)
+        assert [*LENDERS, LENDERS[0]] == bench.asked, "the other lender is not asked"
+
+    play(scenario)
+
+
+def test_a_page_does_not_wait_for_a_lease_that_lasts_a_while() -> None:
+    async def scenario(bench: SilentLenderBench) -> None:
+        cell, _ = cells(bench)
+        await asyncio.sleep(RENEW_S)
+        assert not await bench.borrower.renew_lease(cell)
+        await asyncio.sleep(0.1)
+        assert [*LENDERS, LENDERS[0]] == bench.asked, "it is renewed in the background"
+        await asyncio.sleep(LEASE_S - 0.2)
+        assert bench.borrower.holds_lease(cell)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("answer_s", [None, LEASE_S + 0.1, 60.0])
+def test_no_page_begins_if_the_lender_does_not_answer_in_time(answer_s: float | None) -> None:
+    async def scenario(bench: SilentLenderBench) -> None:
+        cell, other = cells(bench)
+        await asyncio.sleep(LEASE_S)
+        if answer_s is None:
+            bench.dead.add(LENDERS[0].address)
+        else:
+            bench.answer_s = answer_s
+        began = asyncio.get_running_loop().time()
+        assert await bench.borrower.renew_lease(cell)
+        assert asyncio.get_running_loop().time() <= began + LEASE_S
+        assert not bench.borrower.holds_lease(cell)
+        bench.borrower.expire()
+        assert closing(bench, cell)
+        assert not closing(bench, other)
+
+    play(scenario)
+
+
+def closing(bench: SilentLenderBench, cell: Cell) -> bool:
+    """Return whether no further page of a loan begins."""
+    loan = bench.borrowed.loan_of(cell)
+    return loan is None or loan.closing

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from kadcrawl.balance.leases import RENEW_S, SILENCE_MAX_S
 from kadcrawl.balance.machine_profile import PROFILE_MOST
 from kadcrawl.link.wire.basics import (
     BATCH_MAX,
@@ -190,6 +191,8 @@ class LeaseRenewed(Message, frozen=True):
     """
 
     active: Annotated[list[ActiveLoan], Meta(max_length=LOANS_MAX)]
+    silence_s: Annotated[float, Meta(ge=RENEW_S, le=SILENCE_MAX_S)] = RENEW_S
+    """Seconds until the next report, at the latest. A page needs a lease that is not over all the same."""
 
 
 class Recall(Message, frozen=True):
