@@ -7,6 +7,7 @@ contacts were last heard.
 
 Invariants: every contact is in the bucket of its firstdiff; bit i of `live_mask` is set exactly when bucket i holds a
 live contact. The table sends nothing and has no clock; `membership` decides which peer enters, is suspected, or goes.
+The nearest contacts of the keys asked for last are remembered until the live contacts change.
 
 Of the package stay the bucket with its replacement list and the removal. Three methods of the package are overridden:
 `find_neighbors` may stop before it has seen the nearest, `get_bucket_for` misplaces the last ID of a bucket, and
@@ -21,6 +22,10 @@ from kademlia.routing import KBucket, RoutingTable
 
 from kadcrawl.keys import firstdiff
 from kadcrawl.link.wire.messages import BacklogRecord, Contact
+
+TARGETS_KEPT = 4_096
+"""Keys whose nearest contacts are remembered. A crawl by URL asks for those of a few thousand cells, again and again.
+"""
 
 
 class HeardLoad(NamedTuple):
@@ -80,6 +85,8 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         self.buckets: dict[int, Bucket] = {}
         self.members: dict[bytes, Neighbor] = {}
         self.live_mask = 0
+        self._nearest: dict[tuple[int, int], list[Neighbor]] = {}
+        """(key, count) -> the live contacts nearest to the key, as long as no contact comes, goes, or is suspected."""
 
     def get_bucket_for(self, node: Node) -> int:
         """Return the index of the bucket that `node` belongs into: its firstdiff from this peer."""
@@ -101,6 +108,8 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
             bucket.keep(node)
         elif not bucket.add_node(node):
             return False
+        if self.members.get(node.id) is not node:
+            self._nearest.clear()
         self.members[node.id] = node
         if node.live:
             self.live_mask |= 1 << index
@@ -111,11 +120,13 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
     def remove_contact(self, node: Node) -> None:
         super().remove_contact(node)
         self.members.pop(node.id, None)
+        self._nearest.clear()
         self._remask(self.get_bucket_for(node))
 
     def set_live(self, node: Neighbor, live: bool) -> None:
         """Mark a contact of the table as live or as suspected."""
         node.live = live
+        self._nearest.clear()
         self._remask(self.get_bucket_for(node))
 
     def has_room_for(self, node: Node) -> bool:
@@ -129,6 +140,16 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
 
     def nearest(self, target: int, count: int, without: bytes | None = None) -> list[Neighbor]:
         """Return the `count` live contacts XOR-nearest to `target`, exactly, nearest first. Never the ID `without`."""
+        if without is not None:
+            return self._find_nearest(target, count, without)
+        found = self._nearest.get((target, count))
+        if found is None:
+            if len(self._nearest) >= TARGETS_KEPT:
+                self._nearest.clear()
+            found = self._nearest[target, count] = self._find_nearest(target, count, None)
+        return found.copy()
+
+    def _find_nearest(self, target: int, count: int, without: bytes | None) -> list[Neighbor]:
         if len(self.members) <= count:
             return nearest([n for n in self.members.values() if n.live and n.id != without], target, count)
         found: list[Neighbor] = []

@@ -8,7 +8,7 @@ from kademlia.node import Node
 from kademlia.routing import KBucket, RoutingTable
 
 from kadcrawl.keys import firstdiff, id_bytes
-from kadcrawl.overlay.routing import Bucket, LiveRoutingTable
+from kadcrawl.overlay.routing import TARGETS_KEPT, Bucket, LiveRoutingTable, Neighbor
 from tests.support.links.contacts import neighbor
 
 K = 20
@@ -134,3 +134,41 @@ def test_suspects_are_neither_neighbors_nor_in_their_bucket() -> None:
 def test_our_own_id_has_no_bucket() -> None:
     with pytest.raises(AssertionError, match="own ID"):
         LiveRoutingTable(7, K).add_contact(neighbor(7))
+
+
+def test_what_is_remembered_of_a_target_follows_each_change_of_the_live_contacts() -> None:
+    random = Random(3)
+    table, _ = filled_tables(random, 40)
+    targets = [random.getrandbits(160) for _ in range(20)]
+    absent: list[Neighbor] = []
+
+    def change() -> None:
+        one = random.choice(list(table.members.values()))
+        match random.randrange(5):
+            case 0:
+                table.set_live(one, not one.live)
+            case 1:
+                table.remove_contact(one)
+                absent.append(one)
+            case 2 if absent:
+                table.add_contact(absent.pop())
+            case 3:  # The peer has moved: the same ID has another contact.
+                table.add_contact(neighbor(one.long_id))
+            case _:
+                table.add_contact(neighbor(random.getrandbits(160)))
+
+    for _ in range(300):
+        change()
+        live = [one for one in table.members.values() if one.live]
+        for target in targets:
+            nearest = sorted(live, key=lambda one: one.long_id ^ target)[:3]
+            assert table.nearest(target, 3) == nearest
+            table.nearest(target, 3).clear()  # A caller may change what it was given.
+            assert table.nearest(target, 3) == nearest
+
+
+def test_no_more_targets_are_remembered_than_a_limit() -> None:
+    table, _ = filled_tables(Random(4), 5)
+    for target in range(2 * TARGETS_KEPT):
+        table.nearest(target, 1)
+    assert 0 < len(table._nearest) <= TARGETS_KEPT
