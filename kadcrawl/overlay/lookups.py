@@ -95,14 +95,18 @@ class Lookups:
 
     async def owner(self, cell: Cell) -> Contact:
         """Return the live peer nearest to the cell's anchor."""
+        known = self.known_owner(cell)
+        if known is not None:
+            return known
         if cell not in self._resolving:
-            if self._membership.owns(cell):
-                return self._me()
-            known = self._membership.owner(cell, self._now())
-            if known is not None:
-                return known
             self._resolve(cell)
         return await asyncio.shield(self._resolving[cell])
+
+    def known_owner(self, cell: Cell) -> Contact | None:
+        """Return the owner of a cell, or None if a lookup must find it."""
+        if cell in self._resolving:
+            return None
+        return self._me() if self._membership.owns(cell) else self._membership.owner(cell, self._now())
 
     def learn_owner(self, cell: Cell, owner: Contact) -> None:
         """Look the owner of `cell` up, by the hint `owner`, if that is nearer than the best owner known."""

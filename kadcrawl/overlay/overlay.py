@@ -286,6 +286,10 @@ class Overlay:
         """Return the live peer nearest to the cell's anchor: this peer, a known peer, or the end of a lookup."""
         return await self._looks.owner(cell)
 
+    def known_owner(self, cell: Cell) -> Contact | None:
+        """Return the owner of a cell, or None if a lookup must find it."""
+        return self._looks.known_owner(cell)
+
     def learn_owner(self, cell: Cell, owner: Contact) -> None:
         """Take the hint that `owner` owns `cell`: calls of `owner` from now on ask that peer too."""
         self._looks.learn_owner(cell, owner)

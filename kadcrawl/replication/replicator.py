@@ -341,7 +341,10 @@ class Replicator:
     ) -> list[Expected | None]:
         """Return the answers of the stream's peer, after a pause if any is missing."""
         contact = stream.contact
-        answers = await asyncio.gather(*(self._ask_once(stream, message, expected) for message in messages))
+        if len(messages) == 1:  # As nearly always: without a task of its own.
+            answers = [await self._ask_once(stream, messages[0], expected)]
+        else:
+            answers = await asyncio.gather(*(self._ask_once(stream, message, expected) for message in messages))
         if any(answer is not None for answer in answers):
             stream.note_success()
         if all(answer is not None for answer in answers):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.clocks.addresses import Addresses
 from kadcrawl.crawl.clocks.clock_names import host_clock, ip_clock
+from kadcrawl.crawl.clocks.leased_clocks import AskedClock, LeasedClocks
 from kadcrawl.crawl.clocks.shared_clock import Pace, SharedClock
 from kadcrawl.crawl.fetch.fetcher import always
 from kadcrawl.crawl.fetch.pinned_address import pin
@@ -28,7 +29,7 @@ from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.cell_messages import RobotsRecord
-from kadcrawl.link.wire.clock_messages import CLOCKS_MAX, ClockQuestion, ClocksLeased, LeaseClocks
+from kadcrawl.link.wire.clock_messages import CLOCKS_MAX, ClocksLeased, LeaseClocks
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
@@ -37,8 +38,6 @@ from kadcrawl.urls import host_of, origin_of, site_of
 
 if TYPE_CHECKING:
     from kadcrawl.crawl.clocks.clock_host import ClockHost
-
-AskedClock = tuple[SharedClock, ClockQuestion]
 
 LEASE_DEADLINE_S = 5.0
 """Seconds for the answer to a question about clocks, below the length of a lease."""
@@ -120,6 +119,7 @@ class ClockHolder:
         self._host = host
         self._learn_rules = learn_rules
         self._clocks: dict[str, SharedClock] = {}
+        self._leased = LeasedClocks()
         self._waiters: dict[Hashable, Waiter] = {}
         """The sites that wait, or have a promise."""
         self._due: list[tuple[float, str]] = []
@@ -243,6 +243,7 @@ class ClockHolder:
         async with asyncio.TaskGroup() as questions:
 
             def begin(owner: Contact, asked: list[AskedClock]) -> None:
+                asked = [*asked, *self._leased.company(owner.id, len(asked), loop.time())]
                 for start in range(0, len(asked), CLOCKS_MAX):
                     questions.create_task(self._ask_one(owner, asked[start : start + CLOCKS_MAX]), name="lease clocks")
 
@@ -265,8 +266,8 @@ class ClockHolder:
                         looked_at.append(shared)
                     for shared in looked_at:
                         self._touch(shared, now, now + LOOK_AGAIN_S)
-                    if asked:
-                        questions.create_task(self._ask(asked, batches), name="find owners of clocks")
+                    if unknown := self._ask(asked, batches):
+                        questions.create_task(self._find_owners(unknown, batches), name="find owners of clocks")
                     self._forget_idle(now)
                     self._changed.clear()
                     timeout = None if not self._due else max(0.0, self._due[0][0] - loop.time())
@@ -307,16 +308,30 @@ class ClockHolder:
                 self._due_at.pop(name, None)
             self._forget_above = max(IDLE_CLOCKS_MAX, 2 * len(self._clocks))
 
-    async def _ask(self, asked: list[AskedClock], batches: SpacedBatches[Contact, AskedClock]) -> None:
-        """Ask the owners of these clocks, each with as few messages as possible.
+    def _ask(self, asked: list[AskedClock], batches: SpacedBatches[Contact, AskedClock]) -> list[AskedClock]:
+        """Ask the known owners of these clocks. Return the clocks whose owners must be looked up."""
+        by_owner: dict[Contact, list[AskedClock]] = defaultdict(list)
+        unknown: list[AskedClock] = []
+        for pair in asked:
+            owner = self._owners.known_owner(self._partitioner.cell(pair[0].name))
+            (unknown if owner is None else by_owner[owner]).append(pair)
+        self._put(by_owner, batches)
+        return unknown
 
-        A clock with a delay is asked for at once, as others may wait for it. Shares of connections wait for company.
-        """
+    async def _find_owners(self, asked: list[AskedClock], batches: SpacedBatches[Contact, AskedClock]) -> None:
+        """Look up the owners of these clocks, and ask them."""
         by_owner: dict[Contact, list[AskedClock]] = defaultdict(list)
         cells = [self._partitioner.cell(shared.name) for shared, _ in asked]
         owners = await asyncio.gather(*map(self._owners.owner, cells))
         for owner, pair in zip(owners, asked, strict=True):
             by_owner[owner].append(pair)
+        self._put(by_owner, batches)
+
+    def _put(self, by_owner: dict[Contact, list[AskedClock]], batches: SpacedBatches[Contact, AskedClock]) -> None:
+        """Ask each owner with as few messages as possible.
+
+        A clock with a delay is asked for at once, as others may wait for it. Shares of connections wait for company.
+        """
         for owner, group in by_owner.items():
             is_urgent = owner.id == self._owners.me.id or any(question.delay_s for _, question in group)
             batches.put(owner, group, hurries=is_urgent)
@@ -336,6 +351,7 @@ class ClockHolder:
             self._owners.suspect(owner)
             for shared, _ in asked:
                 shared.unheard(loop.time())
+                self._leased.note(shared, owner.id)
                 self._touch(shared, loop.time())
             return
         for (shared, question), turn in zip(asked, answer.turns, strict=False):
@@ -345,7 +361,9 @@ class ClockHolder:
             if turn.owner is not None:
                 self._owners.learn_owner(self._partitioner.cell(shared.name), turn.owner)
             shared.heard(turn, sent_at, loop.time())
+            self._leased.note(shared, owner.id)
             self._touch(shared, loop.time())
         for shared, _ in asked[len(answer.turns) :]:
             shared.unheard(loop.time())
+            self._leased.note(shared, owner.id)
             self._touch(shared, loop.time())

@@ -22,6 +22,10 @@ IDLE_S = 0.3
 """Seconds for which a free clock is kept without a site that waits: the next page of a site may be found just then."""
 SHARED_IDLE_S = 2.0
 """The same for the share of a clock, which keeps no other peer from the clock while there are shares to spare."""
+EARLY_IDLE_S = 0.75
+"""The same for a share that is given back in a message which is sent anyway."""
+EARLY_S = LEASE_S / 4
+"""Seconds before its time from which a lease is renewed in such a message."""
 MORE_S = 0.5
 """Seconds before a holder asks for more connections, or again."""
 PROMISE_S = 0.25
@@ -179,6 +183,15 @@ class SharedClock:
             return self._ask(now, wants=wants, ends=True)
         return self._ask(now, wants=True) if now >= min(self._renew_at, self._tells_at()) else None
 
+    def early_question(self, now: float) -> ClockQuestion | None:
+        """Return a question that is not due yet, for a message that is sent to the owner anyway, or None."""
+        if self._asked is not None or not self._number or self._is_alone:
+            return None
+        if self._in_flight or self._waiting:
+            return self._ask(now, wants=True) if now >= self._renew_at - EARLY_S else None
+        is_idle = self._ends_at(now) - SHARED_IDLE_S + EARLY_IDLE_S <= now
+        return self._ask(now, wants=False, ends=True) if is_idle else None
+
     def heard(self, turn: ClockTurn, sent_at: float, now: float) -> None:
         """Take the answer to the last question, which was sent at `sent_at`."""
         asked, self._asked = self._asked, None
@@ -236,6 +249,11 @@ class SharedClock:
         """Return whether nothing of the clock must be remembered."""
         is_used = self._number or self._in_flight or self._waiting or self._asked is not None
         return not is_used and self._next_at <= now
+
+    @property
+    def is_leased(self) -> bool:
+        """True if this peer has the lease of the clock, or a share of it."""
+        return self._number > 0
 
     def is_waiting(self, site: Hashable) -> bool:
         """Return whether a site waits for this clock."""

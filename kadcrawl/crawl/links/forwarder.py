@@ -46,6 +46,7 @@ class Owners(Protocol):
     """The overlay, as far as forwarding needs it."""
 
     async def owner(self, cell: Cell) -> Contact: ...
+    def known_owner(self, cell: Cell) -> Contact | None: ...
     def learn_owner(self, cell: Cell, owner: Contact) -> None: ...
     def suspect(self, contact: Contact) -> None: ...
     @property
@@ -292,6 +293,8 @@ class Forwarder:
             for group in (self._by_readiness(all_links) if owner.id == self._owners.me.id else [all_links])
             for start in range(0, len(group), self._limits.batch_links_max)
         ]
+        if len(batches) == 1:  # As nearly always: without a task of its own.
+            return await self._offer(*batches[0])
         left = await asyncio.gather(*(self._offer(owner, batch) for owner, batch in batches))
         return [pair for batch in left for pair in batch]
 

@@ -70,6 +70,9 @@ class ForwarderWorld:
     async def owner(self, cell: Cell) -> Contact:
         return self.owners[self.cells[cell]]
 
+    def known_owner(self, cell: Cell) -> Contact:
+        return self.owners[self.cells[cell]]
+
     def learn_owner(self, cell: Cell, owner: Contact) -> None:
         self.hints.append((cell, owner))
         self.owners[self.cells[cell]] = owner
