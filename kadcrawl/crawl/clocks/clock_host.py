@@ -17,7 +17,7 @@ from kadcrawl.crawl.clocks.clock_keeper import WAITING_MAX, ClockKeeper
 from kadcrawl.crawl.clocks.clock_names import REST_S, host_clock, is_clock, is_of_host
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.scope.partitioner import Partitioner
-from kadcrawl.errors import RemoteError
+from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.handler import Handler
@@ -210,7 +210,8 @@ class ClockHost:
             self._free.put(contact, [clock], hurries=hurries)
 
     def _begin_to_tell(self, contact: Contact, clocks: list[str]) -> None:
-        self._spawn(self._send_free(contact, clocks), "clocks free")
+        with suppress(KadcrawlError):  # This peer ends, and the peers that wait ask again.
+            self._spawn(self._send_free(contact, clocks), "clocks free")
 
     async def _send_free(self, contact: Contact, clocks: list[str]) -> None:
         for start in range(0, len(clocks), CLOCKS_MAX):

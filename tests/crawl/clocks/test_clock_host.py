@@ -18,6 +18,7 @@ from kadcrawl.link.wire.cell_messages import RobotsRecord
 from kadcrawl.link.wire.clock_messages import ClockFree, ClockFreeNoted, ClockQuestion, ClockTurn, LeaseClocks
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact
+from kadcrawl.replication.peer_tasks import NotRunningError
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
@@ -40,6 +41,7 @@ class Bench:
         self.told: list[tuple[Contact, list[str]]] = []
         self.told_here: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
+        self.has_ended = False
         self.host = ClockHost(
             self.frontier,
             self.partitioner,
@@ -64,6 +66,9 @@ class Bench:
         return set(cells)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        if self.has_ended:
+            work.close()
+            raise NotRunningError(name)
         self.tasks.append(asyncio.get_running_loop().create_task(work))
 
     async def finish_tasks(self) -> None:
@@ -176,6 +181,15 @@ async def test_the_next_peer_in_turn_is_told_that_the_clock_is_free(bench: Bench
     await bench.turn(ME)
     await bench.turn(B, lease, wants=False, ends=True)
     assert [CLOCK] == bench.told_here
+
+
+async def test_a_peer_that_ends_takes_a_lease_back_and_tells_nobody(bench: Bench) -> None:
+    lease = (await bench.turn(A)).lease
+    await bench.turn(B)
+    bench.has_ended = True
+    assert (await bench.turn(A, lease, wants=False, ends=True)).lease == 0
+    assert not bench.tasks
+    assert not bench.told
 
 
 async def test_a_leaf_is_told_nothing_as_it_has_no_address(bench: Bench) -> None:
