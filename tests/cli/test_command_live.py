@@ -23,6 +23,7 @@ from tests.support.swarm.command import (
     start,
     until,
 )
+from tests.support.swarm.kept_port import kept_port
 
 
 @pytest.mark.chaos
@@ -189,23 +190,22 @@ async def test_who_joins_a_private_crawl_without_its_networks_hears_so_at_once(t
 
 async def test_join_waits_for_the_first_peer_if_told_so(tmp_path: Path) -> None:
     """Whatever starts the machines need not know which of them is up first."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    at = ("--bootstrap", address)
-    assert (await kadcrawl("join", *at, "--data", str(tmp_path / "hasty"))).code == 2
-    early = await start("join", *at, "--wait", "1m", "--data", str(tmp_path / "two"), "--listen", "127.0.0.1:0")
-    assert early.stderr is not None
-    async with asyncio.timeout(60):
-        said = (await early.stderr.readline()).decode()
-    assert f"peer {address}: cannot be reached" in said
-    assert said.endswith("; asking again for 1m\n")
-    first = await start("start", "--data", str(tmp_path / "one"), "--listen", address)
-    async with asyncio.timeout(60):
-        await early.stderr.readuntil(b"others join with")
-    assert 2 == len(json.loads((await kadcrawl("status", "--peer", address, "--json")).out)["peers"])
-    for process in (early, first):
-        assert (await interrupted(process)).code == 11
+    with kept_port() as port:
+        address = f"127.0.0.1:{port}"
+        at = ("--bootstrap", address)
+        assert (await kadcrawl("join", *at, "--data", str(tmp_path / "hasty"))).code == 2
+        early = await start("join", *at, "--wait", "1m", "--data", str(tmp_path / "two"), "--listen", "127.0.0.1:0")
+        assert early.stderr is not None
+        async with asyncio.timeout(60):
+            said = (await early.stderr.readline()).decode()
+        assert f"peer {address}: cannot be reached" in said
+        assert said.endswith("; asking again for 1m\n")
+        first = await start("start", "--data", str(tmp_path / "one"), "--listen", address)
+        async with asyncio.timeout(60):
+            await early.stderr.readuntil(b"others join with")
+        assert 2 == len(json.loads((await kadcrawl("status", "--peer", address, "--json")).out)["peers"])
+        for process in (early, first):
+            assert (await interrupted(process)).code == 11
 
 
 async def test_start_joins_the_swarm_that_is_there_and_begins_none_beside_it(tmp_path: Path) -> None:

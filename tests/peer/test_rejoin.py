@@ -5,6 +5,7 @@ Other peers may have been away, and the peer may listen at another address.
 
 import asyncio
 import socket
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.store.store import DONE
 from tests.support.sites.web import Web, tree
+from tests.support.swarm.kept_port import kept_port
 from tests.support.swarm.peers import JOB, MakePeer, finish
 from tests.support.waiting import until
 
@@ -49,7 +51,7 @@ async def test_returning_peers_find_each_other_although_one_listens_elsewhere(
     """The first peer finds nobody, because the other is not there yet. The other asks an address that nobody uses
     any more."""
     first_at, second_at = await ended(make_peer, KEY)
-    with socket.socket() as taken:
+    with kept_port(first_at[1]), socket.socket() as taken:
         taken.bind(second_at)
         async with Peer(Config(data=tmp_path / "b", port=0, swarm_key=KEY)) as second:
             await come_back(second)
@@ -128,10 +130,11 @@ async def test_a_lone_peer_finds_its_swarm_later_by_the_bootstrap_name(
     same: bool, make_peer: MakePeer, tmp_path: Path
 ) -> None:
     """All others are at addresses that it never knew. A crawl of other seeds is left alone."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    async with Peer(Config(data=tmp_path / "a", port=0, swarm_key=KEY), Job(seeds=(SEED,), max_depth=0)) as lone:
+    async with (
+        AsyncExitStack() as kept,
+        Peer(Config(data=tmp_path / "a", port=0, swarm_key=KEY), Job(seeds=(SEED,), max_depth=0)) as lone,
+    ):
+        port = kept.enter_context(kept_port())
         await come_back(lone, bootstrap=[("localhost", port)])
         assert lone.begun
         seeds = (SEED,) if same else ("http://127.0.0.3:9/",)
