@@ -70,8 +70,8 @@ async def start(
     return process
 
 
-async def ended(process: asyncio.subprocess.Process) -> Run:
-    async with asyncio.timeout(60):
+async def ended(process: asyncio.subprocess.Process, within_s: float = 60.0) -> Run:
+    async with asyncio.timeout(within_s):
         out, err = await process.communicate()
     return Run(process.returncode, out, err)
 
