@@ -23,12 +23,29 @@ def main() -> None:
     if LEAN_COMMANDS.intersection(sys.argv[1:2]) and hasattr(os, "fork"):
         start_lean(sys.argv[1:])
     if sys.argv[1:2] == ["crawl"]:
-        from kadcrawl.cli.local.fork_server import start_server
-
-        start_server()
+        _crawl()
     from kadcrawl.cli.group import group_for  # Not at the top: the processes of peers do without it.
 
     group_for(sys.argv[1:])()
+
+
+def _crawl() -> None:
+    """Run `kadcrawl crawl`, whose processes are many and may be short. Exits."""
+    from kadcrawl.system.quick_exit import allow_quick_exit, exit_quickly
+
+    allow_quick_exit()
+    gc.disable()  # Until each process runs its loop.
+    from kadcrawl.cli.local.fork_server import start_server
+
+    start_server()
+    from kadcrawl.cli.group import group_for
+
+    try:
+        group_for(sys.argv[1:])()
+    except SystemExit as ending:
+        if isinstance(ending.code, int):
+            exit_quickly(ending.code)
+        raise
 
 
 def _open_standard_streams() -> None:

@@ -25,6 +25,7 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
     sys.unraisablehook = _unraisable
     gc.freeze()  # What is loaded by now stays.
     gc.set_threshold(GARBAGE_THRESHOLD)
+    gc.enable()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         path = os.environ.get("KADCRAWL_PROFILE")
         if not path:

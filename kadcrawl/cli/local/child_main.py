@@ -22,6 +22,7 @@ from kadcrawl.peer import Peer
 from kadcrawl.peer.environment import Environment
 from kadcrawl.system.inherited_fds import close_inherited
 from kadcrawl.system.process_title import set_title
+from kadcrawl.system.quick_exit import exit_quickly
 from kadcrawl.system.start_up_memory import give_back
 
 
@@ -32,7 +33,8 @@ def main() -> None:
         run(_live())
     except KadcrawlError as error:
         PipeReports().send(Unable(str(error)))
-        sys.exit(2)
+        exit_quickly(2)
+    exit_quickly(0)
 
 
 class PipeOrders:

@@ -100,7 +100,7 @@ def start_server() -> None:
         from kadcrawl.cli.local.child_main import main
 
         main()
-        sys.exit(0)
+        sys.exit()
     theirs.close()
     if pid < 0:
         ours.close()
