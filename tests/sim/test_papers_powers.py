@@ -4,11 +4,11 @@ bound."""
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
-from statistics import fmean
+from statistics import fmean, median
 
 import pytest
 
-from kadcrawl.balance.batch_partition import equal_shares, exact_partition, makespan_s
+from kadcrawl.balance.batch_partition import equal_shares, exact_partition, makespan_s, monotone, normalized
 from kadcrawl.balance.predict import NeuralNetwork, train_network
 from sim.papers.divisions import divisions
 from sim.papers.drain_run import Shedding, crawl
@@ -26,7 +26,7 @@ from sim.papers.five_nodes import (
     training_data,
 )
 from sim.papers.powers import NEAR, SHEDDING, Effort, powers
-from sim.papers.predicted_shares import TOTAL
+from sim.papers.predicted_shares import TOTAL, train
 
 pytestmark = pytest.mark.xdist_group("powers")
 """Keeps these tests in one process, which prepares their fixtures once."""
@@ -126,6 +126,23 @@ def test_prediction_comes_near_the_bound(powers_result: Result) -> None:
         assert found.bound <= found.ours <= start_s + most * (found.bound - start_s)
         # No share makes the start shorter, so it does not count.
         assert found.most == start_s + NEAR * (found.bound - start_s)
+
+
+def test_networks_of_five_seeds_reach_the_target_in_the_median() -> None:
+    """The networks learned from batches of other nodes only, with noise."""
+    start_s = start_of_both_s()
+    ends_s = []
+    for seed in range(1, 6):
+        for number in range(3):
+            network = train(MODEL, 0, f"{seed} cold {number}")
+            times = [monotone(network.time(node), TOTAL) for node in NODES]
+            ends_s.append(makespan_s(TIMES, normalized(exact_partition(times, TOTAL).urls, TOTAL)))
+    assert BALANCED_S <= median(ends_s) <= start_s + NEAR * (BALANCED_S - start_s)
+
+
+def test_the_target_allows_one_url_too_many_at_the_slowest_node_and_no_two() -> None:
+    allowed_s = (NEAR - 1) * (BALANCED_S - start_of_both_s())
+    assert max(URLS_S) < allowed_s < 2 * max(URLS_S)
 
 
 def test_logarithms_of_powers_predict_unmeasured_nodes_better_than_the_powers_as_printed(powers_result: Result) -> None:
