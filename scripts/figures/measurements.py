@@ -52,7 +52,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
         3,
         may_miss=True,
     ),
-    "soak": Measurement("Random faults for some minutes", _module("scripts.soak", "--minutes", "5", "--seed", "3"), 8),
+    "soak": Measurement("Random faults for an hour", _module("scripts.soak"), 62),
     "seeds": Measurement("Seeds from a pipe", _module("scripts.bench_seeds"), 2, may_miss=True),
     "links": Measurement(
         "Links beside wget and Scrapy", _module("scripts.compare_links"), 2, make=".venv-bench/.installed"
