@@ -6,8 +6,9 @@
 The crawl ends at `--pages`, or after `--minutes` at the latest. Each row has the CPU of all peers for 1,000 pages
 since the row before, their memory, the largest WAL, and the bytes of the journals for each URL that the swarm knows.
 Then the peers are stopped, started again, and killed: one peer of the swarm while the other goes on, and a peer alone.
-The figures are the seconds until a page line follows. CPU seconds tell more than seconds where the machine has other
-work.
+The figures are the seconds until a page line follows, and until each stage before it: the journal is open, the peer has
+entered its swarm, its first cell is open, and its first request is made. CPU seconds tell more than seconds where the
+machine has other work.
 
 Tests: tests/scripts/test_bench_long.py
 """
@@ -35,6 +36,8 @@ STEADY_PAGES: Final = 0.1
 """Share of the pages after which a page should cost the same."""
 AIMS: Final = {"stop": 3.0, "alone": 2.0, "in a swarm": 3.0}
 """The most seconds of a stop, and until the first page."""
+STAGES: Final = {"opened_s": "peer.opened", "entered_s": "peer.begun", "cell_s": "cell.first_opened"}
+"""The stages of a start, and the lines of the peer's log that end them."""
 LINE_MAX: Final = 16_384
 """More bytes than the last line of a page log has."""
 TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -58,6 +61,8 @@ class LongPeer:
 
     def __init__(self, directory: Path, arguments: list[str]) -> None:
         self.directory = directory
+        self._pages = directory / "pages.jsonl"
+        self._pages_from = self._pages.stat().st_size if self._pages.exists() else 0
         self.began, self.began_at = time.monotonic(), time.time()
         command = [KADCRAWL, *arguments, "--data", str(directory), "--allow-network", "127.0.0.0/8"]
         self._said = open(f"{directory}.said", "ab")  # noqa: SIM115 -- closed with the process
@@ -83,15 +88,19 @@ class LongPeer:
         return 0
 
     def first_page(self) -> dict[str, float]:
-        """Wait for a page that this process fetched. Return the seconds since the start, and the CPU seconds.
+        """Wait for a page that this process fetched. Return the seconds since the start, by stage, and the CPU seconds.
 
         Raises TimeoutError.
         """
-        while last_fetch(self.directory / "pages.jsonl") < self.began_at:
+        while last_fetch(self._pages) < self.began_at:
             if time.monotonic() - self.began > FIRST_PAGE_MAX_S or self.process.poll() is not None:
                 raise TimeoutError(f"{self.directory.name} fetched no page within {FIRST_PAGE_MAX_S:g} s")
             time.sleep(0.02)
-        return {"seconds": round(time.monotonic() - self.began, 2), "cpu_s": round(self.cpu_s(), 2)}
+        figures = {"seconds": round(time.monotonic() - self.began, 2), "cpu_s": round(self.cpu_s(), 2)}
+        log = (self.directory / "peer.log").read_text()
+        fetched_at = first_fetch(self._pages, self._pages_from, self.began_at)
+        reached = {**stages(log, self.began_at), "request_s": fetched_at}
+        return {**figures, **{name: round(at - self.began_at, 2) for name, at in reached.items()}}
 
     def kill(self) -> None:
         """Kill the process."""
@@ -117,6 +126,28 @@ def last_fetch(log: Path) -> float:
         if whole:
             return datetime.fromisoformat(json.loads(whole)["fetched_at"]).timestamp()
     return 0.0
+
+
+def first_fetch(log: Path, start: int, began_at: float) -> float:
+    """Return the wall-clock second of the first request since `began_at`, of the lines from byte `start` on."""
+    with log.open("rb") as lines:
+        lines.seek(start)
+        whole = lines.read().rpartition(b"\n")[0].split(b"\n")
+    fetched = [datetime.fromisoformat(json.loads(line)["fetched_at"]).timestamp() for line in whole]
+    return min(at for at in fetched if at >= began_at)
+
+
+def stages(log: str, began_at: float) -> dict[str, float]:
+    """Return the wall-clock second of each stage since `began_at` that a peer's log names."""
+    reached: dict[str, float] = {}
+    for line in log.splitlines():
+        words = line.split(maxsplit=5)
+        name = next((name for name, event in STAGES.items() if words[4:5] == [event]), None)
+        if name is not None:
+            at = datetime.strptime(" ".join(words[:2]), "%Y-%m-%d %H:%M:%S,%f").timestamp()  # noqa: DTZ007 -- local
+            if at >= began_at:
+                reached.setdefault(name, at)
+    return reached
 
 
 def job(seed: str) -> list[str]:

@@ -37,7 +37,7 @@ async def drain(runtime: "Runtime", links_s: float = DRAIN_LINKS_S) -> None:
         loans.recall_all()
         await asyncio.gather(crawler.drained(links_s), loans.end(links_s, LOANS_S))
         runtime.components.crawl_limits.give_back()
-        if not runtime.ended:
+        if not runtime.ended and runtime.overlay.contacts():
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)
     await runtime.resources.store.journal.commit()

@@ -10,6 +10,13 @@ from typing import Any, Final, NamedTuple
 
 ROW_COUNT: Final = 8
 """Rows of the curve that the table shows."""
+STAGES: Final = {
+    "opened_s": "journal open",
+    "entered_s": "entered the swarm",
+    "cell_s": "first cell open",
+    "request_s": "first request",
+}
+"""The stages of a start before its first page (scripts/bench_long.py)."""
 PICTURE: Final = "docs/assets/long.svg"
 WIDTH, HEIGHT, MARGIN = 360, 150, 46
 """The size of a panel, and of its margin, in pixels."""
@@ -67,6 +74,12 @@ def bench_long(kept: Any) -> str:
             ", ".join(f"{one['cpu_s']:.1f}" for one in figures[name] if "cpu_s" in one),
         )
         for name, title in moments.items()
+    ]
+    times += [
+        (f"{stage} after `kill -9`, {name}", ", ".join(f"{one[key]:.1f}" for one in figures[name]), "")
+        for name in ("in a swarm", "alone")
+        for key, stage in STAGES.items()
+        if key in figures[name][0]
     ]
     alone, web_pages = figures["curve alone"][-1], figures["hosts"] * figures["host_pages"]
     return (

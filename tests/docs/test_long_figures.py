@@ -45,6 +45,14 @@ def test_the_table_of_a_long_crawl_has_its_end_and_all_restarts(tmp_path: Path) 
     assert "| first page after `kill -9`, beside the other peer | 2.5, 2.6 | 0.8, 0.7 |" in text
 
 
+def test_the_stages_of_a_restart_are_shown_where_they_were_measured(tmp_path: Path) -> None:
+    staged = {**LONG, "alone": [{"seconds": 1.5, "cpu_s": 0.9, "opened_s": 0.4, "request_s": 0.7}] * 2}
+    text = bench_long(kept(tmp_path, "bench-long", staged))
+    assert "| journal open after `kill -9`, alone | 0.4, 0.4 |  |" in text
+    assert "| first request after `kill -9`, alone | 0.7, 0.7 |  |" in text
+    assert "in a swarm |" not in text
+
+
 def test_the_table_of_a_soak_has_the_largest_growth(tmp_path: Path) -> None:
     text = soak(kept(tmp_path, "soak", SOAK))
     assert "| faults | 2 frozen, 3 killed |" in text

@@ -17,12 +17,14 @@ class StoppingPeer:
 
     def __init__(self) -> None:
         self.steps: list[str] = []
+        self.others = ["another peer"]
         crawler = SimpleNamespace(pause_reasons=set(), drained=self.drained)
         limits = SimpleNamespace(give_back=lambda: self.steps.append("limits"))
         forwarder = SimpleNamespace(hurry=lambda: self.steps.append("links hurry"))
         self.runtime: Any = SimpleNamespace(
             begun=True,
             ended=False,
+            overlay=SimpleNamespace(contacts=lambda: self.others),
             components=SimpleNamespace(crawler=crawler, crawl_limits=limits, forwarder=forwarder),
             balancing=SimpleNamespace(
                 loans=SimpleNamespace(recall_all=lambda: self.steps.append("recall"), end=self.end_loans)
@@ -43,13 +45,19 @@ class StoppingPeer:
         self.steps.append("commit")
 
 
-@pytest.mark.parametrize("has_ended", [False, True], ids=["stopped", "ended"])
-def test_own_and_borrowed_pages_wait_for_their_links_at_the_same_time_and_not_for_long(has_ended: bool) -> None:
+@pytest.mark.parametrize(
+    ("has_ended", "others", "lingers_s"),
+    [(False, ["another peer"], LINGER_S), (True, ["another peer"], 0.0), (False, [], 0.0)],
+    ids=["stopped", "ended", "alone"],
+)
+def test_own_and_borrowed_pages_wait_for_their_links_at_the_same_time_and_not_for_long(
+    has_ended: bool, others: list[str], lingers_s: float
+) -> None:
     peer = StoppingPeer()
-    peer.runtime.ended = has_ended
+    peer.runtime.ended, peer.others = has_ended, others
     with world(0) as loop:
         loop.run_until_complete(drain(peer.runtime))
-        assert DRAIN_LINKS_S + (0.0 if has_ended else LINGER_S) == pytest.approx(loop.time())
+        assert DRAIN_LINKS_S + lingers_s == pytest.approx(loop.time())
     assert ["links hurry", "recall", "own pages", "borrowed pages", "limits", "commit"] == peer.steps
     assert {PauseReason.STOPPING} == peer.runtime.components.crawler.pause_reasons
     assert DRAIN_LINKS_S + LINGER_S < 3.0, "a stop takes three seconds at most, if the requests in flight are over"

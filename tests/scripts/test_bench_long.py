@@ -1,11 +1,12 @@
 """The synthetic web of long crawls is the same each time, and large."""
 
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from scripts.bench_long import last_fetch, steady
+from scripts.bench_long import first_fetch, last_fetch, stages, steady
 from scripts.long_web import HOSTS_MAX, INSIDE, NEAR, OUTSIDE, NumberedWeb, address
 
 
@@ -53,6 +54,24 @@ def test_the_last_fetch_is_that_of_the_last_whole_line(tmp_path: Path) -> None:
     assert 7.5 == last_fetch(log)
     log.write_bytes(b"".join(lines) * 500)
     assert 9.5 == last_fetch(log)
+
+
+def test_the_first_fetch_is_the_earliest_since_the_start(tmp_path: Path) -> None:
+    log = tmp_path / "pages.jsonl"
+    lines = [b'{"fetched_at": "1970-01-01T00:00:%02d.500Z"}\n' % second for second in (3, 7, 12, 11)]
+    log.write_bytes(b"".join(lines) + lines[0][:-3])
+    assert 11.5 == first_fetch(log, len(lines[0]), 10.0), "lines of pages fetched before the start may come first"
+
+
+def test_the_stages_of_a_start_are_those_of_the_last_run() -> None:
+    def line(second: int, text: str) -> str:
+        return f"2026-11-26 18:00:{second:02d},250 INFO kadcrawl.peer.peer {text}"
+
+    began_at = datetime.fromisoformat("2026-11-26T18:00:10").timestamp()
+    log = [line(1, "peer.opened"), line(11, "peer.opened"), line(12, "peer.begun id=1 at=2"), " a traceback", ""]
+    log += [line(13, "cell.first_opened cell=7"), line(14, "peer.opened")]
+    reached = {name: at - began_at for name, at in stages("\n".join(log), began_at).items()}
+    assert {"opened_s": 1.25, "entered_s": 2.25, "cell_s": 3.25} == reached
 
 
 @pytest.mark.parametrize(("last", "growth"), [(1.0, 0.0), (1.2, 0.2)])

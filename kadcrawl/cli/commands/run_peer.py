@@ -249,6 +249,7 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
                     if not pauses.count:
                         secrets = secrets_of_machine(config.swarm_key, config.secrets)
                         log_to(config.data, log_settings, secrets, lambda: peer.short_id)  # noqa: B023 -- the latest
+                        log.info("peer.opened")
                     enter = peer_run.enter_again if pauses.count else peer_run.enter
                     await _run_once(peer_run, peer, enter(peer), interrupts, progress)
                 break

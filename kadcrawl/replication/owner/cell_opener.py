@@ -19,6 +19,8 @@ class CellOpener:
 
     def __init__(self, parts: OwnerParts) -> None:
         self._parts = parts
+        self._has_opened = False
+        """True once this peer has opened a cell in this run."""
         self._waiting: defaultdict[Cell, list[asyncio.Future[None]]] = defaultdict(list)
 
     def open(self, cell: Cell, *, hold: bool, unsure_since: float | None = None) -> None:
@@ -27,6 +29,9 @@ class CellOpener:
         self._parts.holder_side.owner_notified(cell)
         if not owned.open:
             owned.set_open()
+            if not self._has_opened:
+                self._has_opened = True
+                log.info("cell.first_opened cell=%d", cell)
             log.debug("cell.opened cell=%d hold=%s backups=%s", cell, hold, ",".join(map(str, owned.backups)))
             self._parts.crawl.open(cell, hold=hold, unsure_since=unsure_since)
         for future in self._waiting.pop(cell, ()):
