@@ -14,6 +14,7 @@ from kadcrawl.keys import SITE_BYTES, Key, site_hash
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import Journal
 from kadcrawl.store.meta_table import MetaTable
+from kadcrawl.store.schema import DONE, PENDING
 
 _COLUMNS = "depth, seq, site_hash, url_hash, site, url, hops, tries, due, trail, drop_order"
 ENTRY_COLUMNS = "f.depth, f.seq, site_hash, url_hash, site, url, hops, tries, due, trail, drop_order"
@@ -28,9 +29,12 @@ _GET = (
 )
 _WINDOW = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
 _DROPPED = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? AND drop_order<? ORDER BY depth, seq LIMIT ?"
-_INSERT = f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE = f"DELETE FROM frontier WHERE {_ROW_OF_KEY}"
-_DELETE_AT = "DELETE FROM frontier WHERE site_hash=? AND depth=? AND seq=?"
+DELETE_AT = "DELETE FROM frontier WHERE site_hash=? AND depth=? AND seq=?"
+ACCEPT = "INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?)"
+"""The statement for the record of a new key: key, state, depth, number."""
+FINISH = "UPDATE history SET state=?, depth=NULL, seq=NULL WHERE key=? AND state=? AND depth=? AND seq=?"
 _PLACE = "SELECT state, coalesce(depth, -1), coalesce(seq, -1) FROM history WHERE key=?"
 _DELETE_BETWEEN = (
     f"DELETE FROM frontier WHERE (site_hash, depth, seq) IN (SELECT substr(key, 1, {SITE_BYTES}), depth, seq "
@@ -138,7 +142,7 @@ class FrontierTable:
         depth, seq, key, site, url, hops, tries, due, trail, order = entry
         site = "" if site == url else site
         row = (depth, seq, key[:SITE_BYTES], key[SITE_BYTES:], site, url, hops, tries, due, trail, order)
-        self._journal.write(_INSERT, row)
+        self._journal.write(INSERT, row)
 
     def delete(self, key: Key) -> None:
         self._journal.write(_DELETE, (key, key[:SITE_BYTES]))
@@ -148,23 +152,30 @@ class FrontierTable:
         state, depth, seq = self._journal.row((int, int, int), _PLACE, (key,)) or (None, -1, -1)
         return state, (depth, seq)
 
+    def finish(self, entry: FrontierEntry) -> bool:
+        """Journal an entry's key as done, and delete the entry: two statements, without a read.
+
+        Returns False, and changes nothing, unless the key is in its first round and the entry at its place.
+        """
+        key, depth, seq = entry.key, entry.depth, entry.seq
+        if not self._journal.write(FINISH, (DONE, key, PENDING, depth, seq)):
+            return False
+        self._journal.write(DELETE_AT, (key[:SITE_BYTES], depth, seq))
+        return True
+
     def leave(
         self,
         key: Key,
         place: Place,
         listeners: Sequence[Callable[[FrontierEntry], None]],
-        known: FrontierEntry | None = None,
     ) -> None:
-        """Delete the entry at this place, as its key is done, and tell the listeners the entry.
-
-        `known` is the entry as the caller has it. It is read if there are listeners and it has another place now.
-        """
+        """Delete the entry at this place, as its key is done, and tell the listeners the entry."""
         if listeners:
-            entry = known if known is not None and (known.depth, known.seq) == place else self.get(key)
+            entry = self.get(key)
             if entry is not None:
                 for listener in listeners:
                     listener(entry)
-        self._journal.write(_DELETE_AT, (key[:SITE_BYTES], *place))
+        self._journal.write(DELETE_AT, (key[:SITE_BYTES], *place))
 
     def delete_between(self, first: Key, last: Key) -> None:
         """Delete the entries of the keys from `first` to `last`."""

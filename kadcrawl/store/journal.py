@@ -18,6 +18,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import BytesIO
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,9 @@ _OTHER_TYPE = "a value is of another type than was written"
 
 UNSYNCED_BYTES = KEPT_BYTES
 """Bytes at the end of a log that need not be on disk yet, as the outbox has their lines: one sync for many commits."""
+
+ROW_BYTES = 2048
+"""Bytes of page lines from which a row of the outbox is full: some rows for each page of the database."""
 
 CommitStep = Callable[[], Iterable[int]]
 """A function that runs right before each commit and returns the file descriptors to sync with that commit."""
@@ -106,7 +110,7 @@ class Journal:
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """The line logs by the table that journals their lines."""
         self._page_rows: list[tuple[int, bytes]] = []
-        """The rows of the outbox that wait for the next commit."""
+        """The (place, line) pairs that wait for the next commit."""
         self._kept_from = dict.fromkeys(self._logs, 0)
         """The place before which each outbox has no lines any more, as far as this run knows."""
         self._roller = LogRoller(self._logs.values(), limits.pages_bytes_max, sync)
@@ -228,7 +232,8 @@ class Journal:
 
     def write(self, statement: str, values: Sequence[object]) -> int:
         """Write within the open transaction, and return the number of rows changed. Raises StorageError."""
-        self.refuse_if_failed()
+        if self._failure is not None:  # As `refuse_if_failed`, without a call for each of the dozens of a page.
+            self.refuse_if_failed()
         try:
             changed = self._db.execute(statement, values).rowcount
         except (*UNREADABLE, OverflowError) as error:  # OverflowError if a stored number to count on is damaged.
@@ -245,7 +250,7 @@ class Journal:
     def write_page_line(self, line: bytes) -> None:
         """Journal a line of pages.jsonl, with its newline. Raises StorageError.
 
-        The next commit writes the rows of all lines by one call, which takes half the time of a call for each.
+        The next commit writes many lines as one row.
         """
         self.refuse_if_failed()
         self._page_rows.append((self._page_log.stage(line), line))
@@ -298,7 +303,10 @@ class Journal:
 
     def _journaled(self, outbox: str) -> Iterator[tuple[int, bytes]]:
         """Yield the (place, line) pairs in an outbox."""
-        return self.rows((int, bytes), f"SELECT place, line FROM {outbox} ORDER BY place")
+        for place, lines in self.rows((int, bytes), f"SELECT place, line FROM {outbox} ORDER BY place"):
+            for line in BytesIO(lines):
+                yield place, line
+                place += len(line)
 
     def _open_log(self, path: Path, outbox: str, *, made: bool = False) -> LineLog:
         """Open a log with its parts, as the journal and the files have them."""
@@ -312,10 +320,17 @@ class Journal:
             self._db.executemany(f"INSERT INTO {outbox} VALUES (?, ?)", log.moved)
 
     def _write_page_rows(self) -> None:
-        """Write the rows of the outbox that wait."""
-        if self._page_rows:
-            self._db.executemany("INSERT INTO outbox VALUES (?, ?)", self._page_rows)
-            self._page_rows.clear()
+        """Write the lines of the outbox that wait, as rows of some KB."""
+        if not self._page_rows:
+            return
+        rows: list[tuple[int, bytes]] = []
+        waiting, self._page_rows = self._page_rows, []
+        begin = 0
+        for at, (place, line) in enumerate(waiting, 1):
+            if at == len(waiting) or place + len(line) - waiting[begin][0] >= ROW_BYTES:
+                rows.append((waiting[begin][0], b"".join(line for _, line in waiting[begin:at])))
+                begin = at
+        self._db.executemany("INSERT INTO outbox VALUES (?, ?)", rows)
 
     # --- failures ------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from kadcrawl.store.cell_digest_table import CellDigestTable
 from kadcrawl.store.cell_scan import CellScan
 from kadcrawl.store.events import StoreEvents
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.frontier_table import FrontierTable
+from kadcrawl.store.frontier_table import ACCEPT, FrontierTable
 from kadcrawl.store.journal import USUAL_LIMITS, Journal, sync_files
 from kadcrawl.store.meta_table import MetaTable, SavedTime
 from kadcrawl.store.proxy_health_table import ProxyHealthTable
@@ -165,7 +165,7 @@ class Store:
         if not even_seen and self._has_fingerprint(key):
             return None
         entry = self.frontier.new_entry(key, site, url, depth, hops, tries, due, trail, drop_order)
-        if not self._write("INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?)", (key, PENDING, depth, entry.seq)):
+        if not self._write(ACCEPT, (key, PENDING, depth, entry.seq)):
             return None
         self.frontier.insert(entry)
         self._changed(key, None, PENDING)
@@ -201,6 +201,11 @@ class Store:
         if self.expiring_filters is not None:
             state = self.state(key)
             return (state is None or is_pending(state)) and self.learn_done(key)
+        if known is not None and visit is None and self.frontier.finish(known):
+            for listener in self.events.page_done:
+                listener(known)
+            self._changed(key, PENDING, DONE)
+            return True
         state, place = self.frontier.place(key)
         if state is not None and not is_pending(state):
             return False
@@ -209,7 +214,7 @@ class Store:
         done = DONE + 2 * rounds if state is None else finished(state)
         if state is not None:
             is_plain = done == DONE and visit is None  # The record has nothing but the key.
-            self.frontier.leave(key, place, self.events.page_done if is_plain else (), known)
+            self.frontier.leave(key, place, self.events.page_done if is_plain else ())
         self._write("INSERT OR REPLACE INTO history VALUES (?, ?, NULL, NULL)", (key, done))
         self._changed(key, state, done)
         return True

@@ -10,6 +10,7 @@ from kadcrawl.errors import StorageError
 from kadcrawl.keys import Cell, cell_of, site_hash, url_key
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.frontier_table import SEQ_RESERVED
+from kadcrawl.store.schema import DONE
 from kadcrawl.store.store import Store
 from tests.support.stores import opened
 
@@ -38,6 +39,23 @@ def test_a_shorter_path_moves_an_entry_forward(store: Store) -> None:
     assert (0, 2, 7.0) == tuple(getattr(store.latest(second), name) for name in ("depth", "tries", "due"))
     assert store.finish_elsewhere(second.key, None)
     assert [first] == store.window(SITES[0], 10)
+
+
+def test_an_entry_is_finished_once_wherever_it_lies_now(store: Store) -> None:
+    told: list[FrontierEntry] = []
+    store.events.page_done.append(told.append)
+    plain, moved, wrong = (add(store, SITES[0], number, depth=5) for number in range(3))
+    other = add(store, SITES[1], 3)
+    assert store.shorten(moved.key, 1)
+    for entry in (plain, moved, wrong._replace(seq=other.seq)):
+        assert store.finish_elsewhere(entry.key, None, 0, entry)
+        assert not store.finish_elsewhere(entry.key, None, 0, entry)
+    assert [plain, moved._replace(depth=1), wrong] == told, "the last entry of each"
+    assert {DONE} == {store.state(entry.key) for entry in (plain, moved, wrong)}
+    assert [] == store.window(SITES[0], 10)
+    assert [other] == store.window(SITES[1], 10)
+    cell = store.cell_of(plain.key)
+    assert store.cells[cell] == store.scan.digest_between(cell, b"", None)
 
 
 def test_the_retry_state_with_more_tries_counts(store: Store) -> None:

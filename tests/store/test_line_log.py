@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.errors import StartError
+from kadcrawl.store.journal import ROW_BYTES
 from kadcrawl.store.line_log import KEPT_BYTES, LINE_BYTES_MAX, LineLog
 from kadcrawl.store.store import Store
 from kadcrawl.system.file_names import JOURNAL
@@ -174,3 +175,21 @@ async def test_an_emptied_journal_beside_page_lines_is_refused(tmp_path: Path) -
         Store(tmp_path, 0.0)
     (tmp_path / PAGES).write_bytes(b"")
     Store(tmp_path, 0.0).close()
+
+
+async def test_a_row_of_the_outbox_has_some_lines_and_each_is_found_again(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for number in range(100):
+        store.finish(accept(store, number), padded(number, 500))
+    store.finish(accept(store, 100), padded(100, 5 * ROW_BYTES))
+    lines = store.journal.last_page_lines()
+    await store.journal.commit()
+    assert lines == store.journal.last_page_lines() == (tmp_path / PAGES).read_bytes().splitlines(keepends=True)
+    sizes = [size for (size,) in store.journal.rows((int,), "SELECT length(line) FROM outbox ORDER BY place")]
+    assert 10 < len(sizes) < 50
+    assert max(sizes[:-1]) < 2 * ROW_BYTES
+    store.close()
+    path = tmp_path / PAGES
+    path.write_bytes(path.read_bytes()[:10_100])  # The machine crashed within a line, and within a row.
+    opened(tmp_path).close()
+    assert [*range(101)] == written(tmp_path)
