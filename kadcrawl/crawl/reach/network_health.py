@@ -56,6 +56,8 @@ class NetworkHealth:
         """Different hosts missed since then."""
         self._by_others: dict[str, str] = {}
         """Host -> URL of these hosts that other peers have reached, the latest last."""
+        self.recoveries = 0
+        """Times that a failing network worked again."""
         self.without_proxy: str | None = None
         """The last URL for which no proxy was alive here."""
         self._tested = False
@@ -86,6 +88,7 @@ class NetworkHealth:
     def reached(self, host: str, url: str) -> None:
         """Note that this peer has reached a host by itself. The network works."""
         if self.is_failing:
+            self.recoveries += 1
             log.info("network.recovered host=%s", host)
         self.state = NetworkState.FINE
         self._clear()

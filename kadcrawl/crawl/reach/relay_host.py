@@ -98,6 +98,7 @@ class RelayHost:
         if question.connect_only:
             return self._answer(question, await self._proof.connect(question.url), proven=False)
         begun_at, asked_at = asyncio.get_running_loop().time(), self._now()
+        recoveries = self._health.recoveries
         memory_slots = MemorySlots()
         self._under_way[question.owner.id] += 1
         try:
@@ -114,6 +115,8 @@ class RelayHost:
             proven = await self._proof.works(asked_at) if is_missed else None
             if proven is False:
                 return FetchedForPeer("network")
+            if is_missed and self._health.recoveries != recoveries:
+                return FetchedForPeer("busy")  # The network works again, but perhaps did not when the host was missed.
             return self._answer(question, result, proven=bool(proven))
         finally:
             memory_slots.release()

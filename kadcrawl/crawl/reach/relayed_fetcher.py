@@ -134,7 +134,8 @@ class RelayedFetcher:
                 return await self.fetch(url, extra_headers, may_send, memory_slots=memory_slots, page=page)
             finally:
                 memory_slots.release()
-        request = _Request(url, page or url, extra_headers, may_send, memory_slots, site_of(url, "host"))
+        host, recoveries = site_of(url, "host"), self._health.recoveries
+        request = _Request(url, page or url, extra_headers, may_send, memory_slots, host, recoveries)
         by_peers = self._health.state is NetworkState.FAILING or self._opinions.helper_of(request.host, self._now())
         if by_peers and self._helpers.live():
             return await self._by_peers(request, None)
@@ -192,6 +193,11 @@ class RelayedFetcher:
             at = datetime.fromtimestamp(started_at, UTC)
             return await self._fetcher.received(request.url, request.fields, answer, at, started, request.memory_slots)
         works = await self._works(started_at) if failed is not None or missed else None
+        if failed is not None and self._health.recoveries != request.recoveries:
+            # The network works again, and the proof is later than the miss, which says nothing about the site.
+            failed = await self._by_itself(request)
+            if not _may_be_our_fault(failed):
+                return failed
         if missed and not self._counts(missed, works, without_network):
             without_network, missed = without_network + len(missed), []
         if not missed and works is not True and without_network == asked and (asked or not self._helpers.live()):
@@ -266,6 +272,8 @@ class _Request:
     memory_slots: MemorySlots
     host: str
     """The host with its port, to which what is learned applies."""
+    recoveries: int
+    """The recoveries of this peer's network before the request."""
 
 
 def _may_be_our_fault(result: FetchResult) -> bool:

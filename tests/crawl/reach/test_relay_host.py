@@ -137,6 +137,20 @@ async def test_a_peer_says_whether_its_own_network_works_when_it_cannot_connect(
     assert said == (answer.unable, answer.error, answer.proven)
 
 
+async def test_a_miss_before_the_network_came_back_is_no_opinion(bench: Bench) -> None:
+    async def comes_back(since: float) -> bool:
+        for number in range(HOSTS_MISSED):
+            bench.health.missed(str(number), f"http://{number}.example/", 0.0)
+        bench.health.test_failed(0.0)
+        bench.health.reached("known.example", "http://known.example/")
+        return True
+
+    bench.site.error = FetchError.DNS
+    bench.works = comes_back  # type: ignore[method-assign]
+    answer = await bench.ask()
+    assert ("busy", "") == (answer.unable, answer.error)
+
+
 async def test_a_request_that_could_not_begin_in_time_is_not_made(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,14 @@ class Bench:
         self.works = True
 
 
+def failing_network(health: NetworkHealth, now: float) -> None:
+    """Let a network fail."""
+    for number in range(HOSTS_MISSED):
+        health.missed(str(number), f"http://{number}.example/", now)
+    health.test_failed(now)
+    assert health.is_failing
+
+
 class Relay:
     """A relay client whose answers are those of a bench."""
 
@@ -272,6 +280,25 @@ async def test_a_failing_network_is_not_tried_and_a_failure_takes_two_other_peer
     error, tried_by, tried = await bench.get("http://dead.example/")
     assert (FetchError.CONNECT, 2, 2) == (error, tried_by, len(tried))
     assert 0 not in tried
+
+
+@pytest.mark.parametrize("then", [None, FetchError.TLS])
+async def test_a_miss_before_the_network_came_back_says_nothing_about_the_site(then: FetchError | None) -> None:
+    """The proof that the network works comes after the miss, so this peer tries again, and that failure is final."""
+    bench = Bench()
+    bench.here = FetchError.TLS
+    bench.all_others(FetchError.TLS)
+
+    async def comes_back(since: float) -> bool:
+        if not bench.health.recoveries:
+            failing_network(bench.health, bench.now)
+            bench.health.reached("known.example", "http://known.example/")
+        bench.here = then
+        return True
+
+    bench.fetcher._works = comes_back
+    error, _, (first, other, again) = await bench.get()
+    assert (then, 0, True, 0) == (error, first, other > 0, again)
 
 
 async def test_failures_of_a_swarm_that_may_be_without_network_are_tried_again() -> None:
