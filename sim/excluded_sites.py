@@ -122,9 +122,9 @@ class LeftOutSites:
         urls = frozenset(url for url in self._known if origin_of(url) in origins)
         lines = list(self._lines())
         found = {url for page in self._followed(lines) for url in self._pages.links(page)}
-        # Links that are found while their site is out of scope are not followed.
-        removed = {url for (kind, _), one in self._orders.items() if kind == "scope" for url in one.urls}
-        owed = found & urls & self._due - removed
+        # Links that are found while their site is out of scope, or excluded, are not followed.
+        unfollowed = {url for (kind, _), one in self._orders.items() if kind != "drop" for url in one.urls}
+        owed = found & urls & self._due - unfollowed
         pending = owed - {line.url for line in lines}
         seen = _SeenOrder(
             *(verb, origins, urls, now(), machine, machine.incarnations, frozenset(owed), frozenset(pending))

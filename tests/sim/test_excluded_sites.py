@@ -116,6 +116,17 @@ def test_links_found_while_their_site_is_out_of_scope_are_not_owed_when_it_is_dr
     assert facts.removed
 
 
+@pytest.mark.parametrize(("site", "later_s"), [(0, 5.0), (0, 3.0), (1, 3.0)])
+def test_links_found_while_their_site_is_excluded_are_not_owed_when_it_is_dropped(site: int, later_s: float) -> None:
+    events = (
+        Event(1.0, Kind.SITE_EXCLUDE, (1,), amount=float(site)),
+        Event(1.0 + later_s, Kind.SITE_DROP, (1,), amount=float(site)),
+    )
+    outcome, facts = lived(Plan(7, 3, events))
+    assert {} == outcome.violations
+    assert facts.excluded
+
+
 def test_a_site_that_the_job_leaves_out_is_crawled_once_it_is_brought_into_scope() -> None:
     plan = Plan(7, 3, (Event(4.0, Kind.SCOPE_ADD, (1,), amount=3.0),), trails=3)
     outcome, facts = lived(plan)
