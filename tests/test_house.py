@@ -45,7 +45,8 @@ CONVERSATIONS = {
     "crawl.recrawl": "expiry scheduler",
     "leaf": "late_reports leaf leaf_access leaf_crawl leaf_owners work_requests",
     "lending": (
-        "balancer block_divider blocks borrower drain_policy leaf_host lender level_policy loans throughput_learning"
+        "balancer block_divider blocks borrower drain_policy leaf_host lender level_policy loan_marker loans "
+        "throughput_learning"
     ),
     "link": "acceptor admission_control client client_connection http_log process_links server server_connection",
     "link.wire": "census_rows",

@@ -35,6 +35,7 @@ from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.refused_addresses import RefusedAddresses
 from kadcrawl.crawl.fetch.request_rules import RequestRules
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.frontier.other_requests import LOANS_OUT, NO_LOANS, OtherRequests
 from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
 from kadcrawl.crawl.links.forwarder import AcceptHere, Forwarder, Owners
 from kadcrawl.crawl.links.intake import Intake, IntakeEvents, IntakeLimits
@@ -89,6 +90,8 @@ class PeerResources:
     activity: Activity
     counters: Counters
     clock: Clock
+    started_at: float
+    """The second of `clock` at which this run began, after the end of any earlier run."""
     random: Random
     resolver: Callable[[], AbstractResolver]
     extraction: Extraction | None
@@ -116,6 +119,8 @@ class PeerCallbacks:
     """Returns the number of changes on their way to backups."""
     clock_host: "Callable[[], ClockHost | None]" = lambda: None
     """Returns the part that keeps the shared clocks of this peer's cells. None for a leaf."""
+    has_met_peers: Callable[[], bool] = lambda: True
+    """Returns whether this directory has ever known another peer."""
     swarm: Swarm | None = None
     """The other peers, which fetch what this peer cannot reach. None for a leaf."""
 
@@ -183,8 +188,10 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     traces = resources.traces
     partitioner = Partitioner(job.partition, job.bits)
     quota = UnprovenQuota(limits)
-    began_at = clock.now() if store.saved_time.has_run else 0.0
-    frontier = Frontier(store, limits, site_settings, began_at, unproven_quota=quota)
+    earlier_until = resources.started_at if store.saved_time.has_run else 0.0
+    has_lent = store.meta.get(LOANS_OUT) != NO_LOANS
+    others = OtherRequests(earlier_until, has_lent, callbacks.has_met_peers)
+    frontier = Frontier(store, limits, site_settings, others, unproven_quota=quota)
     crawl_limits = _crawl_limits(job, resources)
     recrawling, rounds = _rounds(job, resources, callbacks, frontier, crawl_limits, lambda: crawler.wake())
     intake = Intake(

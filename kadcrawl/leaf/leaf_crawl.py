@@ -84,6 +84,7 @@ class LeafCrawl:
                     activity=Activity(),
                     counters=resources.counters,
                     clock=clock,
+                    started_at=resources.started_at,
                     random=resources.random,
                     resolver=resources.environment.resolver,
                     extraction=extraction,

@@ -19,6 +19,7 @@ from kadcrawl.keys import Cell, Key
 from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrower
 from kadcrawl.lending.lender import Lender
+from kadcrawl.lending.loan_marker import LoanMarker
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, Lend
 from kadcrawl.overlay.waves.activity import Activity
@@ -92,6 +93,8 @@ class Loans:
             spawn=cells.tasks.spawn,
             are_copied=self._are_copied,
         )
+        self.marker = LoanMarker(store, lambda: bool(self.lender.loans()), clock.loop_now)
+        """Says in the journal whether pages of this peer are on loan."""
         cells.events.cell_closed.append(self.lender.recall)
         self.lender.page_reported.append(cells.replicator.known_to)
         borrowed = BorrowedStore(self._journal)
@@ -135,7 +138,9 @@ class Loans:
 
     async def _are_copied(self, cell: Cell, keys: Collection[Key]) -> bool:
         # The borrower has no work.
-        return cell in await self._cells.sync.whole({cell: keys}, COPIES_WAIT_S, hurries=True)
+        whole = self._cells.sync.whole({cell: keys}, COPIES_WAIT_S, hurries=True)
+        copied, _ = await asyncio.gather(whole, self.marker.noted())
+        return cell in copied
 
     async def run(self) -> None:
         """Watch over the loans until cancelled. In a job without balance only leaves borrow, so this peer does not."""

@@ -71,6 +71,7 @@ def build_parts(
                 activity=resources.activity,
                 counters=resources.counters,
                 clock=clock,
+                started_at=resources.started_at,
                 random=resources.random,
                 resolver=resources.environment.resolver,
                 extraction=extraction,
@@ -89,6 +90,7 @@ def build_parts(
                 scope_is_final=converged,
                 copying=lambda: cells.replicator.unacknowledged,
                 clock_host=lambda: clock_host,
+                has_met_peers=lambda: bool(runtime.known.contacts or overlay.contacts()),
                 swarm=Swarm(
                     me=lambda: overlay.me,
                     helpers=Helpers(live=lambda: _live_contacts(overlay), has_any=lambda: bool(runtime.known.contacts)),

@@ -400,6 +400,7 @@ class Peer(SteeredPeer):
         if self.begun:
             limits = self.components.crawl_limits
             self.runtime.parts.queue_counter.note_arrivals()
+            self.balancing.loans.marker.update()
             self.store.meta.set("granted", str(limits.pages.granted).encode())
             self.store.meta.set("pages_begun", str(limits.pages.kept).encode())
             self.store.meta.set("bytes_granted", str(limits.bytes.granted).encode())

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from kadcrawl.crawl.clocks.clock_names import REST_S
 from kadcrawl.crawl.frontier.back_off import answered, newer, refused
 from kadcrawl.crawl.frontier.idle_clocks import IdleClocks
+from kadcrawl.crawl.frontier.other_requests import BACK_LEAST_S, OtherRequests
 from kadcrawl.crawl.frontier.site import Site
 from kadcrawl.crawl.frontier.site_figures import SiteFigures, site_figures
 from kadcrawl.keys import Cell, Key, site_hash
@@ -29,11 +30,6 @@ from kadcrawl.system.duration_histogram import DurationHistogram
 HOLD_JOURNALED_S = 10.0
 """Seconds above which a wait is journaled. The wait then also holds after a restart and at other holders of the
 cell."""
-HOLD_LEAST_S = 1.0
-"""Least seconds for which each site of a cell without a release is left alone: a former owner is about to stop."""
-BACK_LEAST_S = 1.5
-"""Least seconds for which each site is left alone after a restart: a borrower of the earlier run may go on as long
-(`balance.leases.LEASE_S`)."""
 TOLD_SHARE = 1.25
 """Factor between an adaptive delay and the delay in the journal, so that small changes are not journaled."""
 TOLD_MOST = 2.0
@@ -101,18 +97,18 @@ class ActiveSites:
         store: ActiveStore,
         limits: Limits,
         site_settings: SiteSettings,
-        began_at: float = 0.0,
+        others: OtherRequests | None = None,
         connections: Callable[[str], int] | None = None,
     ) -> None:
         """`site_settings` has the least number of seconds between two requests to each site.
 
-        `began_at` is explained at `Frontier`. `connections` returns the requests that may be in flight at a time to a
+        `others` is explained at `Frontier`. `connections` returns the requests that may be in flight at a time to a
         site without a delay, beside `site_connections_max` or the limit of the site's rule.
         """
         self._store = store
         self._limits = limits
         self._site_settings = site_settings
-        self._began_at = began_at
+        self._others = others or OtherRequests()
         self._sites: dict[str, Site] = {}
         self._by_cell: dict[Cell, dict[str, Site]] = {}
         self._unread: dict[Cell, bytes] = {}
@@ -257,7 +253,7 @@ class ActiveSites:
             return max(0.0, site.next_at - now), site.delay_s
         not_before, delay_s = self._journaled(name, now)
         if name not in self._idle.of(self._cell(name)):
-            not_before = max(not_before, self._back_at(delay_s))
+            not_before = max(not_before, self._others.back_at(delay_s))
         return max(0.0, not_before - now, self.wait_s(name, now)), delay_s
 
     def clock_of(self, name: str, now: float) -> SiteClock:
@@ -326,7 +322,7 @@ class ActiveSites:
     def shared_rest_s(self, clock: str, now: float) -> float:
         """Return the seconds for which this peer must not lease a shared clock that it knows nothing about."""
         wait_s, delay_s = self.clock(clock, now)
-        unsure_since = max(self._unsure.get(self._cell(clock), -inf), self._began_at or -inf)
+        unsure_since = max(self._unsure.get(self._cell(clock), -inf), self._others.earlier_until or -inf)
         return max(wait_s, unsure_since + REST_S + delay_s - now)
 
     # --- refusals ------------------------------------------------------------------------------------------------
@@ -374,10 +370,10 @@ class ActiveSites:
 
     def _activate(self, name: str, cell: Cell, now: float) -> Site:
         not_before, delay_s = self._journaled(name, now)
-        not_before = max(not_before, self._back_at(delay_s))
+        not_before = max(not_before, self._others.back_at(delay_s))
         received_at = self._held.get(cell, 0.0)
         if received_at:
-            not_before = max(not_before, received_at + max(delay_s, HOLD_LEAST_S))
+            not_before = max(not_before, received_at + max(delay_s, self._others.hold_least_s))
         next_at = max(not_before, self._idle.take(cell, name))
         site = Site(name, cell, next_at, delay_s, told_s=delay_s, least_s=delay_s, received_at=received_at)
         site.set_back_off(self._store.sites.back_off(name), self._site_settings.refusals_max)
@@ -431,13 +427,6 @@ class ActiveSites:
         """Return the longest wait of a site with this delay and these refusals."""
         longest_s = max(delay_s, self._limits.retry_after_max_s)
         return max(longest_s, self._limits.back_off_max_s) if back_off.refusals else longest_s
-
-    def _back_at(self, delay_s: float) -> float:
-        """Return the second from which a site may be asked after an earlier run of this peer.
-
-        The earlier run may have asked the site just before its end without journaling that, or may have lent the site.
-        """
-        return self._began_at + max(delay_s, BACK_LEAST_S) if self._began_at else 0.0
 
     def _sweep(self, now: float) -> None:
         """Bound the clocks of sites without work. Clocks beyond the limit are journaled."""

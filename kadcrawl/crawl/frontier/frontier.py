@@ -13,7 +13,8 @@ seconds of the caller, which wakes the crawler after a change. A decision.
 import heapq
 from collections.abc import Callable, Iterable
 
-from kadcrawl.crawl.frontier.active_sites import HOLD_LEAST_S, SITES_LISTED_MAX, ActiveSites, ActiveStore
+from kadcrawl.crawl.frontier.active_sites import SITES_LISTED_MAX, ActiveSites, ActiveStore
+from kadcrawl.crawl.frontier.other_requests import OtherRequests
 from kadcrawl.crawl.frontier.site import Site
 from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
 from kadcrawl.keys import SITE_BYTES, Cell, Key
@@ -31,17 +32,17 @@ class Frontier(ActiveSites):
         store: ActiveStore,
         limits: Limits,
         site_settings: SiteSettings,
-        began_at: float = 0.0,
+        others: OtherRequests | None = None,
         connections: Callable[[str], int] | None = None,
         unproven_quota: UnprovenQuota | None = None,
     ) -> None:
         """Begin with no open cell. `site_settings` has the least number of seconds between two requests to each site.
 
-        `began_at` is the second at which this run began, if there were earlier runs: each site is left alone for a full
-        delay from then. `connections` limits the requests in flight to a site without a delay. The frontiers of a peer
+        `others` are the requests of an earlier run, after which each site is left alone for a full delay, and of other
+        peers. `connections` limits the requests in flight to a site without a delay. The frontiers of a peer
         share `unproven_quota`.
         """
-        super().__init__(store, limits, site_settings, began_at, connections)
+        super().__init__(store, limits, site_settings, others, connections)
         self._open: dict[Cell, int] = {}
         """Open cells -> the number of the opening."""
         self._openings = 0
@@ -78,7 +79,7 @@ class Frontier(ActiveSites):
             site.reopen()
             if hold:
                 site.received_at = max(site.received_at, now)
-                self._hold(site, now + max(site.delay_s, HOLD_LEAST_S), now)
+                self._hold(site, now + max(site.delay_s, self._others.hold_least_s), now)
             self._queue(site)
         digest = self._store.cells.get(cell)
         if digest is not None and digest.pending:

@@ -10,8 +10,8 @@ import pytest
 from kadcrawl.balance.leases import LEASE_S
 from kadcrawl.crawl.clocks.clock_names import REST_S
 from kadcrawl.crawl.frontier import unproven_quota
-from kadcrawl.crawl.frontier.active_sites import BACK_LEAST_S, HOLD_LEAST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.frontier.other_requests import BACK_LEAST_S, HOLD_LEAST_S, OtherRequests
 from kadcrawl.keys import Cell, cell_of, site_hash, url_key
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
@@ -768,7 +768,7 @@ def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(
 
 def test_requests_just_before_the_end_of_a_run_count_as_made_now(frontier_store: Store) -> None:
     """The peer journals only long waits, and its clock may have been wrong."""
-    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=4.0)), began_at=100.0)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=4.0)), OtherRequests(100.0))
     assert (3.0, 4.0) == frontier.clock("a.example", 101.0)
     frontier.learn_clock("a.example", 0.5, 8.0, 101.0)
     assert (0.5, 8.0) == frontier.clock("a.example", 101.0)
@@ -785,7 +785,7 @@ def test_clocks_of_too_many_sites_are_not_looked_at(frontier_store: Store) -> No
 
 
 def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(frontier_store: Store) -> None:
-    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=4.0)), began_at=START)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=4.0)), OtherRequests(START))
     frontier.open(cell_of_site("a"), START + 1, hold=False)
     entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None
@@ -810,7 +810,7 @@ def test_an_unreleased_cell_rests_for_a_moment_even_without_a_delay(frontier_sto
 
 def test_after_a_restart_a_site_rests_until_its_borrower_has_stopped(frontier_store: Store) -> None:
     """Found by seed 849: an owner back at once asked for a page that its taker was still fetching."""
-    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=0.0)), began_at=START)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=0.0)), OtherRequests(START))
     frontier.open(cell_of_site("a"), START, hold=False)
     entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None
@@ -818,6 +818,42 @@ def test_after_a_restart_a_site_rests_until_its_borrower_has_stopped(frontier_st
     assert LEASE_S == BACK_LEAST_S
     assert frontier.next(START + LEASE_S - 0.01) is None
     assert entry == frontier.next(START + LEASE_S)
+
+
+def test_after_a_run_without_loans_a_site_without_a_delay_rests_not_at_all(frontier_store: Store) -> None:
+    others = OtherRequests(START, has_lent=False, has_met_peers=lambda: False)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=0.0)), others)
+    frontier.open(cell_of_site("a"), START, hold=True)
+    entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    assert entry is not None
+    frontier.add(entry, START)
+    assert entry == frontier.next(START)
+
+
+def test_after_a_run_without_loans_a_site_rests_for_its_delay(frontier_store: Store) -> None:
+    others = OtherRequests(START, has_lent=False, has_met_peers=lambda: False)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=1.0)), others)
+    frontier.open(cell_of_site("a"), START, hold=False)
+    entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    assert entry is not None
+    frontier.add(entry, START)
+    assert frontier.next(START + 0.99) is None
+    assert entry == frontier.next(START + 1.0)
+
+
+def test_a_peer_that_has_met_others_leaves_an_unreleased_cell_alone(frontier_store: Store) -> None:
+    """Until the first peer comes, no other peer can have asked its sites."""
+    peers: list[str] = []
+    others = OtherRequests(has_met_peers=lambda: bool(peers))
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=0.0)), others)
+    assert 0.0 == others.hold_least_s
+    peers.append("a peer")
+    frontier.open(cell_of_site("a"), START, hold=True)
+    entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    assert entry is not None
+    frontier.add(entry, START)
+    assert frontier.next(START + HOLD_LEAST_S - 0.01) is None
+    assert entry == frontier.next(START + HOLD_LEAST_S)
 
 
 # --- lending -----------------------------------------------------------------------------------------------------
@@ -1148,6 +1184,6 @@ def test_a_release_says_how_long_the_delay_lasts(make_frontier: Make, frontier_s
 
 
 def test_a_shared_clock_rests_after_a_restart(frontier_store: Store) -> None:
-    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=2.0)), began_at=START)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=2.0)), OtherRequests(START))
     assert REST_S + 2.0 == frontier.shared_rest_s("ip 192.0.2.1", START)
     assert 0.0 == frontier.shared_rest_s("ip 192.0.2.1", START + 20)
