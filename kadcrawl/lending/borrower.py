@@ -285,7 +285,9 @@ class Borrower:
         for loan in self._borrowed.loans.values():
             lender = loan.lender
             news = loan.done or loan.closing or not loan.entries or loan.id not in self._until
-            every_s = RENEW_S if news or lender in self._silent else self._silence_s.get(lender, RENEW_S)
+            # A request that is still connecting needs a lease that is not over in the moment when it is sent.
+            hurries = news or lender in self._silent or self._frontier.in_flight(loan.cell)
+            every_s = RENEW_S if hurries else self._silence_s.get(lender, RENEW_S)
             is_now = report_now and (news or lender in self._needed)
             left_s = 0.0 if is_now else self._reported_at.get(lender, -inf) + every_s - now
             due[loan.lender] = min(left_s, due.get(loan.lender, inf))
@@ -345,8 +347,9 @@ class Borrower:
         except StorageError:
             raise
         except Exception:
-            # In a crawl of months, an error in this code must not cost more than one report.
+            # In a crawl of months, an error in this code must not cost more than the loans of one lender.
             log.exception("borrowing.bug lender=%s", lender)
+            self._silent.add(lender)  # Or each page would ask for a report at once, without an end.
             return
         finally:
             self._reporting.discard(lender)

@@ -12,6 +12,7 @@ from math import inf
 
 from kadcrawl.balance.leases import RENEW_S, allowed_silence_s, lender_takes_back_at
 from kadcrawl.keys import Cell, Key
+from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, SiteRecord
 from kadcrawl.store.frontier_entry import FrontierEntry
 
@@ -75,8 +76,11 @@ class Loan:
         self.until = lender_takes_back_at(loop_s, silence_s)
 
     def allowed_silence_s(self, wall_s: float) -> float:
-        """Return how long the borrower may be silent, by the pages of this loan so far."""
-        return allowed_silence_s(max(self.page_s, wall_s - self.moved_at))
+        """Return how long the borrower may be silent, by the pages of this loan so far.
+
+        A leaf is never silent for longer than between two quick pages, as it hears of a recall only when it reports.
+        """
+        return RENEW_S if is_leaf(self.borrower) else allowed_silence_s(max(self.page_s, wall_s - self.moved_at))
 
     def note_report(self, clock: SiteRecord, delay_s: float, wall_s: float, loop_s: float) -> None:
         """Take in that the borrower reports, and the site's `clock` as the borrower sees it.

@@ -8,6 +8,7 @@ Tests: tests/peer/test_shutdown.py, tests/peer/test_coming_and_going.py, tests/p
 import asyncio
 from typing import TYPE_CHECKING
 
+from kadcrawl.balance.leases import LOAN_S_MAX
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.peer.membership.departed import send_leave_stats
@@ -20,8 +21,9 @@ DRAIN_LINKS_S = 2.0
 whose links take longer stay PENDING in the directory, and are fetched again."""
 LEAVE_LINKS_S = 10.0
 """Seconds a leaving peer waits for the same. Their owners may be leaving too, and others must take over first."""
-LOANS_S = 3.0
-"""Seconds a peer waits until lent and borrowed pages are back at their owners. A lease lasts no longer."""
+LOANS_S = LOAN_S_MAX + 0.5
+"""Seconds a peer waits until lent and borrowed pages are back at their owners. A loan without a report lasts no longer:
+its borrower may be dead. A living borrower hears of the recall at once, or as a leaf within half a second."""
 LINGER_S = 0.5
 """Seconds a stopping peer stays for the last links of others that finish too."""
 LEAVE_S = 30.0

@@ -54,6 +54,19 @@ def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play_loans: Play) 
     play_loans(1.0, scenario)
 
 
+def test_a_leaf_reports_twice_a_second_however_long_its_pages_take(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        lend = await given(bench, 3)
+        for number in range(2):
+            await asyncio.sleep(2.0)
+            report = LoanReport(lend.loan, CLOCK, [lent_key(lend, number)], [], False)
+            answer = await bench.lender.renew_lease(RenewLease(LEAF, [report]))
+            assert [lend.loan] == [one.loan for one in answer.active]
+            assert RENEW_S == answer.silence_s, "or it would hear late of a recall"
+
+    play_loans(1.0, scenario)
+
+
 def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play_loans: Play) -> None:
     async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 3)

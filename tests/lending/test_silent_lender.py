@@ -32,11 +32,13 @@ class SilentLenderBench:
         self.dead: set[tuple[str, int]] = set()
         self.asked: list[Contact] = []
         """The lenders of the reports so far."""
+        self.bug: Exception | None = None
+        """What comes instead of an answer."""
         self.silence_s = RENEW_S
         self.answer_s = 0.0
         self.borrowed = BorrowedStore(lambda entry, line, records, visit, rounds, *, reported: True)
         self.journal = self
-        frontier = Frontier(self.borrowed, Limits(), SiteSettings(Job(delay_s=1.0)))
+        self.frontier = frontier = Frontier(self.borrowed, Limits(), SiteSettings(Job(delay_s=1.0)))
         self.borrower = Borrower(
             me=lambda: leaf_contact(id_bytes(9)),
             client=self,  # type: ignore[arg-type]
@@ -64,6 +66,8 @@ class SilentLenderBench:
 
     async def ask(self, to: Contact, message: RenewLease, expected: object, deadline_s: float) -> LeaseRenewed:
         self.asked.append(to)
+        if self.bug is not None:
+            raise self.bug
         if to.address in self.dead:
             raise RemoteError("lender", "cannot be reached")
         await asyncio.sleep(self.answer_s)
@@ -158,6 +162,42 @@ def test_a_page_does_not_wait_for_a_lease_that_lasts_a_while() -> None:
         assert bench.borrower.holds_lease(cell)
 
     play(scenario)
+
+
+def test_the_lease_lasts_while_a_request_is_under_way_which_may_take_long_to_connect() -> None:
+    async def scenario(bench: SilentLenderBench) -> None:
+        now = asyncio.get_running_loop().time()
+        entry = bench.frontier.next(now)
+        assert entry is not None
+        cell = bench.borrowed.cell_of(entry.key)
+        loan = bench.borrowed.loan_of(cell)
+        assert loan is not None
+        for _ in range(30):
+            await asyncio.sleep(0.1)
+            assert bench.borrower.holds_lease(cell)
+        bench.frontier.give_up_slot(entry)
+        asked = bench.asked.count(loan.lender)
+        await asyncio.sleep(2 * LEASE_S)
+        assert not bench.borrower.holds_lease(cell)
+        assert asked == bench.asked.count(loan.lender), "then the borrower is silent again"
+
+    play(scenario)
+
+
+def test_a_bug_in_a_report_ends_the_loans_of_its_lender(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(bench: SilentLenderBench) -> None:
+        cell, other = cells(bench)
+        await asyncio.sleep(LEASE_S)
+        bench.bug = ValueError("no such thing")
+        assert await bench.borrower.renew_lease(cell)
+        bench.bug = None
+        assert not bench.borrower.holds_lease(cell)
+        bench.borrower.expire()
+        assert closing(bench, cell)
+        assert not closing(bench, other)
+
+    play(scenario)
+    assert 1 == sum("borrowing.bug" in record.getMessage() for record in caplog.records)
 
 
 @pytest.mark.parametrize("answer_s", [None, LEASE_S + 0.1, 60.0])

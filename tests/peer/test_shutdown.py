@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kadcrawl.balance.leases import LOAN_S_MAX
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.server import ANSWERS_S
 from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LINGER_S, LOANS_S, drain
@@ -61,6 +62,10 @@ def test_own_and_borrowed_pages_wait_for_their_links_at_the_same_time_and_not_fo
     assert ["links hurry", "recall", "own pages", "borrowed pages", "limits", "commit"] == peer.steps
     assert {PauseReason.STOPPING} == peer.runtime.components.crawler.pause_reasons
     assert DRAIN_LINKS_S + LINGER_S < 3.0, "a stop takes three seconds at most, if the requests in flight are over"
+
+
+def test_a_stop_waits_until_the_loan_of_a_dead_borrower_is_over() -> None:
+    assert LOANS_S > LOAN_S_MAX
 
 
 def test_the_waits_of_a_stop_leave_time_within_three_seconds() -> None:
