@@ -12,7 +12,8 @@ from sim.__main__ import main
 from sim.big import Alike, SwarmSnapshot, crawl, plan_of
 from sim.plan import RECOVERY_S, Kind
 
-pytestmark = pytest.mark.worlds
+pytestmark = [pytest.mark.worlds, pytest.mark.timeout(600)]
+"""A large world takes half a minute, and several minutes on a busy machine."""
 
 
 def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:
