@@ -75,10 +75,10 @@ class Wal:
             return
         has_started = self._header()[SALTS] != self._checkpointed  # By itself, as nothing was written meanwhile.
         self._checkpointed = None
-        if has_started:
+        size = self.size
+        if has_started and size <= KEPT_FACTOR * CHECKPOINT_BYTES:
             self._said_bytes = HELD_FACTOR * CHECKPOINT_BYTES // 2
             return
-        size = self.size
         mode = "RESTART" if size <= KEPT_FACTOR * CHECKPOINT_BYTES else "TRUNCATE"
         (wait_ms,) = db.execute("PRAGMA busy_timeout").fetchone()
         db.execute("PRAGMA busy_timeout=0")  # Else the loop would wait for the reader.

@@ -83,6 +83,27 @@ async def test_what_is_durable_is_found_behind_old_frames(tmp_path: Path) -> Non
     store.close()
 
 
+async def test_a_large_wal_that_has_started_anew_by_itself_is_cut(tmp_path: Path) -> None:
+    """A long reader ends just before a checkpoint, so that a commit starts the WAL anew before `restart` does."""
+    store = opened(tmp_path)
+    own = store.journal._wal
+    with closing(sqlite3.connect(tmp_path / "peer.sqlite", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM history").fetchone()
+        for number in range(100):
+            store.finish(accept(store, number), line(number))
+            await store.journal.commit()
+    assert size_in(tmp_path) > wal.KEPT_FACTOR * BOUND
+    before = salts_in(tmp_path)
+    own.checkpoint()
+    store.journal._db.execute("INSERT OR REPLACE INTO meta VALUES ('test', x'00')")
+    store.journal._db.commit()
+    assert before != salts_in(tmp_path)
+    own.restart(store.journal._db)
+    assert size_in(tmp_path) < BOUND
+    store.close()
+
+
 async def test_a_reader_that_holds_the_wal_is_named_and_waited_for_by_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
