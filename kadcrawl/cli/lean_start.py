@@ -11,7 +11,7 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -25,6 +25,8 @@ ROOMS = ("kadcrawl.cli.peer_order", "kadcrawl.cli.commands.run_peer", "kadcrawl.
 """The modules that carry an order out."""
 ROOMS_OF_A_PEER = ("kadcrawl.peer.peer", "kadcrawl.peer.rejoin")
 """The modules of a full peer. A leaf runs without them."""
+HELP = frozenset({"-h", "--help"})
+"""The options with which no peer begins."""
 SIGNALED = 128
 """The exit code of a process that a signal has ended is this and the number of the signal, as in a shell."""
 
@@ -57,14 +59,18 @@ def hand_over(order: "PeerOrder") -> int:
     return 0
 
 
-def _load(arguments: Sequence[str]) -> None:
-    """Import the modules that the process of these arguments needs, without docstrings."""
+def _load(arguments: Sequence[str], is_needed: Callable[[], bool]) -> None:
+    """Import the modules that the process of these arguments needs, without docstrings, while they are needed."""
+    if HELP.intersection(arguments):
+        return
     from kadcrawl.system.lean_code import drop_docstrings
     from kadcrawl.system.lean_imports import import_lean
 
     drop_docstrings()
     import_lean()
     for name in ROOMS if "--leaf" in arguments else ROOMS + ROOMS_OF_A_PEER:
+        if not is_needed():
+            return
         import_module(name)
 
 
@@ -100,10 +106,18 @@ def _read_by_fork(arguments: Sequence[str]) -> bytes:
         group_for(list(arguments))()
     forks.append(reader)
     os.close(writable)
-    _load(arguments)
+    codes: list[int] = []
+
+    def is_needed() -> bool:
+        if not codes and (waited := os.waitpid(reader, os.WNOHANG))[0]:
+            forks.clear()
+            codes.append(os.waitstatus_to_exitcode(waited[1]))
+        return not signals and not any(codes)
+
+    _load(arguments, is_needed)
     with open(readable, "rb") as pipe:
         said = pipe.read()
-    code = os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1])
+    code = codes[0] if codes else os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1])
     for number, handler in before.items():
         signal.signal(number, handler)
     if not code and signals:

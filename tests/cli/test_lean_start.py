@@ -94,8 +94,8 @@ def test_the_peer_is_loaded_while_the_options_are_read(words: str, has_peer: boo
         READ_JOIN,
         f"""
 loaded = lean_start._load
-def load(arguments):
-    loaded(arguments)
+def load(arguments, is_needed):
+    loaded(arguments, is_needed)
     print("loaded", flush=True)
     os.write(go, b"x")
 lean_start._load = load
@@ -164,3 +164,11 @@ def test_an_output_that_nobody_reads_is_no_fault() -> None:
         )
     assert "" == run.stderr
     assert 1 == run.returncode
+
+
+@pytest.mark.parametrize("call", ["['join', '--help'], lambda: True", "['join'], lambda: False"])
+def test_no_peer_is_loaded_for_a_command_that_only_says_something(call: str) -> None:
+    load = f"import sys; from kadcrawl.cli import lean_start as start; start._load({call})"
+    code = f"{load}; print('kadcrawl.peer.peer' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], text=True, stdout=subprocess.PIPE, timeout=60)
+    assert "False\n" == run.stdout

@@ -78,7 +78,9 @@ class ForkLauncher:
         if server is not None:
             server.control.close()
             with suppress(OSError):
-                await AdoptedProcess(server.pid).wait()
+                process = AdoptedProcess(server.pid)
+                process.kill()  # It may still import, or be stopped.
+                await process.wait()
 
     async def _fork(self) -> AdoptedProcess | None:
         """Return the process of a new peer, or None if the server cannot fork one."""

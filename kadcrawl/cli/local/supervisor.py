@@ -161,6 +161,8 @@ class LocalSwarm:
                 watch = group.create_task(self._watch(), name="watch")
                 stop = group.create_task(self._stop_on(interrupts), name="stop")
                 await self._bring_together(self._children)
+                if self._stopping.is_set():
+                    self._finish()  # A peer that was still starting did not hear of it.
                 feed = group.create_task(self._feed(), name="feed")
                 await self._tend()
                 feed.cancel()

@@ -3,12 +3,14 @@
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from kadcrawl.cli.local import child_process, supervisor
+from kadcrawl.cli.local.child import Child
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX
@@ -57,6 +59,29 @@ async def test_a_peer_stopped_at_the_end_does_not_hold_up_the_command(
         assert 0 == summary.left_behind
         assert f"{stopped.name} has not noticed the end of the crawl within 2 s; killing it" in said
         assert stopped.dead
+
+
+async def test_a_signal_while_the_first_peer_starts_ends_the_crawl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: html(f"{request.path}x")  # Without an end.
+        job = Job(scope="any", delay_s=0.2)
+        with Progress("crawl") as progress:
+            plan = CrawlPlan(seeds=[site.url("/0")], job=job, peers=2, data=tmp_path, allow_networks=("127.0.0.0/8",))
+            swarm = LocalSwarm(plan, progress)
+            start = swarm._start
+
+            async def interrupted(child: Child, bootstrap: Sequence[tuple[str, int]]) -> None:
+                if not swarm.interrupted:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    await swarm._stopping.wait()
+                await start(child, bootstrap)
+
+            monkeypatch.setattr(swarm, "_start", interrupted)
+            async with asyncio.timeout(PATIENCE_S):
+                await swarm.run()
+        assert swarm.interrupted
 
 
 @pytest.mark.parametrize("lines_max", [0, LINES_COMPARED_MAX])
