@@ -7,11 +7,11 @@ which is all that a site's delay asks for. (Its answer may take longer: a site w
 requests in flight.) No third peer fetches the pages meanwhile. If the lender is dead, the next owner misses it no
 sooner than after `LEASE_S` (overlay/settings.py: two misses), and then leaves each site alone for a full delay.
 
-A borrower needs the lease only at the moments when it sends a request. So it renews the lease before a page, and while
-a request is under way, as that may take long to connect, or lead to a redirect. Between two pages it may be silent for
-as long as the lender's last answer says: about as long as a page of the loan takes. A lender that waits for a longer
-silence takes the pages back later by the same time. What the borrower may do does not depend on that: each request
-needs a lease that is not over.
+A borrower needs the lease only at the moments when it sends a request. So it renews the lease before a page, and until
+the request is sent, as a connection may take long. From then on to the next page it may be silent for as long as the
+lender's last answer says: about as long as a page of the loan takes. A lender that waits for a longer silence takes the
+pages back later by the same time. What the borrower may do does not depend on that: each request needs a lease that is
+not over.
 """
 
 LEASE_S = 1.5

@@ -328,7 +328,7 @@ class Attempt:
             if use is not None and not use.may_send():
                 return False
             is_open = frontier.may_ask(entry.site, self._cell, opening)
-            return is_open and hooks.lets_ask(self._cell) and parts.crawl_limits.may_request
+            return is_open and parts.crawl_limits.may_request and hooks.lets_send(self._cell)
 
         if cookies is None:
             fetched = await parts.fetcher.fetch(url, fields, may_send, memory_slots=self._memory_slots, page=entry.url)

@@ -119,6 +119,10 @@ async def _at_once(cell: Cell) -> bool:
     return False
 
 
+def _nothing(cell: Cell) -> None:
+    pass
+
+
 @dataclass(slots=True, kw_only=True)
 class CrawlHooks:
     """The callbacks of one crawler."""
@@ -129,6 +133,8 @@ class CrawlHooks:
     """Awaited at the beginning of each attempt at a page of a cell. Returns whether it took time."""
     may_ask: Callable[[Cell], bool] = _always
     """Returns whether a request for a page of a cell may start, right before each request."""
+    on_send: Callable[[Cell], None] = _nothing
+    """Receives the cell of a request that is sent now, after its attempt was prepared and got a connection."""
     no_backup_reachable: Callable[[Cell], bool] = _never
     """Returns whether, for the moment, no other peer would learn which pages of a cell are fetched."""
     on_refused: Callable[[str], None] | None = None
@@ -139,3 +145,10 @@ class CrawlHooks:
     def lets_ask(self, cell: Cell) -> bool:
         """Return whether a request for a page of a cell may start now."""
         return self.may_start() and self.may_ask(cell)
+
+    def lets_send(self, cell: Cell) -> bool:
+        """Return whether a request for a page of a cell, all else being ready, is sent now."""
+        if not self.lets_ask(cell):
+            return False
+        self.on_send(cell)
+        return True

@@ -113,6 +113,7 @@ class LeafCrawl:
             may_start=self._may_start,
             prepare=lambda cell: self.borrower.renew_lease(cell),
             may_ask=lambda cell: self.borrower.holds_lease(cell),
+            on_send=lambda cell: self.borrower.note_sent(cell),
             # Pages of a lender that is gone are fetched again: the next owner would not trust a leaf.
             no_backup_reachable=lambda cell: self.borrower.is_silent(cell),
             on_refused=lambda site: self.borrower.give_back(site),

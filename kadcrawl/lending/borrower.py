@@ -11,6 +11,7 @@ Tests: tests/lending/test_silent_lender.py, tests/lending/test_lending_peers.py,
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice
 from math import inf
@@ -97,6 +98,8 @@ class Borrower:
         """Lenders that did not answer the last report."""
         self._needed: dict[Contact, asyncio.Event] = {}
         """Lenders whose lease a page needs anew -> event of the end of the next report."""
+        self._unsent: Counter[Cell] = Counter()
+        """Cell of a loan -> attempts that were prepared and whose request is not sent, as far as is known."""
         self._silence_s: dict[Contact, float] = {}
         """Lender -> seconds between two reports to it, by its last answer."""
         self._report_now = asyncio.Event()
@@ -220,7 +223,10 @@ class Borrower:
         A lease that is over soon is renewed in the background. The lender may not answer: see `holds_lease`.
         """
         loan, now = self._borrowed.loan_of(cell), asyncio.get_running_loop().time()
-        if loan is None or loan.id not in self._until or self._until[loan.id] > now + LEASE_S - RENEW_S:
+        if loan is None or loan.id not in self._until:
+            return False
+        self._unsent[cell] += 1
+        if self._until[loan.id] > now + LEASE_S - RENEW_S:
             return False
         reported = self._needed.setdefault(loan.lender, asyncio.Event())
         self._report_now.set()
@@ -232,6 +238,10 @@ class Borrower:
         except TimeoutError:
             self._silent.add(loan.lender)
         return True
+
+    def note_sent(self, cell: Cell) -> None:
+        """Note that a request of the loan with this cell has been sent, and needs its lease no more."""
+        self._unsent[cell] = max(0, self._unsent[cell] - 1)
 
     def expire(self) -> None:
         """Close the loans of silent lenders whose lease is over."""
@@ -286,12 +296,17 @@ class Borrower:
             lender = loan.lender
             news = loan.done or loan.closing or not loan.entries or loan.id not in self._until
             # A request that is still connecting needs a lease that is not over in the moment when it is sent.
-            hurries = news or lender in self._silent or self._frontier.in_flight(loan.cell)
+            hurries = news or lender in self._silent or self._is_connecting(loan.cell)
             every_s = RENEW_S if hurries else self._silence_s.get(lender, RENEW_S)
             is_now = report_now and (news or lender in self._needed)
             left_s = 0.0 if is_now else self._reported_at.get(lender, -inf) + every_s - now
             due[loan.lender] = min(left_s, due.get(loan.lender, inf))
         return {lender: RENEW_S if lender in self._reporting else left_s for lender, left_s in due.items()}
+
+    def _is_connecting(self, cell: Cell) -> bool:
+        if not self._frontier.in_flight(cell):
+            self._unsent.pop(cell, None)  # Also what was never sent.
+        return self._unsent[cell] > 0
 
     def give_back(self, site: str) -> None:
         """Close the loan of a site that does not answer or refuses requests.
@@ -403,6 +418,7 @@ class Borrower:
         self._keep_clock(loan.site)
         self._frontier.close(loan.cell)
         self._until.pop(loan.id, None)
+        self._unsent.pop(loan.cell, None)
         self._borrowed.drop(loan)
 
     def _keep_clock(self, site: str) -> None:

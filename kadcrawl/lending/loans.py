@@ -109,6 +109,7 @@ class Loans:
             may_start=self._may_start,
             prepare=lambda cell: self.borrower.renew_lease(cell),
             may_ask=lambda cell: self.borrower.holds_lease(cell),
+            on_send=lambda cell: self.borrower.note_sent(cell),
             on_refused=lambda site: self.borrower.give_back(site),
             on_unreached=lambda site: self.borrower.give_back(site),
         )

@@ -164,7 +164,8 @@ def test_a_page_does_not_wait_for_a_lease_that_lasts_a_while() -> None:
     play(scenario)
 
 
-def test_the_lease_lasts_while_a_request_is_under_way_which_may_take_long_to_connect() -> None:
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_the_lease_lasts_while_a_request_waits_for_its_connection(is_sent: bool) -> None:
     async def scenario(bench: SilentLenderBench) -> None:
         now = asyncio.get_running_loop().time()
         entry = bench.frontier.next(now)
@@ -172,10 +173,14 @@ def test_the_lease_lasts_while_a_request_is_under_way_which_may_take_long_to_con
         cell = bench.borrowed.cell_of(entry.key)
         loan = bench.borrowed.loan_of(cell)
         assert loan is not None
+        await bench.borrower.renew_lease(cell)
         for _ in range(30):
             await asyncio.sleep(0.1)
             assert bench.borrower.holds_lease(cell)
-        bench.frontier.give_up_slot(entry)
+        if is_sent:
+            bench.borrower.note_sent(cell)
+        else:
+            bench.frontier.give_up_slot(entry)
         asked = bench.asked.count(loan.lender)
         await asyncio.sleep(2 * LEASE_S)
         assert not bench.borrower.holds_lease(cell)
