@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from .network import HOST
 
@@ -31,3 +32,24 @@ def peer_logs(say: Callable[[str], None]) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
+
+
+@contextmanager
+def plain_records() -> Iterator[None]:
+    """Let log records hold the texts of errors, and not the errors, while the context is open.
+
+    An error holds its traceback, and that a whole peer. So a test that keeps records would keep the world as well.
+    """
+    make = logging.getLogRecordFactory()
+
+    def made(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = make(*args, **kwargs)
+        if isinstance(record.args, tuple):
+            record.args = tuple(str(one) if isinstance(one, BaseException) else one for one in record.args)
+        return record
+
+    logging.setLogRecordFactory(made)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(make)

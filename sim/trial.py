@@ -39,7 +39,7 @@ from .machines import EPOCH, WEB_NETWORKS, Machines, memory_directory
 from .mutants import planted
 from .network import Conditions
 from .observer import Observer
-from .peer_logs import peer_logs
+from .peer_logs import peer_logs, plain_records
 from .person_orders import PersonOrders
 from .plan import DELAY_MOST_S, LEAF_FIRST, PROXY_FAULTS, WEB_FAULTS, Event, Kind, Plan, proxy_fault
 from .retries import Retries
@@ -280,7 +280,7 @@ def _lived(
     """Run one trial on its loop. On return no object holds the trial, so that it ends with the world."""
     began = time.perf_counter()
     trial = Trial(loop, plan, scene, directory, say, watch)
-    with trial.logged(), trial.machines:
+    with plain_records(), trial.logged(), trial.machines:
         facts = loop.run_until_complete(trial.story())
     with warnings.catch_warnings():
         # Resources that dead peers left open are no fault and do not matter any more.

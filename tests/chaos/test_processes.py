@@ -13,8 +13,8 @@ from scripts.chaos.run import RUN_S_MAX, RunSize, Scenario, cut_short, run
 from scripts.chaos.swarm import OverError, ProcessSwarm
 from sim.judge import Access
 
-SMALL = RunSize(peers=5, delay_s=0.3, freeze_s=3.0, duplicates_max=0.1)
-"""The run is small, so the pages that a dying peer has fetched but not finished are a larger share."""
+SMALL = RunSize(peers=5, delay_s=0.3, freeze_s=3.0, duplicates_max=0.05, unfinished_s=5.0)
+"""The run is small, so the pages that a dying peer has fetched but not finished are a large share, and count apart."""
 SITES = 8
 
 pytestmark = pytest.mark.timeout(RUN_S_MAX + 60)
