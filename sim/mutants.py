@@ -674,7 +674,7 @@ def lease_without_end(_: Any) -> Any:
 @mutant("kadcrawl.lending.loan:lender_takes_back_at", "lending")
 def lease_too_short(_: Any) -> Any:
     """A lender takes pages back before their borrower has stopped."""
-    return lambda received_at: received_at + 0.3
+    return lambda received_at, silence_s=0.0: received_at + 0.3
 
 
 @mutant("kadcrawl.lending.lender:Lender._connections_free", "crowded")
