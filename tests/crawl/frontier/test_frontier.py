@@ -820,25 +820,18 @@ def test_after_a_restart_a_site_rests_until_its_borrower_has_stopped(frontier_st
     assert entry == frontier.next(START + LEASE_S)
 
 
-def test_after_a_run_without_loans_a_site_without_a_delay_rests_not_at_all(frontier_store: Store) -> None:
+@pytest.mark.parametrize(("delay_s", "hold"), [(0.0, True), (1.0, False)])
+def test_after_a_run_without_loans_a_site_rests_for_its_delay_alone(
+    frontier_store: Store, delay_s: float, hold: bool
+) -> None:
     others = OtherRequests(START, has_lent=False, has_met_peers=lambda: False)
-    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=0.0)), others)
-    frontier.open(cell_of_site("a"), START, hold=True)
+    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=delay_s)), others)
+    frontier.open(cell_of_site("a"), START, hold=hold)
     entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
     assert entry is not None
     frontier.add(entry, START)
-    assert entry == frontier.next(START)
-
-
-def test_after_a_run_without_loans_a_site_rests_for_its_delay(frontier_store: Store) -> None:
-    others = OtherRequests(START, has_lent=False, has_met_peers=lambda: False)
-    frontier = Frontier(frontier_store, Limits(), SiteSettings(Job(delay_s=1.0)), others)
-    frontier.open(cell_of_site("a"), START, hold=False)
-    entry = frontier_store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
-    assert entry is not None
-    frontier.add(entry, START)
-    assert frontier.next(START + 0.99) is None
-    assert entry == frontier.next(START + 1.0)
+    assert frontier.next(START + delay_s - 0.01) is None
+    assert entry == frontier.next(START + delay_s)
 
 
 def test_a_peer_that_has_met_others_leaves_an_unreleased_cell_alone(frontier_store: Store) -> None:
