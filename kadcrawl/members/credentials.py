@@ -1,6 +1,6 @@
 """The credentials of one member: its own key and the swarm's keys, as TLS and datagrams need them.
 
-Tests: tests/link/test_certificates.py, tests/peer/test_members.py
+Tests: tests/members/test_certificates.py, tests/peer/test_members.py
 """
 
 import ssl
@@ -43,9 +43,11 @@ class Credentials:
         self.server.num_tickets = 0
 
     def use_peer_key(self, peer_key: PeerKey) -> None:
-        """Use this key of the peer from now on."""
+        """Use this key of the peer from now on. Connections by another key are not good any more."""
+        if peer_key is self.peer_key:
+            return  # The connections made while the key was only drawn stay good.
         self.peer_key = peer_key
-        # The key may be the same as before, and no number of a key may be used twice.
+        # The private half may be the same as before, and no number of a key may be used twice.
         self.sealing = Sealing(peer_key, self.keyring.to_speak(self._now()), self.sealing.number)
         self._servers.clear()
         self._clients.clear()

@@ -17,6 +17,7 @@ from kadcrawl.link.handler import Handler
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.clock_messages import ClockFree, LeaseClocks
+from kadcrawl.link.wire.joining_messages import STARTING
 from kadcrawl.link.wire.messages import (
     Add,
     AddAgain,
@@ -168,7 +169,7 @@ class Handlers:
         if rule.callback is not None:
             check_callback(rule.callback(message))
         if runtime is None:
-            raise NotReadyError("this peer is still starting; try again in a moment")
+            raise NotReadyError(f"{STARTING}; try again in a moment")
         match rule.stage:
             case Stage.BEGUN:
                 runtime.require_begun()

@@ -27,6 +27,7 @@ from kadcrawl.errors import KadcrawlError
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.leaf_host import LeafHost
 from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.joining_messages import STARTING
 from kadcrawl.link.wire.messages import LONG_S_MAX, Contact
 from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.retry_messages import RetryOrder
@@ -176,7 +177,7 @@ class Runtime:
     def require_begun(self) -> None:
         """Raise NotReadyError unless the peer has begun."""
         if self._parts is None:
-            raise NotReadyError("this peer is still starting; try again in a moment")
+            raise NotReadyError(f"{STARTING}; try again in a moment")
 
     def require_joined(self) -> None:
         """Raise NotReadyError unless the peer has begun and is not joining."""

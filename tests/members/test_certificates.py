@@ -27,6 +27,16 @@ from tests.support.links.member_links import KEYRING, credentials, files, is_ans
 TLS_1_2 = ssl.TLSVersion.TLSv1_2
 
 
+def test_handshakes_before_a_peer_settles_on_its_key_stay_good(tmp_path: Path) -> None:
+    """A newcomer may have shaken hands with the first peer of a swarm just before it begins under the drawn ID."""
+    ends = credentials(tmp_path)
+    context = ends.server_context(KEYRING.key)
+    ends.use_peer_key(ends.peer_key)
+    assert ends.is_good(context)
+    ends.use_peer_key(PeerKey.generate())
+    assert not ends.is_good(context)
+
+
 def of_another_kind(place: Path) -> ssl.SSLContext:
     """Return a context that dials with the swarm's certificate for a key that belongs to no peer."""
     authority = Ed25519PrivateKey.from_private_bytes(KEYRING.key.derive(b"authority"))

@@ -15,6 +15,8 @@ from kadcrawl.link.wire.basics import IdBytes, Message
 
 DRAWN_MAX = 8
 """IDs that a newcomer may ask about."""
+STARTING = "this peer is still starting"
+"""The first words of a refusal by a peer that has not begun yet."""
 
 
 class GetRange(Message, frozen=True):

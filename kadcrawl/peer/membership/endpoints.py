@@ -12,6 +12,7 @@ import msgspec
 from kadcrawl.errors import RemoteError, StartError, UnansweredError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import NO_ANSWER, UNREACHED_PREFIX, is_hung_up
+from kadcrawl.link.wire.joining_messages import STARTING
 from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
 from kadcrawl.peer.membership.node_id import Identity
 from kadcrawl.peer.resources import Resources
@@ -150,7 +151,7 @@ async def listen(
 async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Welcome:
     """Return the swarm's description by the first of these peers (host, port) to answer.
 
-    Raises UnansweredError if no peer is there, and StartError if a peer is there and refuses.
+    Raises UnansweredError if no peer is there or has begun yet, and StartError if a peer is there and refuses.
     """
     reasons: dict[tuple[str, int], str] = {}
     for _ in range(HELLO_TRIES):
@@ -161,7 +162,15 @@ async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Wel
                 reasons[address] = error.why
     said = "; ".join(f"peer {address[0]}:{address[1]}: {why}" for address, why in reasons.items())
     text = f"cannot join: {said}{_hint(client, reasons.values())}"
-    raise UnansweredError(text) if _nobody_is_there(reasons.values()) else StartError(text)
+    raise UnansweredError(text) if _may_answer_soon(client, reasons.values()) else StartError(text)
+
+
+def _may_answer_soon(client: LinkClient, reasons: Iterable[str]) -> bool:
+    """Return whether each of these peers is away, or is starting or ending."""
+    # A peer that takes another ID, or ends, hangs up. So does a peer with a key to this peer without a key, for ever.
+    return all(
+        _nobody_is_there([why]) or why.startswith(STARTING) or (client.has_key and is_hung_up(why)) for why in reasons
+    )
 
 
 def _nobody_is_there(reasons: Iterable[str]) -> bool:

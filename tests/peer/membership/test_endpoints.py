@@ -1,17 +1,23 @@
 """Test the addresses at which a peer listens, and the first messages of a newcomer where packets are lost."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kadcrawl.errors import ConfigError, StartError
+from kadcrawl import Peer
+from kadcrawl.errors import ConfigError, StartError, UnansweredError
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.messages import Hello, Ok
+from kadcrawl.members.credentials import Credentials
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.peer.membership.endpoints import HELLO_TRIES, hello, reachable_host
 from kadcrawl.settings.config import Config
+from tests.support.links.member_links import KEYRING, credentials
 from tests.support.swarm.peers import MakePeer
 
 
@@ -53,22 +59,58 @@ async def pumped(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> No
         sink.write(data)
 
 
+@asynccontextmanager
+async def caller(by: Credentials | None) -> AsyncIterator[LinkClient]:
+    """Yield a client that dials by these credentials."""
+    client = LinkClient(1_000_000, by)
+    await client.open()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
 @pytest.mark.parametrize("deaf", [0, HELLO_TRIES - 1, HELLO_TRIES])
 async def test_who_is_not_heard_at_once_tries_again(deaf: int, make_peer: MakePeer) -> None:
     peer = await make_peer()
     way = DeafAtFirst(peer.contact.address, deaf)
-    client = LinkClient(1_000_000)
-    await client.open()
+    async with caller(None) as client, way as address:
+        if deaf < HELLO_TRIES:
+            assert (await hello(client, [address])).job == peer.job
+            assert way.connections == deaf + 1
+        else:
+            with pytest.raises(StartError, match=r"cannot join: peer [^;]*no answer to Hello[^;]*running there\?$"):
+                await hello(client, [address])
+
+
+async def test_a_peer_that_starts_may_be_asked_again(tmp_path: Path) -> None:
+    """A machine may ask the first peer of the swarm just before it begins."""
+    config = Config(data=tmp_path / "one", port=0, swarm_key=KEYRING.key)
+    async with caller(credentials(tmp_path)) as client, Peer(config) as peer:
+        with pytest.raises(UnansweredError, match="still starting"):
+            await hello(client, [peer.contact.address])
+        await peer.begin(paused=True)
+        assert peer.job == (await hello(client, [peer.contact.address])).job
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+async def test_a_hang_up_is_final_only_for_a_caller_without_a_key(has_key: bool, tmp_path: Path) -> None:
+    """A peer that takes another ID, or ends, hangs up too. A peer with a key does so whenever it is called without."""
+    server = LinkServer(1_000_000, credentials(tmp_path) if has_key else None)
+
+    async def hang_up(_: Hello) -> Ok:
+        server.disconnect()
+        return Ok()
+
+    server.handle(Hello, hang_up)
+    address = ("127.0.0.1", await server.listen("127.0.0.1", 0))
     try:
-        async with way as address:
-            if deaf < HELLO_TRIES:
-                assert (await hello(client, [address])).job == peer.job
-                assert way.connections == deaf + 1
-            else:
-                with pytest.raises(StartError, match=r"cannot join: peer [^;]*no answer to Hello[^;]*running there\?$"):
-                    await hello(client, [address])
+        async with caller(credentials(tmp_path) if has_key else None) as client:
+            with pytest.raises(StartError, match="the connection is lost") as raised:
+                await hello(client, [address])
     finally:
-        await client.close()
+        await server.close()
+    assert has_key == isinstance(raised.value, UnansweredError)
 
 
 @pytest.mark.parametrize(
