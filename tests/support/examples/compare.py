@@ -1,7 +1,7 @@
 """Outputs are compared line by line, after figures that vary from run to run are masked on both sides.
 
-`...` alone in a line of the page stands for any lines, and inside a line for any text. Lines that tell of a crawl's
-progress every two seconds are left out on both sides, as a busy machine prints more of them.
+`...` alone in a line of the page stands for any lines, and inside a line for any text. Lines that tell of the progress
+of a crawl or a check every few seconds are left out on both sides, as a busy machine prints more of them.
 """
 
 import re
@@ -37,7 +37,7 @@ _MASKS: Final = tuple(
         (r"\s+$", ""),
     )
 )
-_PROGRESS: Final = re.compile(r"^\w[\w ]*: \d[\d,]* pages \(.*\bpending\b.*$")
+_PROGRESS: Final = re.compile(r"^\w[\w ]*: \d[\d,]* pages \(.*\bpending\b.*$|^checking \S+(: \d+%)?$")
 
 
 @lru_cache(maxsize=10_000)
