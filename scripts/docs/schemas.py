@@ -84,7 +84,9 @@ PAGES = Format(
     (
         "Each peer writes `pages.jsonl` into its directory: one JSON object a line, for each URL that is finished, "
         "fetched or not. With `--recrawl-after` a URL has a line for each visit. A line is complete once it ends with "
-        "a newline. The lines of a page that two peers finished have the same `key` and `visit`.",
+        "a newline. The lines of a page that two peers finished have the same `key` and `visit`. With "
+        "`--history bloom` and a recrawl, lines of one `key` are about one visit if their `fetched_at` are nearer than "
+        "`--recrawl-after` less one grain, and count as two visits otherwise.",
     ),
     {
         PageLine: {
@@ -101,7 +103,9 @@ PAGES = Format(
             "peer": FieldNotes(_PEER, form={"pattern": PEER}),
             "warc": FieldNotes("warc/crawl-00001.warc.gz", "without a response", {"pattern": "^warc/"}),
             "offset": FieldNotes(4096, "without a response", AT_LEAST_0),
-            "visit": FieldNotes(2, "at the first visit", {"minimum": 1}),
+            "visit": FieldNotes(
+                2, "at the first visit, and with `--history bloom`, as no peer knows it then", {"minimum": 1}
+            ),
             "unchanged": FieldNotes(
                 "not_modified",
                 "at a first visit, and if the page has changed",

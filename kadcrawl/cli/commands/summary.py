@@ -35,7 +35,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
     result = add_up(rows, None, job, found.status.orders)
     logs = [directory for directory in directories(data) if directory.is_dir() and not is_given("peer")]
     if result.urls_done <= LINES_COMPARED_MAX and peer_directories(data) and logs:
-        read = PageLogs(logs)
+        read = PageLogs(logs, job)
         result = replace(result, duplicates=read.repeats, failed_examples=read.failed_examples)
     elif logs:
         result = replace(result, failed_examples=by_counted_reason(examples_at_the_ends(logs)))

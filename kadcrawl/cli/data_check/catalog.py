@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import xxhash
 
+from kadcrawl.cli.view.repeats import RecurringVisits
+
 _SCHEMA = """
 PRAGMA journal_mode=OFF;
 PRAGMA synchronous=OFF;
@@ -54,7 +56,7 @@ class PageFact(NamedTuple):
     """Hash of the line."""
     records: int
     at: int
-    """Hash of the time of the visit."""
+    """Time of the visit, in milliseconds since 1970."""
     url: str
     digest: int
     """Hash of the digest."""
@@ -100,7 +102,7 @@ class Catalog:
         )
 
     def add_records(self, peer: int, records: Iterable[tuple[bytes, int]]) -> None:
-        """Enter the page keys of record lines, each with the hash of the time of the visit."""
+        """Enter the page keys of record lines, each with the time of the visit in milliseconds."""
         self._db.executemany("INSERT INTO record VALUES (?, ?, ?)", ((peer, *record) for record in records))
 
     def add_archived(self, peer: int, file: str, records: Iterable[ArchivedFact]) -> None:
@@ -121,8 +123,14 @@ class Catalog:
             "SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) n FROM page WHERE peer=? GROUP BY key, line)", peer
         )
 
-    def finished_twice(self) -> int:
-        """Return how many lines are about a visit that another line is about too, equal lines aside."""
+    def finished_twice(self, recurring: RecurringVisits | None) -> int:
+        """Return how many lines are about a visit that another line is about too, equal lines aside.
+
+        `recurring` tells the visits of a job whose lines do not number them.
+        """
+        if recurring is not None:
+            lines = "SELECT DISTINCT key, at, line FROM page"
+            return recurring.repeats(self._db.execute(f"SELECT key, at FROM ({lines}) ORDER BY key, at"))
         return self._number(
             "SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(DISTINCT line) n FROM page GROUP BY key, visit)"
         )

@@ -15,6 +15,7 @@ from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, check_pages, chec
 from kadcrawl.cli.data_check.state_file_check import check_state_files
 from kadcrawl.cli.data_check.warc_check import check_warc, compare_archive, files_here
 from kadcrawl.cli.targets import directories
+from kadcrawl.cli.view.repeats import recurring_visits
 from kadcrawl.system.file_names import JOURNAL
 
 
@@ -135,9 +136,11 @@ def _compare_peer(peer: Path, number: int, catalog: Catalog, *, are_lines_here: 
 def _compare_all(result: DataReport, catalog: Catalog) -> Iterator[DataFinding]:
     """Yield the findings about the journals and page lines of all peers together."""
     directory = result.directory
-    if twice := catalog.finished_twice():
-        said = f"{plural(twice, 'visit was', 'visits were')} finished by two peers, as after a crash"
-        yield oddity("twice", directory, twice, said, "leave out lines with the same key and visit")
+    recurring = recurring_visits(next((facts.job for facts in result.journals if facts.job is not None), None))
+    if twice := catalog.finished_twice(recurring):
+        said = f"{plural(twice, 'visit was', 'visits were')} finished twice, as after a crash"
+        same = "the same visit" if recurring is None else "times too near for another visit to be due"
+        yield oddity("twice", directory, twice, said, f"leave out lines with the same key and {same}")
     yield from _missing_lines(result.peers, result.journals, result.lines, result.is_exact and result.is_whole)
     if not result.is_exact:
         return

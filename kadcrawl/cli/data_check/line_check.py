@@ -6,8 +6,10 @@ Tests: tests/cli/data_check/test_data_check.py
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -15,6 +17,7 @@ import msgspec
 
 from kadcrawl.cli.data_check.catalog import Catalog, PageFact, hashed
 from kadcrawl.cli.data_check.data_finding import REFETCH, REPAIR, DataFinding, Report, damage, oddity, plural
+from kadcrawl.cli.view.repeats import milliseconds
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import ID_BYTES
@@ -26,6 +29,7 @@ BATCH = 1_000
 """Lines that are entered into the catalog at a time."""
 COUNT_MAX = 2**53
 """Limit on numbers in lines: JSON numbers are exact up to it."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 Fact = TypeVar("Fact")
 _page = msgspec.json.Decoder(PageLine).decode
@@ -65,7 +69,7 @@ def check_pages(
         key = bytes.fromhex(page.key)
         if len(key) != ID_BYTES or (partitioner is not None and (location is None or location.key != key)):
             raise ValueError("the key is not that of the URL")
-        at, digest = hashed(page.fetched_at), hashed(page.digest)
+        at, digest = _time_of(page.fetched_at), hashed(page.digest)
         return PageFact(key, page.visit, hashed(line), page.records, at, page.url, digest, page.warc, page.offset)
 
     return _check_log(directory / PAGES, fact, lambda facts: catalog.add_pages(peer, facts), report)
@@ -78,9 +82,16 @@ def check_records(
 
     def fact(line: bytes) -> tuple[bytes, int]:
         record = _record(line)
-        return bytes.fromhex(record.key.partition(":")[0]), hashed(record.fetched_at)
+        return bytes.fromhex(record.key.partition(":")[0]), _time_of(record.fetched_at)
 
     return _check_log(directory / RECORDS, fact, lambda facts: catalog.add_records(peer, facts), report)
+
+
+def _time_of(text: str) -> int:
+    """Return a time of a line in milliseconds since 1970. Raises ValueError for a text that kadcrawl does not write."""
+    if not _TIME.fullmatch(text):
+        raise ValueError("no time")
+    return milliseconds(datetime.fromisoformat(text))
 
 
 def is_good(file: str, line: bytes) -> bool:

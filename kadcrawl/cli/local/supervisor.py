@@ -355,7 +355,7 @@ class LocalSwarm:
         directories = [*(child.directory for child in self._children), *self._set_aside]
         if summary.urls_done > LINES_COMPARED_MAX:
             return replace(summary, failed_examples=by_counted_reason(examples_at_the_ends(directories)))
-        logs = PageLogs(directories)
+        logs = PageLogs(directories, self._plan.job)
         left_behind = 0
         if (
             dead

@@ -6,12 +6,14 @@ Tests: tests/cli/view/test_status.py, tests/cli/view/test_last_lines.py, tests/c
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from kadcrawl.cli.view.failed_examples import PAGE_LOG, by_counted_reason
+from kadcrawl.cli.view.repeats import milliseconds, recurring_visits
 from kadcrawl.cli.view.result_files import shown_size
 from kadcrawl.link.wire.given_order import GivenOrder, orders_in_force
 from kadcrawl.link.wire.messages import PeerRow
@@ -25,6 +27,8 @@ from kadcrawl.store.log_parts import log_lines
 
 LINES_COMPARED_MAX = 1_000_000
 """Lines of page logs in which repeats are looked for: about 100 MB of memory and a second or two."""
+_TIME_BITS = 48
+"""Bits of the time of a page line, in milliseconds since 1970: more than the year 9999 needs."""
 
 _OPTIONS = {
     "depth": " (--max-depth)",
@@ -43,6 +47,12 @@ class _Logged(msgspec.Struct):
     url: str
     visit: int = 0
     failed: str | None = None
+
+
+class _DatedLine(_Logged, kw_only=True):
+    """A line of pages.jsonl whose visit has no number, and so is told by its time."""
+
+    fetched_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +76,16 @@ class Summary:
     bytes: int
     """Bytes of bodies as received."""
     urls_found: int
-    """URLs that the peers accepted as their owners."""
+    """URLs that the peers accepted as their owners. With fingerprints and a recrawl each visit counts."""
     urls_done: int
-    """URLs that are finished, fetched or failed, each once. A URL that is to be fetched again is out until it is."""
+    """URLs that are finished, fetched or failed, each once. A URL that is to be fetched again is out until it is.
+    With fingerprints and a recrawl each visit counts."""
     urls_failed: dict[str, int]
     """URLs whose last visit failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken
     together."""
     duplicates: int
-    """Pages that were fetched twice, although no visit was due."""
+    """Pages that were fetched twice, although no visit was due. With fingerprints and a recrawl no peer knows when a
+    visit is due, and a page counts if it was fetched again sooner than any visit is."""
     left_behind: int
     """URLs known only to peers that died for good, and not crawled."""
     links_seen: int
@@ -83,7 +95,8 @@ class Summary:
     peer_messages: int
     """Messages between peers, datagrams included."""
     revisits: int
-    """Pages that were fetched again when they were due, or by an order to retry."""
+    """Pages that were fetched again when they were due, or by an order to retry. 0 with fingerprints, which do not
+    tell a later visit from the first."""
     unchanged: int
     """Pages fetched again without a change."""
     records: int | None
@@ -260,9 +273,13 @@ def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
 class PageLogs:
     """The URLs in the page logs of some peers."""
 
-    def __init__(self, directories: Iterable[Path]) -> None:
-        """Read the page logs in these directories, as far as they are there."""
+    def __init__(self, directories: Iterable[Path], job: Job | None = None) -> None:
+        """Read the page logs in these directories, as far as they are there. `job` is their job, if it is known."""
         self._lines = 0
+        self._recurring = recurring_visits(job)
+        self._decoder = msgspec.json.Decoder(_Logged if self._recurring is None else _DatedLine)
+        self._dated: list[int] = []
+        """Hash and time of each line whose visit has no number. One number for both takes half of the memory."""
         # 64 bits each: among a million URLs, two agree by chance in one of ten million crawls.
         self._seen: set[int] = set()
         self._examples: dict[str, str] = {}
@@ -275,17 +292,23 @@ class PageLogs:
     def _note(self, line: bytes) -> None:
         """Note a line, unless it is damaged."""
         try:
-            logged = msgspec.json.decode(line, type=_Logged)
+            logged = self._decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeError):
             return
         self._lines += 1
         self._seen.add(hash((logged.url, logged.visit)))
+        if isinstance(logged, _DatedLine):
+            at = max(0, milliseconds(logged.fetched_at))
+            self._dated.append((hash(logged.url) & (1 << 64) - 1) << _TIME_BITS | at)
         if logged.failed is not None:
             self._examples[logged.failed] = logged.url
 
     @property
     def repeats(self) -> int:
-        """The number of lines about another visit to a URL that had a line before."""
+        """The number of lines about a visit to a URL that has another line (repeats.py)."""
+        if self._recurring is not None:
+            lines = sorted(self._dated)
+            return self._recurring.repeats((one >> _TIME_BITS, one & (1 << _TIME_BITS) - 1) for one in lines)
         return self._lines - len(self._seen)
 
     @property
