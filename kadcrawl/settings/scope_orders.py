@@ -13,8 +13,11 @@ from dataclasses import replace
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.host_matches import most_specific
 from kadcrawl.settings.job import Job
-from kadcrawl.settings.site_rules import EVERY, normal_match
-from kadcrawl.urls import seed, site_of
+from kadcrawl.settings.site_rules import EVERY, match_named
+from kadcrawl.urls import site_of
+
+OR_PATTERN = ", or a pattern between slashes"
+"""The other thing that a person may name beside a host."""
 
 
 class ScopeOrders:
@@ -55,7 +58,7 @@ def subject_of(text: str, job: Job) -> str:
     if is_pattern(text):
         replace(job, exclude=(text[1:-1],))  # It raises ConfigError for a pattern that no job may have.
         return text
-    match = site_of(seed(text), "host") if "://" in text else normal_match(text)
+    match = match_named(text, OR_PATTERN)
     if match == EVERY:
         raise ConfigError("an order about the scope names hosts, such as *.example.org, or a pattern between slashes")
     return match

@@ -20,7 +20,7 @@ from kadcrawl.settings.secrets import VARIABLE_PREFIX, check_name
 from kadcrawl.settings.site_auth import auth_header, parse_auth
 from kadcrawl.settings.site_login import SiteLogin
 from kadcrawl.settings.trust import check_authorities
-from kadcrawl.urls import Partition, canonical, is_canonical, site_of
+from kadcrawl.urls import Partition, canonical, is_canonical, seed, site_of
 
 SITES_MAX = 1_000
 """Limit on the site rules of a job."""
@@ -47,6 +47,7 @@ Robots = Literal["obey", "ignore"]
 Cookies = Literal["keep", "off"]
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+_PORT = re.compile(r":\d+\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +201,9 @@ def check_match(match: str) -> None:
     if match == EVERY or (match.startswith("*.") and _HOST.fullmatch(match[2:]) and not _is_address(match[2:])):
         return
     url = canonical(f"http://{match}/") if "*" not in match and len(match) <= 300 else None
-    if url is None or site_of(url, "host") != match:
+    name = match.rpartition(":")[0] if _PORT.search(match) else match
+    is_host = name.startswith("[") or _HOST.fullmatch(name)  # The syntax of URLs has more signs than a host.
+    if url is None or site_of(url, "host") != match or not is_host:
         raise ConfigError(
             f"match {match!r:.60} is no host: it looks like example.org, example.org:8080, *.example.org, or * for all"
         )
@@ -216,6 +219,21 @@ def normal_match(text: str) -> str:
     match = text if url is None else star + site_of(url, "host")
     check_match(match)
     return match
+
+
+def match_named(text: str, alternative: str = "") -> str:
+    """Return the match that a person names in an order, also by the URL of a front page. Raises ConfigError.
+
+    The URL of another page is refused, as the order would be about its whole host. `alternative` says what else to do.
+    """
+    if "://" not in text:
+        return normal_match(text)
+    url = seed(text)
+    host = site_of(url, "host")
+    if url.index("/", len("https://")) + 1 < len(url):
+        raise ConfigError(f"{url} is one page, and the order would be about its whole host: name {host}{alternative}")
+    check_match(host)
+    return host
 
 
 class JobSettings(Protocol):

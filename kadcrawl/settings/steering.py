@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.host_matches import matching, most_specific
 from kadcrawl.settings.scope_orders import ScopeOrders
-from kadcrawl.settings.site_rules import EVERY, normal_match
-from kadcrawl.urls import Partition, seed, site_of
+from kadcrawl.settings.site_rules import EVERY, match_named
+from kadcrawl.urls import Partition, site_of
 
 
 class Steering:
@@ -88,11 +88,12 @@ class Steering:
 
 
 def match_of(text: str, partition: Partition) -> str:
-    """Return the match of the sites that a person names in an order, by a host, `*.` and a domain, or a URL.
+    """Return the match of the sites that a person names in an order.
 
-    Raises ConfigError for any other text, and for a host whose delay is that of its whole domain.
+    The name is a host, `*.` and a domain, or the URL of a front page. Raises ConfigError for any other text, and for a
+    host whose delay is that of its whole domain.
     """
-    match = site_of(seed(text), "host") if "://" in text else normal_match(text)
+    match = match_named(text)
     if match == EVERY:
         raise ConfigError(
             "an order names sites: `kadcrawl pause` pauses the whole swarm, and a site is like example.org"

@@ -51,6 +51,9 @@ def test_a_match_is_kept_in_the_spelling_of_urls(typed: str, match: str) -> None
         ("*.example.org:8080", "is no host"),
         ("user@example.org", "without a scheme or a path"),
         ("a b", "is no host"),
+        ("(", "is no host"),
+        ("a..b", "is no host"),
+        ("{a}:80", "is no host"),
     ],
 )
 def test_text_that_is_no_match_is_refused(typed: str, why: str) -> None:

@@ -56,7 +56,7 @@ def test_new_orders_take_the_place_of_all_others() -> None:
     [
         ("Example.ORG", "host", "example.org"),
         (" *.example.org", "host", "*.example.org"),
-        ("https://example.org:8443/page?x=1", "host", "example.org:8443"),
+        ("https://example.org:8443/", "host", "example.org:8443"),
         ("https://example.org", "url", "example.org"),
         ("*.example.org", "domain", "*.example.org"),
         ("127.0.0.1", "domain", "127.0.0.1"),
@@ -75,6 +75,9 @@ def test_a_name_is_read_as_people_type_it(text: str, partition: Partition, match
         ("*.*", "host"),
         ("ftp://a.example/", "host"),
         ("x.a.org", "domain"),
+        ("http://a.example/page", "host"),
+        ("http://a.example/?page", "url"),
+        ("http://(/", "host"),
     ],
 )
 def test_anything_else_is_refused(text: str, partition: Partition) -> None:

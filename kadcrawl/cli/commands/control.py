@@ -6,6 +6,7 @@ Tests: tests/cli/test_command_live.py, tests/cli/commands/test_control.py
 import time
 from collections.abc import Sequence
 from functools import partial
+from os.path import exists, isdir  # They return False also for text that can be no path.
 from pathlib import Path
 from typing import Literal
 
@@ -90,7 +91,7 @@ def add(urls: tuple[str, ...], again: bool, peer: tuple[str, int], data: Path, k
     command goes on in the file where it stopped, if it asks the same peer. Seeds that failed before are fetched again.
     """
     inputs = [text for text in dict.fromkeys(urls) if _is_input(text)]
-    seeds = list(dict.fromkeys(seed(url) for url in urls if not _is_input(url)))
+    seeds = list(dict.fromkeys(_seed(url) for url in urls if not _is_input(url)))
     if again:
         return add_again(seeds, inputs, peer, data, key_file)
     asked = _targets(peer, data, key_file)
@@ -146,8 +147,22 @@ def _urls(count: int) -> str:
 
 
 def _is_input(text: str) -> bool:
-    """Return whether a text names standard input or a file, and is no URL."""
-    return text == STANDARD_INPUT or ("://" not in text and Path(text).is_file())
+    """Return whether a text names standard input, a file, or a pipe, and is no URL."""
+    return text == STANDARD_INPUT or ("://" not in text and exists(text) and not isdir(text))
+
+
+def _seed(text: str) -> str:
+    """Return the canonical URL of a text that names no file here. Raises ConfigError."""
+    if "://" in text:
+        return seed(text)
+    if isdir(text):
+        raise ConfigError(f"{text!r} is a directory, and no file of seeds")
+    if text.startswith(("/", ".", "~")):
+        raise ConfigError(f"no such file: {text!r}")
+    try:
+        return seed(text)
+    except ConfigError as error:
+        raise ConfigError(f"no such file, and no URL: {error}") from None
 
 
 def feed_files(asked: Asked, name: str) -> None:

@@ -30,9 +30,12 @@ def scope(action: str, subjects: tuple[str, ...], peer: tuple[str, int], data: P
     """
     from kadcrawl.cli.giving import give
     from kadcrawl.link.wire.order_messages import StandingOrder
+    from kadcrawl.settings.scope_orders import OR_PATTERN, is_pattern
+    from kadcrawl.settings.site_rules import match_named
 
     value, user = float(action == "add"), user_name()
-    orders = [StandingOrder("scope", subject, value, user=user) for subject in dict.fromkeys(subjects)]
+    named = [text if is_pattern(text) else match_named(text, OR_PATTERN) for text in subjects]
+    orders = [StandingOrder("scope", subject, value, user=user) for subject in dict.fromkeys(named)]
     given = give(peer, data, key_file, orders)
     for order in orders:
         click.echo(f"{order.about} is {'in scope' if value else 'out of scope'}")

@@ -84,13 +84,14 @@ def site(
     kadcrawl site ls [SITE]...       list the orders that stand, and the sites with the most pending URLs
 
     A SITE is a host such as example.org, a host with a port, or *.example.org for the host and all hosts below it. The
-    order with the narrowest name decides. Any peer takes the order and tells all others. An order is part of the
-    swarm's state: it reaches peers that join later or were cut off, and survives a crash of all peers. A crawl with a
-    paused site is not over before the site goes on. If no peer runs in --data, the order is journaled there, and holds
-    when the crawl goes on.
+    URL of a front page names its host. The order with the narrowest name decides. Any peer takes the order and tells
+    all others. An order is part of the swarm's state: it reaches peers that join later or were cut off, and survives a
+    crash of all peers. A crawl with a paused site is not over before the site goes on. If no peer runs in --data, the
+    order is journaled there, and holds when the crawl goes on.
     """
     from kadcrawl.cli.giving import give
     from kadcrawl.link.wire.order_messages import StandingOrder
+    from kadcrawl.settings.site_rules import match_named
 
     if action == "ls":
         resting = [] if is_given("peer") else directories(data)
@@ -99,12 +100,12 @@ def site(
         else:
             show_sites(targets(peer, data, key_to_ask(key_file, data)), sites, as_json=as_json)
         return DONE
-    names, said = (sites[:-1], sites[-1:]) if action == "slow" else (sites, ("",))
-    if not names:
+    typed, said = (sites[:-1], sites[-1:]) if action == "slow" else (sites, ("",))
+    if not typed:
         example = "kadcrawl site slow example.org 30s" if action == "slow" else f"kadcrawl site {action} example.org"
         raise ConfigError(f"{action} needs the name of a site: {example}")
     kind, value = ACTIONS[action](said[0])
-    user = user_name()
+    names, user = map(match_named, typed), user_name()
     orders = [StandingOrder(kind, name, value, user=user) for name in dict.fromkeys(names)]  # type: ignore[arg-type]
     giving = give(peer, data, key_file, orders)
     if action == "drop" and giving.goes_on is not None:

@@ -17,7 +17,7 @@ from kadcrawl.crawl.output.counters import Counters, counted_as
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Key
 from kadcrawl.link.wire.retry_messages import RetryOrder
-from kadcrawl.peer.swarm.retry import refuse_forgetful
+from kadcrawl.peer.swarm.retry import refuse_again, refuse_forgetful
 from kadcrawl.peer.swarm.retry_orders import RetryOrders, read_orders, write_orders
 from kadcrawl.store.schema import is_pending
 from kadcrawl.store.store import Store
@@ -52,7 +52,7 @@ def again_at_rest(directories: Sequence[Path], urls: Sequence[str]) -> tuple[int
     now = wall()
     done = pending = unknown = 0
     with opened_stores(directories) as (stores, job):
-        refuse_forgetful(job)
+        refuse_again(job)
         _load_visits(stores)
         partitioner = Partitioner(job.partition, job.bits)
         stamp = _known(stores, now).order(RetryOrder(0), now).stamp

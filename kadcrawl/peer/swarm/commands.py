@@ -27,7 +27,7 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census, watch_swarm
 from kadcrawl.peer.swarm.fetch_again import fetch_again
-from kadcrawl.peer.swarm.retry import refuse_forgetful, retry_failed
+from kadcrawl.peer.swarm.retry import refuse_again, retry_failed
 from kadcrawl.peer.swarm.seeds import add_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.urls import seed
@@ -90,7 +90,7 @@ class Commands:
 
     async def _add_again(self, add: AddAgain) -> Message:
         try:
-            refuse_forgetful(self._runtime.job)
+            refuse_again(self._runtime.job)
             seeds = [seed(url) for url in add.urls]
             # In this order, as a new seed may be fetched at once, and must not be fetched again.
             outcomes = await fetch_again(self._runtime, seeds)

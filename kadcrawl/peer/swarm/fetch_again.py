@@ -18,7 +18,7 @@ from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.messages import BATCH_MAX, Contact, Link, Message
 from kadcrawl.link.wire.retry_messages import AgainOutcome, FetchAgain, FetchedAgain, RetryOrder
 from kadcrawl.peer.runtime import Runtime
-from kadcrawl.peer.swarm.retry import refuse_forgetful
+from kadcrawl.peer.swarm.retry import refuse_again
 from kadcrawl.store.schema import is_pending
 from kadcrawl.store.visit import Visit
 from kadcrawl.urls import is_canonical, origin_of
@@ -36,7 +36,7 @@ async def fetch_again(runtime: Runtime, urls: Sequence[str], *, only_failed: boo
 
     With `only_failed`, URLs that did not fail stay done. Raises ConfigError if the job does not remember its URLs.
     """
-    refuse_forgetful(runtime.job)
+    refuse_again(runtime.job)
     outcomes: Counter[str] = Counter()
     stamp = runtime.retry_orders.order(RetryOrder(0), runtime.resources.clock.now()).stamp
     wait_s = AGAIN_RETRY_S
@@ -94,7 +94,7 @@ class AgainFetcher:
     async def answer(self, message: FetchAgain) -> FetchedAgain:
         """Begin the next round of the URLs that this peer owns."""
         runtime = self._runtime
-        refuse_forgetful(runtime.job)
+        refuse_again(runtime.job)
         mine: list[tuple[Link, UrlLocation]] = []
         places: list[int] = []
         outcomes: list[AgainOutcome] = ["later"] * len(message.urls)

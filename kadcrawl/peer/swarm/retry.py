@@ -49,6 +49,15 @@ def refuse_forgetful(job: Job) -> None:
         )
 
 
+def refuse_again(job: Job) -> None:
+    """Raise ConfigError if the job cannot have a URL that is done fetched again."""
+    if job.history != "exact":
+        raise ConfigError(
+            "this crawl keeps fingerprints (--history bloom), and no URL that is done can be taken out of them: "
+            "crawl the URLs in another directory, with --history exact"
+        )
+
+
 async def counted(runtime: Runtime, question: Retry | Steer, answer: Answer) -> Answer:
     """Repeat a wave until all peers have looked through their cells, for a while, and return its last answer."""
     time = asyncio.get_running_loop().time

@@ -69,3 +69,13 @@ async def test_seeds_named_again_that_failed_are_fetched_again_and_it_is_said(tm
         assert "kadcrawl: 1 seed that failed before is fetched again" in again.out + again.err, again
         assert "2 of 2 URLs done (0 failed)" in again.out
         assert {broken: 2, fine: 1} == dict(site.fetched)
+
+
+async def test_a_crawl_of_fingerprints_says_why_nothing_is_fetched_again(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with Web() as site:
+        site.fallback = lambda request: html()
+        await kadcrawl(*local(site.url("/"), data=data), "--history", "bloom")
+        refused = await kadcrawl("add", "--again", site.url("/"), "--data", str(data))
+    assert (2, "") == (refused.code, refused.out), refused
+    assert "fingerprints (--history bloom), and no URL that is done can be taken out of them" in refused.err

@@ -1,14 +1,17 @@
 """Orders to a running swarm, as far as a single peer that answers oddly shows them."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from aiohttp import WSCloseCode, web
 from click.testing import CliRunner, Result
 
 from kadcrawl.cli.app import main
+from kadcrawl.cli.commands.control import _is_input
 
 
 @asynccontextmanager
@@ -48,3 +51,25 @@ async def test_other_orders_and_other_ends_of_a_connection_fail(verb: str, code:
     done = await run(verb, code)
     assert 2 == done.exit_code, done.output
     assert f"has closed the connection (code {code:d})" in done.output
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("nofile.txt", "no such file, and no URL: 'nofile.txt' has no scheme: did you mean https://nofile.txt/?"),
+        ("./nofile", "no such file: './nofile'"),
+        ("/no/file.txt", "no such file: '/no/file.txt'"),
+        (".", "'.' is a directory, and no file of seeds"),
+        ("x" * 300, "no such file, and no URL"),
+        ("ftp://a.example/", "only http and https URLs can"),
+    ],
+)
+def test_what_is_neither_a_file_nor_a_url_is_no_seed(typed: str, why: str) -> None:
+    done = CliRunner().invoke(main, ["add", typed, "--peer", "127.0.0.1:9"])
+    assert (2, True) == (done.exit_code, why in done.output), done.output
+
+
+def test_a_pipe_is_an_input_of_seeds(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert [True, False, False] == [_is_input(str(path)) for path in (pipe, tmp_path, tmp_path / "none")]

@@ -18,4 +18,10 @@ async def test_hosts_and_patterns_come_into_scope_and_leave_it(tmp_path: Path) -
         assert "/calendar/ is out of scope, by " in (await kadcrawl("site", "ls", "--data", data)).out
         wrong = await kadcrawl("scope", "add", "/(/", "--data", data)
         assert (2, True) == (wrong.code, "is not a regular expression" in wrong.err), wrong
+        for subject, why in (
+            ("(", "match '(' is no host: it looks like example.org"),
+            (web.url("/page"), "is one page, and the order would be about its whole host: name 127.0.0.2:"),
+        ):
+            wrong = await kadcrawl("scope", "add", subject, "--data", data)
+            assert (2, "", True) == (wrong.code, wrong.out, why in wrong.err), wrong
         assert (await interrupted(peer)).code == 11

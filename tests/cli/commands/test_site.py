@@ -33,7 +33,7 @@ async def test_a_site_is_paused_listed_and_goes_on(tmp_path: Path) -> None:
         slow = await kadcrawl("site", "slow", name, "90s", "--data", data)
         assert (0, f"{name} is left alone for 90 s after each request\n") == (slow.code, slow.out)
         assert 0 == (await kadcrawl("site", "slow", name, "off", "--data", data)).code
-        excluded = await kadcrawl("site", "exclude", "other.example", "--data", data)
+        excluded = await kadcrawl("site", "exclude", "http://other.example/", "--data", data)
         assert (0, "other.example is excluded\n") == (excluded.code, excluded.out)
         included = await kadcrawl("site", "include", "other.example", "--data", data)
         assert (0, "other.example is included\n") == (included.code, included.out)
@@ -65,6 +65,7 @@ async def test_a_running_peer_refuses_what_has_no_meaning(tmp_path: Path) -> Non
             (("slow", "a.example"), "slow needs the name of a site: kadcrawl site slow example.org 30s"),
             (("slow", "a.example", "soon"), "`kadcrawl site slow SITE 30s` says how long"),
             (("slow", "a.example", "2d"), "a delay is at most 86400 seconds"),
+            (("pause", "http://a.example/x"), "would be about its whole host: name a.example"),
             (("pause", "*"), "`kadcrawl pause` pauses the whole swarm"),
             (("ls", "*.a.example"), "one site is counted at a time"),
         ):
