@@ -12,7 +12,7 @@ import click
 from cloup import option, option_group
 
 from kadcrawl.cli.options import Command
-from kadcrawl.cli.types import Duration, Line, OrNone, Size
+from kadcrawl.cli.types import Duration, Line, OrNone, Size, Text
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.contact import checked_contact
 from kadcrawl.settings.job import COPIES_MAX, COPIES_MIN, MAX_TIME_S, REFUSALS_MAX, URL_PARTS_MAX, Job
@@ -94,11 +94,13 @@ JOB = option_group(
     ),
     option(
         "--user-agent",
+        type=Text(),
         metavar="TEXT",
         help="Call the crawl so, in place of kadcrawl. The contact is added, unless it is part of the text.",
     ),
     option(
         "--robots-token",
+        type=Text(),
         metavar="NAME",
         help="Obey the group of robots.txt for this name, which must be part of the User-Agent.  [default: its first "
         "word]",

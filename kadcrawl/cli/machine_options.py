@@ -142,7 +142,7 @@ MACHINE = option_group(
         "limits",
         type=Limit(),
         multiple=True,
-        help="Set a limit, such as body_bytes_max=10MB or fetch_timeout_s=30s. docs/reference/limits.md has their "
+        help="Set a limit, such as body_bytes_max=10MB or fetch_timeout_s=30s. --limit names lists their "
         "names: those of a job go to all peers of the swarm, the others are of this machine. none means the default. "
         "Repeatable.",
     ),

@@ -74,7 +74,10 @@ def targets(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
         why = f"{data} is of a leaf, which listens nowhere and cannot be asked, nor told to leave but by Ctrl-C"
         raise NotRunningError(f"{why}. {ANOTHER}")
     else:
-        why = f"{data} holds no peer: --data names the directory of one on this machine, or of a crawl"
+        why = (
+            f"{data} holds no peer: --data names the directory of one on this machine, or a directory whose peers are "
+            "in peer-1, peer-2 and so on"
+        )
     raise ConfigError(f"{why}. {ANOTHER}")
 
 

@@ -10,7 +10,7 @@ import click
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import COUNT_MAX
-from kadcrawl.settings.limit_file import limit
+from kadcrawl.settings.limit_file import SETTABLE, limit
 from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.settings.unset import NONE, is_none
 
@@ -62,7 +62,8 @@ class Limit(click.ParamType[tuple[str, float | None]]):
             return value
         name, equals, said = str(value).partition("=")
         if not equals:
-            self.fail(f"{value!r} is not NAME=VALUE, e.g. body_bytes_max=10MB", param, ctx)
+            said = f"{value!r:.60} is not NAME=VALUE, such as body_bytes_max=10MB"
+            self.fail(f"{said}. The names are {', '.join(SETTABLE)}", param, ctx)
         try:
             return limit(name, said)
         except ConfigError as error:
@@ -73,6 +74,14 @@ class Line(click.types.StringParamType):
     """A text that may have spaces: of an option that can be repeated, the environment has one on each line."""
 
     envvar_list_splitter = "\n"
+
+
+class Text(click.types.StringParamType):
+    """A text that is not empty."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = super().convert(value, param, ctx)
+        return text if text.strip() else self.fail("the text is empty; none means the default", param, ctx)
 
 
 class OrNone(click.ParamType[Any]):

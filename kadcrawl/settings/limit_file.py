@@ -33,7 +33,7 @@ def limit(name: str, said: object) -> tuple[str, float | None]:
     known = name.strip().lower().replace("-", "_")
     if known not in SETTABLE:
         near = near_names(known, SETTABLE)
-        meant = f"did you mean {near[0]}?" if near else "docs/reference/limits.md has the names of all"
+        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(SETTABLE)}"
         raise ConfigError(f"there is no limit {name!r:.60} to set; {meant}")
     if is_none(said):
         return known, None

@@ -246,11 +246,16 @@ async def test_no_sentence_of_the_help_is_cut_short() -> None:
 
 async def test_what_is_refused_by_default_is_explained(tmp_path: Path) -> None:
     async with Web() as site:
-        run = await kadcrawl("crawl", site.url(), "--data", str(tmp_path), "--delay", "0", "--contact", "a@b.example")
-    assert run.code == 1, run
-    assert "address_refused 1" in run.out
-    assert "--allow-network" in run.out
-    assert not site.requests
+        command = ("--data", str(tmp_path), "--delay", "0", "--contact", "a@b.example")
+        run = await kadcrawl("crawl", site.url(), *command)
+        assert run.code == 1, run
+        assert "address_refused 1" in run.out
+        order = "kadcrawl retry --reason address_refused"
+        assert f"if it is yours, {order}, and go on with --allow-network" in run.out
+        assert not site.requests
+        assert "1 failed URL to be fetched again" in (await kadcrawl(*order.split()[1:], "--data", str(tmp_path))).out
+        run = await kadcrawl("crawl", *command, *LOOPBACK)
+        assert (0, 1) == (run.code, site.fetched[site.url()]), run
 
 
 async def test_what_is_refused_is_said_while_the_crawl_goes_on(tmp_path: Path) -> None:
@@ -265,7 +270,8 @@ async def test_what_is_refused_is_said_while_the_crawl_goes_on(tmp_path: Path) -
         assert process.stderr is not None
         async with asyncio.timeout(60):
             await process.stderr.readuntil(b" is neither public nor allowed here")
-        assert "start again with --allow-network 127.0.0.0/8" in (await process.stderr.readline()).decode()
+        said = (await process.stderr.readline()).decode()
+        assert "kadcrawl retry --reason address_refused, and start again with --allow-network 127.0.0.0/8" in said
         await until(lambda: sum(line.failed == "address_refused" for line in page_lines(tmp_path)) > 3, process)
         run = await interrupted(process)
     assert " is neither public nor allowed here" not in run.err

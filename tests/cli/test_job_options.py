@@ -312,3 +312,16 @@ async def test_the_command_crawls_through_proxies_and_shows_no_password(tmp_path
         logs = "".join(path.read_text() for path in (tmp_path / "data").rglob("*.log"))
         assert "s3cret" not in run.out + run.err + logs
         assert "proxy.alive" in logs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--user-agent", ""), "the text is empty; none means the default"),
+        (("--robots-token", " "), "the text is empty; none means the default"),
+        (("--limit", "names"), "The names are url_chars_max, "),
+    ],
+)
+def test_a_value_that_says_nothing_is_refused(arguments: Sequence[str], why: str) -> None:
+    done = CliRunner().invoke(main, ["crawl", "http://127.0.0.1:9/", *arguments])
+    assert (2, True) == (done.exit_code, why in done.output), done.output

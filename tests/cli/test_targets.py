@@ -40,7 +40,10 @@ def dead_crawl(data: Path) -> None:
     ("make", "said"),
     [
         (None, "there is no "),
-        (lambda data: None, " holds no peer: "),
+        (
+            lambda data: None,
+            " holds no peer: --data names the directory of one on this machine, or a directory whose peers are in peer",
+        ),
         (leaf, " is of a leaf, which listens nowhere"),
         (dead, " is not up; it listened at 127.0.0.1:9. The command that started it goes on with it"),
         (dead_crawl, "none of the 2 peers of "),

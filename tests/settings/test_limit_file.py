@@ -38,6 +38,7 @@ def test_a_limit_is_read_in_its_unit(name: str, said: object, value: float | Non
     [
         ("body_byte_max", 1, "there is no limit 'body_byte_max' to set; did you mean body_bytes_max?"),
         ("message_bytes_max", 1, "there is no limit 'message_bytes_max' to set"),
+        ("foo", 1, "there is no limit 'foo' to set; there are url_chars_max, links_per_page_max"),
         ("body_bytes_max", "10 s", "body_bytes_max: '10 s' is no size, such as 500 kB"),
         ("fetch_timeout_s", "10 MB", "fetch_timeout_s: '10 MB' is no length of time"),
         ("rate_min_bytes_s", "1 min", "rate_min_bytes_s: '1 min' is no rate"),

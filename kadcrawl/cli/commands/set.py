@@ -14,7 +14,11 @@ from kadcrawl.cli.user import user_name
 from kadcrawl.settings.job_changes import shown_value, value_of
 
 
-@cloup.command("set", short_help="Change a setting of a crawl, running or at rest.")
+@cloup.command(
+    "set",
+    short_help="Change a setting of a crawl, running or at rest.",
+    context_settings={"ignore_unknown_options": True},  # So -5 is a value, and the option of the job a name.
+)
 @cloup.argument("name", metavar="NAME")
 @cloup.argument("value", metavar="VALUE|default")
 @peer_options("Any peer of the swarm.")

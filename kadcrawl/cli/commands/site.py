@@ -63,7 +63,10 @@ ACTIONS: Mapping[str, Callable[[str], Value]] = {
 }
 
 
-@cloup.command(short_help="Steer single sites: ls, pause, resume, slow, exclude, include, drop.")
+@cloup.command(
+    short_help="Steer single sites: ls, pause, resume, slow, exclude, include, drop.",
+    context_settings={"ignore_unknown_options": True},  # So -5 is a time.
+)
 @cloup.argument("action", type=click.Choice(["ls", *ACTIONS]), metavar="ACTION")
 @cloup.argument("sites", nargs=-1, metavar="[SITE]...", shell_complete=complete_sites)
 @cloup.option("--json", "as_json", is_flag=True, help="With ls: print JSON.")
@@ -93,6 +96,8 @@ def site(
     from kadcrawl.link.wire.order_messages import StandingOrder
     from kadcrawl.settings.site_rules import match_named
 
+    if unknown := next((text for text in sites if text.startswith("-") and not text[1:2].isdigit()), None):
+        raise click.NoSuchOption(unknown, ctx=click.get_current_context())
     if action == "ls":
         resting = [] if is_given("peer") else directories(data)
         if rests(resting):

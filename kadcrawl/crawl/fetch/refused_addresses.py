@@ -34,8 +34,8 @@ class RefusedAddresses:
         log.warning("address.refused address=%s allow_network=%s", address, network)
         self._warning = (
             f"{address} is neither public nor allowed here, so this peer does not ask it, and its URLs there fail "
-            f"(address_refused) unless another peer may ask it; if it is yours to crawl, start again with "
-            f"--allow-network {network}: with the same --data for what is left, with another for all"
+            f"(address_refused) unless another peer may ask it; if it is yours to crawl, stop, give the order "
+            f"kadcrawl retry --reason address_refused, and start again with --allow-network {network}"
         )
 
     def take(self) -> str | None:

@@ -26,7 +26,7 @@ class Reason:
 _BY_NAME: Final = {
     "address_refused": Reason(
         "the host is at an address that is neither public nor allowed",
-        "if it is yours, begin anew, in another directory, with --allow-network",
+        "if it is yours, kadcrawl retry --reason address_refused, and go on with --allow-network",
     ),
     "bad_encoding": Reason("the body is not in the encoding that its header names"),
     "bad_redirect": Reason("the page redirects to something that is no URL"),

@@ -29,8 +29,13 @@ async def test_a_setting_changes_and_the_status_says_so(tmp_path: Path) -> None:
             "changed_settings"
         ]
         assert "delay is 5s by order of" in (await kadcrawl("summary", "--data", data)).out
-        for name, why in (("max-time", "the crawl began without --max-time"), ("scope", "kadcrawl scope add")):
-            wrong = await kadcrawl("set", name, "5", "--data", data)
+        for name, why in (
+            ("max-time 5", "the crawl began without --max-time"),
+            ("scope 5", "kadcrawl scope add"),
+            ("delay -5", "'-5' is no length of time"),
+            ("--retries -5", "'-5' is no whole number"),
+        ):
+            wrong = await kadcrawl("set", *name.split(), "--data", data)
             assert (2, True) == (wrong.code, why in wrong.err), wrong
         end = await interrupted(peer)
         assert (11, True) == (end.code, "\ndelay is 5s by order of " in end.out), end

@@ -64,6 +64,8 @@ async def test_a_running_peer_refuses_what_has_no_meaning(tmp_path: Path) -> Non
             (("pause",), "pause needs the name of a site: kadcrawl site pause example.org"),
             (("slow", "a.example"), "slow needs the name of a site: kadcrawl site slow example.org 30s"),
             (("slow", "a.example", "soon"), "`kadcrawl site slow SITE 30s` says how long"),
+            (("slow", "a.example", "-5"), "'-5' is no length of time"),
+            (("pause", "--jsn"), "No such option '--jsn'"),
             (("slow", "a.example", "2d"), "a delay is at most 86400 seconds"),
             (("pause", "http://a.example/x"), "would be about its whole host: name a.example"),
             (("pause", "*"), "`kadcrawl pause` pauses the whole swarm"),
