@@ -10,26 +10,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kadcrawl.errors import ConfigError, KadcrawlError, RemoteError, StartError, StorageError
-from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.settings.config import Config
-from kadcrawl.settings.job import Job
-from kadcrawl.settings.limits import Limits
 from kadcrawl.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from kadcrawl.crawl.content.page import Page
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.link.wire.given_order import GivenOrder
+    from kadcrawl.members.swarm_key import SwarmKey
     from kadcrawl.peer import Peer
     from kadcrawl.peer.crawl_status import CrawlStatus, DroppedUrls, PeerStatus, RetriedUrls
     from kadcrawl.peer.queue_status import QueueStatus, SiteQueue, WaitingUrl
     from kadcrawl.peer.shared_process import SharedProcess
+    from kadcrawl.settings.config import Config
+    from kadcrawl.settings.job import Job
+    from kadcrawl.settings.limits import Limits
 
 _LATE = {
+    "Config": "kadcrawl.settings.config",
     "CrawlStatus": "kadcrawl.peer.crawl_status",
     "DroppedUrls": "kadcrawl.peer.crawl_status",
     "GivenOrder": "kadcrawl.link.wire.given_order",
+    "Job": "kadcrawl.settings.job",
     "Leaf": "kadcrawl.leaf.leaf",
+    "Limits": "kadcrawl.settings.limits",
     "Page": "kadcrawl.crawl.content.page",
     "Peer": "kadcrawl.peer",
     "PeerStatus": "kadcrawl.peer.crawl_status",
@@ -37,9 +40,13 @@ _LATE = {
     "RetriedUrls": "kadcrawl.peer.crawl_status",
     "SharedProcess": "kadcrawl.peer.shared_process",
     "SiteQueue": "kadcrawl.peer.queue_status",
+    "SwarmKey": "kadcrawl.members.swarm_key",
     "WaitingUrl": "kadcrawl.peer.queue_status",
 }
-"""Names that are imported on first use (PEP 562), so that programs with only a part of kadcrawl start fast."""
+"""Names that are imported on first use (PEP 562), so that programs with only a part of kadcrawl start fast.
+
+The command begins at once, too, and understands Ctrl-C while it imports the rest (cli/early_interrupt.py).
+"""
 
 __all__ = [
     "Config",

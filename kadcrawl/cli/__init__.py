@@ -11,11 +11,14 @@ import gc
 import os
 import sys
 
-from kadcrawl.system.garbage import GARBAGE_THRESHOLD
-
 
 def main() -> None:
     """Run the command."""
+    from kadcrawl.cli.early_interrupt import end_by_interrupt
+
+    end_by_interrupt()  # Before all other imports.
+    from kadcrawl.system.garbage import GARBAGE_THRESHOLD
+
     gc.set_threshold(GARBAGE_THRESHOLD)  # Before the imports, which make no garbage of note.
     _open_standard_streams()
     from kadcrawl.cli.lean_start import LEAN_COMMANDS, start_lean

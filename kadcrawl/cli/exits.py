@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
+from kadcrawl.cli.early_interrupt import raise_interrupt
 from kadcrawl.cli.say import say
 from kadcrawl.errors import KadcrawlError
 
@@ -66,6 +67,7 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
     @wraps(command)
     def wrapper(*args: Any, **options: Any) -> None:
         try:
+            raise_interrupt()
             code = command(*args, **options)
         except (KadcrawlError, BaseExceptionGroup, KeyboardInterrupt, asyncio.CancelledError) as error:
             leaves = list(leaves_of(error))

@@ -105,13 +105,22 @@ def key_to_begin(given: KeyOptions, data: Path) -> SwarmKey | None:
     key = _key(given, data)
     if key is not None or given.insecure:
         return key
-    if any((directory / JOURNAL).exists() for directory in directories(data)):
+    if any(_has_begun(directory) for directory in directories(data)):
         click.echo(
             f"kadcrawl: the swarm of {data} had no key; it gets one now, and the peer another ID: others need the key "
             "to join, and --insecure goes on without",
             err=True,
         )
     return SwarmKey.generate()
+
+
+def _has_begun(directory: Path) -> bool:
+    """Return whether the peer of a directory has been in a swarm. A start that failed earlier leaves a journal too."""
+    if not (directory / JOURNAL).exists():
+        return False
+    from kadcrawl.peer.job_store import journaled_job  # Not at the top: it loads the whole peer.
+
+    return journaled_job(directory) is not None
 
 
 def key_to_join(given: KeyOptions, data: Path) -> SwarmKey | None:

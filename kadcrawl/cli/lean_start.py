@@ -16,6 +16,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from kadcrawl.cli.early_interrupt import CODE, end_interrupted
+
 if TYPE_CHECKING:
     from kadcrawl.cli.peer_order import PeerOrder
 
@@ -77,7 +79,7 @@ def _load(arguments: Sequence[str], is_needed: Callable[[], bool]) -> None:
 def _read_by_fork(arguments: Sequence[str]) -> bytes:
     """Load the peer, and return the pickled order. Exits with the code of the fork if it gives none.
 
-    Ctrl-C goes to the fork as well, and the fork says so. A signal that only this process gets ends both.
+    Ctrl-C goes to the fork as well, and the fork says so if it can. A signal that only this process gets ends both.
     """
     readable, writable = os.pipe()
     signals: list[int] = []
@@ -120,6 +122,8 @@ def _read_by_fork(arguments: Sequence[str]) -> bytes:
     code = codes[0] if codes else os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1])
     for number, handler in before.items():
         signal.signal(number, handler)
+    if signal.SIGINT in signals and code != CODE:  # The fork has not said so, as it is unaware or has ended before.
+        end_interrupted()
     if not code and signals:
         code = -signals[0]
     if code or not said:

@@ -147,6 +147,22 @@ async def test_without_a_key_it_is_loud_and_stays_on_this_machine(tmp_path: Path
     assert "leave out one of" in both.err
 
 
+async def test_a_start_that_failed_is_no_swarm_without_a_key(tmp_path: Path) -> None:
+    data = tmp_path / "one"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        run = await kadcrawl("start", "--insecure", "--data", str(data), "--listen", listen, env=NO_KEY)
+    assert (run.code, "cannot listen on" in run.err, (data / "peer.sqlite").exists()) == (2, True, True), run
+    for options, is_told in (([], False), (["--insecure"], False), ([], True)):
+        if options:
+            data = tmp_path / "two"  # This one does begin without a key.
+        process = await start("start", "--listen", "127.0.0.1:0", "--data", str(data), *options, env=NO_KEY)
+        assert process.stderr is not None
+        said = await process.stderr.readuntil(b"others join with")
+        assert (b"had no key; it gets one now" in said) == is_told, said
+        assert (await interrupted(process)).code == 11
+
+
 async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
     new = await keygen(tmp_path / "new.key")
     async with first_peer(tmp_path / "one") as (process, said):

@@ -89,8 +89,15 @@ class Child:
         self.exit_status: int | None = None
         """The exit status of the peer whose end `wait` has seen."""
         self._running: RunningPeer | None = None
+        self._is_to_finish = False
+        """The peer is to end, also if it is still to be started."""
         self._answers: asyncio.Queue[Report | None] = asyncio.Queue()
         self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def was_started(self) -> bool:
+        """True if the peer runs or has run."""
+        return self._running is not None
 
     @property
     def alive(self) -> bool:
@@ -119,6 +126,8 @@ class Child:
         self._running = await self._launch(
             Assignment(directory, job, allow_networks, list(bootstrap), machine, key, sites_interval_s, self._title)
         )
+        if self._is_to_finish:
+            self._running.end_orders()
         self._answers = asyncio.Queue()
         self._reading = asyncio.create_task(self._read(self._running, self._answers), name=f"read {self.name}")
         try:
@@ -175,7 +184,8 @@ class Child:
         return f"{self.name} died (exit status {self.exit_status}, log {self._log}){why}"
 
     def finish(self) -> None:
-        """Ask the peer to finish its work under way and to end."""
+        """Ask the peer to finish its work under way and to end, or to end as soon as it is started."""
+        self._is_to_finish = True
         if self._running is not None:
             self._running.end_orders()
 

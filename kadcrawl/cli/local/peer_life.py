@@ -123,14 +123,8 @@ class PeerLife:
         async with peer:
             if not returning:
                 self._opened(peer)
-            if returning and (assignment.bootstrap or orders.obeyed):
-                await come_back(peer, briefly_away=True)
-            elif assignment.bootstrap:
-                # All below one directory are of one crawl, whatever became of its key.
-                await peer.join(assignment.bootstrap, rekeyed=True)
-                await _settle(peer)
-            else:
-                await peer.begin(paused=True)
+            if not await self._entered(peer, returning):
+                return  # As nothing was promised yet. Those that it wants to join may be gone already.
             note_peer(peer.contact.address, peer.config.data)
             self._reports.send(Ready(peer.contact.address))
             sites_told = self.tell_sites(peer, assignment.sites_interval_s)
@@ -140,6 +134,30 @@ class PeerLife:
             is_stopped = peer.swarm_has_work and not (peer.leaving or orders.ended)
             standing = peer.runtime.standing_orders.to_wire()
             self._reports.send(Final(peer.row(), is_stopped=is_stopped, orders=standing))
+
+    async def _entered(self, peer: Peer, returning: bool) -> bool:
+        """Enter the swarm, and return whether that was done before an end was wanted."""
+        bootstrap, has_entered = self._assignment.bootstrap, False
+
+        async def enter() -> None:
+            nonlocal has_entered
+            if returning and (bootstrap or self._orders.obeyed):
+                await come_back(peer, briefly_away=True)
+            elif bootstrap:
+                # All below one directory are of one crawl, whatever became of its key.
+                await peer.join(bootstrap, rekeyed=True)
+                await _settle(peer)
+            else:
+                await peer.begin(paused=True)
+            has_entered = True
+
+        await first_of(enter(), self._interrupted.wait(), self._no_more_orders())
+        return has_entered
+
+    async def _no_more_orders(self) -> None:
+        """Return once there will be no more orders. The next order, if there is one, stays the next."""
+        if await self._orders.next() is not None:
+            await asyncio.Event().wait()
 
     async def tell_sites(self, peer: Peer, interval_s: float) -> None:
         """Report the largest and slowest sites now and then."""

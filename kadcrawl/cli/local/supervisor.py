@@ -160,9 +160,11 @@ class LocalSwarm:
             async with asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch(), name="watch")
                 stop = group.create_task(self._stop_on(interrupts), name="stop")
-                await self._bring_together(self._children)
-                if self._stopping.is_set():
-                    self._finish()  # A peer that was still starting did not hear of it.
+                try:
+                    await self._bring_together(self._children)
+                except StartError:
+                    if not self._stopping.is_set():  # Else a peer found that those it wanted to join had ended.
+                        raise
                 feed = group.create_task(self._feed(), name="feed")
                 await self._tend()
                 feed.cancel()
@@ -211,7 +213,7 @@ class LocalSwarm:
     async def _feed(self) -> None:
         """Read the seeds of a file or pipe into the swarm, if there are any. A failure ends the crawl."""
         plan = self._plan
-        if plan.seeds_file is None:
+        if plan.seeds_file is None or self._stopping.is_set():
             return
         from kadcrawl.cli.local.local_feed import LocalFeed  # Not at the top: it loads the link.
 
@@ -226,8 +228,9 @@ class LocalSwarm:
         try:
             await feed.run(has_seeds=bool(plan.seeds))
         except* KadcrawlError as errors:
-            self._feed_error = next(error for error in leaves_of(errors) if isinstance(error, KadcrawlError))
-            self._finish()
+            if not self._stopping.is_set():  # Else the peers have ended.
+                self._feed_error = next(error for error in leaves_of(errors) if isinstance(error, KadcrawlError))
+                self._finish()
 
     async def _let_go(self) -> None:
         """Let the whole swarm fetch, by the first peer that can say so."""
@@ -239,10 +242,12 @@ class LocalSwarm:
                     return
 
     async def _start(self, child: Child, bootstrap: Sequence[tuple[str, int]]) -> None:
-        """Start one peer. Raises StartError."""
+        """Start one peer. Raises StartError, also if the crawl is to end."""
         plan, interval_s = self._plan, self._progress.sites_interval_s
         machine = plan.machine.of_peer(child.number)
         async with self._start_slots:
+            if self._stopping.is_set():
+                raise StartError(f"{child.name} was not started, as the crawl is to end")
             await child.start(plan.job, plan.allow_networks, bootstrap, machine, self._swarm_key(), interval_s)
 
     def _swarm_key(self) -> SwarmKey | None:
@@ -281,7 +286,8 @@ class LocalSwarm:
 
     def _wait_for(self, children: Sequence[Child]) -> None:
         for child in children:
-            self._waiting[asyncio.create_task(child.wait(), name=child.name)] = child
+            if child.was_started:
+                self._waiting[asyncio.create_task(child.wait(), name=child.name)] = child
 
     async def _begin_anew(self, died: Sequence[Child]) -> None:
         """All have died: start all again, on their directories. Raises StartError if that does not help."""
@@ -295,14 +301,14 @@ class LocalSwarm:
                 await self._bring_together(dead)
                 break
             except StartError:
+                if self._stopping.is_set():
+                    break
                 # One that has just begun may have been killed as well.
                 if attempt == REVIVE_TRIES - 1:
                     raise
                 await asyncio.gather(*(child.close() for child in self._children))
                 await asyncio.sleep(REVIVE_WAIT_S)
         self._wait_for(self._children)
-        if self._stopping.is_set():
-            self._finish()
 
     async def _respawn(self, child: Child) -> None:
         """Start a dead peer again while others live. If that fails, the others go on without it."""
@@ -322,8 +328,6 @@ class LocalSwarm:
                 await asyncio.sleep(REVIVE_WAIT_S)
             else:
                 self._wait_for([child])
-                if self._stopping.is_set():
-                    self._finish()
                 return
         child.dead = True
         self._progress.say(f"{child.name} cannot be started again ({why}); the others go on with what it had")

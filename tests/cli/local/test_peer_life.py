@@ -28,6 +28,9 @@ class Recorder:
         self.cells = self.state_gossip = self
         self.runtime = SimpleNamespace(standing_orders=StandingOrders())
         self._done = done
+        self.answered = asyncio.Event()
+        """A peer has answered that is there to be joined."""
+        self.answered.set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -39,6 +42,7 @@ class Recorder:
 
     async def join(self, bootstrap: object, *, rekeyed: bool) -> None:
         self._done.append("join")
+        await self.answered.wait()
 
     async def settle(self, seconds: float) -> bool:
         await asyncio.sleep(0)
@@ -66,14 +70,30 @@ class Parent:
 
     obeyed = ended = False
 
-    def __init__(self) -> None:
-        self._says = [Go(["http://a.example/"])]
+    def __init__(self, *says: Go) -> None:
+        self._says = [*says]
 
     async def next(self) -> Go | None:
-        return self._says.pop() if self._says else None
+        return self._says[0] if self._says else None
 
     def carried_out(self) -> None:
+        self._says.clear()
         self.obeyed = True
+
+
+class Listener:
+    """Note the reports to the parent, but for the figures."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    def send(self, said: Report) -> None:
+        if not isinstance(said, Doing):
+            self._done.append(type(said).__name__)
+
+    def send_if_room(self, said: Report) -> bool:
+        self.send(said)
+        return True
 
 
 @pytest.mark.parametrize(
@@ -92,18 +112,25 @@ async def test_a_swarm_that_begins_anew_waits_for_what_its_peers_know(
     tmp_path: Path,
 ) -> None:
     done: list[str] = []
-
-    class Listener:
-        def send(self, said: Report) -> None:
-            if not isinstance(said, Doing):
-                done.append(type(said).__name__)
-
-        def send_if_room(self, said: Report) -> bool:
-            self.send(said)
-            return True
-
     peer: Any = Recorder(tmp_path, done, paused=paused)
-    parent: Any = Parent()
+    parent: Any = Parent(Go(["http://a.example/"]))
     assignment = Assignment(str(tmp_path), Job(), (), bootstrap)
-    await PeerLife(assignment, Environment(), parent, Listener(), asyncio.Event()).one_life(peer, False)
+    await PeerLife(assignment, Environment(), parent, Listener(done), asyncio.Event()).one_life(peer, False)
     assert expected == done
+
+
+@pytest.mark.parametrize("is_signaled", [True, False], ids=["by a signal", "by its parent"])
+async def test_a_peer_that_is_to_end_waits_for_no_answer_of_those_it_wants_to_join(
+    is_signaled: bool, tmp_path: Path
+) -> None:
+    done: list[str] = []
+    peer: Any = Recorder(tmp_path, done)
+    peer.answered.clear()
+    parent: Any = Parent(*[Go(["http://a.example/"])] * is_signaled)
+    interrupted = asyncio.Event()
+    if is_signaled:
+        interrupted.set()
+    assignment = Assignment(str(tmp_path), Job(), (), [("127.0.0.1", 8)])
+    async with asyncio.timeout(60):
+        await PeerLife(assignment, Environment(), parent, Listener(done), interrupted).one_life(peer, False)
+    assert ["join"] == done

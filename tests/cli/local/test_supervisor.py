@@ -10,10 +10,13 @@ import pytest
 from aiohttp import web
 
 from kadcrawl.cli.local import child_process, supervisor
-from kadcrawl.cli.local.child import Child
+from kadcrawl.cli.local.child import Child, RunningPeer
+from kadcrawl.cli.local.protocol import Assignment, Go
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
+from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX
+from kadcrawl.errors import StartError
 from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.settings.job import Job
 from tests.support.sites.web import Web, html
@@ -82,6 +85,65 @@ async def test_a_signal_while_the_first_peer_starts_ends_the_crawl(
             async with asyncio.timeout(PATIENCE_S):
                 await swarm.run()
         assert swarm.interrupted
+
+
+async def test_a_signal_ends_the_crawl_although_a_peer_wants_to_join_a_peer_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Progress("crawl") as progress:
+        job = Job(scope="any", delay_s=0.2)
+        plan = CrawlPlan(
+            seeds=["http://127.0.0.1:9/"], job=job, peers=2, data=tmp_path, allow_networks=("127.0.0.0/8",)
+        )
+        swarm = LocalSwarm(plan, progress)
+        first, second = swarm._children
+        launch = second._launch
+
+        async def interrupted(assignment: Assignment) -> RunningPeer:
+            running = await launch(assignment)
+            os.kill(os.getpid(), signal.SIGINT)
+            assert first._reading is not None
+            await first._reading
+            return running
+
+        monkeypatch.setattr(second, "_launch", interrupted)
+        async with asyncio.timeout(PATIENCE_S):
+            await swarm.run()
+    assert (True, True) == (swarm.interrupted, first.ended)
+
+
+async def test_a_peer_that_is_launched_after_the_end_was_asked_for_ends_at_once(tmp_path: Path) -> None:
+    class Launched:
+        """Stand in for a peer that ends before it is ready if it gets no more orders."""
+
+        is_running = True
+
+        def __init__(self) -> None:
+            self.reports: asyncio.Queue[None] = asyncio.Queue()
+
+        def say(self, order: Go) -> None: ...
+
+        def end_orders(self) -> None:
+            self.reports.put_nowait(None)
+
+        async def next_report(self) -> None:
+            return await self.reports.get()
+
+        async def wait(self) -> int:
+            return 0
+
+        def kill(self) -> None: ...
+
+    async def launch(assignment: Assignment) -> RunningPeer:
+        return Launched()
+
+    child = Child(1, tmp_path, launch, tmp_path / "log", 1)
+    assert not child.was_started
+    child.finish()
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(StartError):
+            await child.start(Job(), (), [], MachineSettings(), None, 1.0)
+        assert (True, False) == (child.was_started, await child.wait())
 
 
 @pytest.mark.parametrize("lines_max", [0, LINES_COMPARED_MAX])
