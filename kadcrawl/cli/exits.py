@@ -75,7 +75,7 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
             if ours:
                 say(f"kadcrawl: {ours[0]}", err=True)
                 code = MISTAKE
-            elif all(isinstance(leaf, KeyboardInterrupt | asyncio.CancelledError) for leaf in leaves):
+            elif is_interrupt(error):
                 say("kadcrawl: interrupted; start it again with the same --data to go on", err=True)
                 code = INTERRUPTED
             else:
@@ -89,6 +89,11 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
         sys.exit(code)
 
     return wrapper
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether Ctrl-C, or a signal that counts like it, ended a command by this exception."""
+    return all(isinstance(leaf, KeyboardInterrupt | asyncio.CancelledError) for leaf in leaves_of(error))
 
 
 def leaves_of(error: BaseException) -> Iterator[BaseException]:

@@ -128,6 +128,7 @@ async def test_ctrl_c_twice_forces(tmp_path: Path) -> None:
         run = await ended(process)
         assert run.code == 11, run
         assert "interrupted" in run.err
+        assert f"kadcrawl: kadcrawl summary --data {tmp_path} has the figures and the results\n" in run.err
         assert "Traceback" not in run.err
         never.set()
 

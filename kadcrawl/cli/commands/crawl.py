@@ -14,7 +14,16 @@ import cloup
 from cloup import option, option_group
 
 from kadcrawl.cli.commands.export import deliver
-from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, UNDELIVERED, code_of_limit, told
+from kadcrawl.cli.exits import (
+    DONE,
+    INTERRUPTED,
+    LEFT_BEHIND,
+    NOTHING_FETCHED,
+    UNDELIVERED,
+    code_of_limit,
+    is_interrupt,
+    told,
+)
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
 from kadcrawl.cli.local.directory_check import check_for_crawl
@@ -151,8 +160,14 @@ def crawl(
     _say_metrics(plan.machine.metrics, max(peers, len(known)), data)
     if plan.machine.web is not None:
         click.echo(f"kadcrawl: kadcrawl web {printable(shlex.quote(str(data)))} opens the dashboard", err=True)
-    with Progress("crawl") as progress:
-        swarm, result = run(_crawl(plan, progress))
+    try:
+        with Progress("crawl") as progress:
+            swarm, result = run(_crawl(plan, progress))
+    except BaseException as error:
+        if is_interrupt(error) and peers_of(data):
+            shown_data = printable(shlex.quote(str(data)))
+            click.echo(f"kadcrawl: kadcrawl summary --data {shown_data} has the figures and the results", err=True)
+        raise
     if summary is not None:
         summary.write_text(json.dumps(result.as_json(), indent=2) + "\n")
     unfinished = swarm.interrupted or swarm.stopped
