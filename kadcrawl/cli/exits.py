@@ -36,7 +36,7 @@ UNDELIVERED = 4
 
 Run the same command again, or `kadcrawl export`, once the sink works."""
 PROBLEMS = 5
-"""The check of this machine, or of data, found a problem.
+"""The check of this machine, or of data, found a problem, or figures lack those of a damaged journal.
 
 The report names each problem, and what to do."""
 INTERRUPTED = 11

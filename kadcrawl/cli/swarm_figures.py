@@ -5,15 +5,23 @@ Tests: tests/cli/test_command_resting.py
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kadcrawl.cli.keys import key_to_ask
-from kadcrawl.cli.targets import NotRunningError, peer_directories, targets
+from kadcrawl.cli.say import say
+from kadcrawl.cli.targets import NotRunningError, is_set_aside, peer_directories, targets
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.wire.messages import GetStatus, Status
+from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.system.clock import wall
 from kadcrawl.system.directory_lock import is_running
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kadcrawl.cli.local.resting import UnreadableJournal
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +31,17 @@ class FoundFigures:
     status: Status
     directory: Path | None
     """The directory with the journals that the figures are from, or None if a peer answered."""
+    unreadable: "Sequence[UnreadableJournal]" = ()
+    """The journals in the directory whose figures are missing."""
+
+    @property
+    def is_damaged(self) -> bool:
+        """True if figures are missing, as a journal is damaged whose directory nobody has moved aside."""
+        data = self.directory
+        return data is not None and any(not is_set_aside(one.directory, data) for one in self.unreadable)
 
     def say_source(self) -> None:
-        """Print that no peer answered, and the command that goes on with the crawl."""
+        """Print that no peer answered, the journals that are damaged, and the command that goes on with the crawl."""
         if self.directory is not None:
             verb = "crawl" if peer_directories(self.directory) else "start"
             click.echo(
@@ -33,6 +49,16 @@ class FoundFigures:
                 f"kadcrawl {verb} --data {self.directory} goes on",
                 err=True,
             )
+        for one in self.unreadable:
+            say(f"kadcrawl: {_lacking(one, self.directory)}", err=True)
+
+
+def _lacking(journal: "UnreadableJournal", data: Path | None) -> str:
+    """Return the sentence about a journal whose figures are missing."""
+    lacking = f"the figures lack those of {journal.directory}, whose journal is damaged: {journal.why}"
+    if data is not None and is_set_aside(journal.directory, data):
+        return f"{lacking}; its results stay good"
+    return f"{lacking}; {MOVE_AWAY}"
 
 
 def swarm_figures(peer: tuple[str, int], data: Path, key_file: Path | None) -> FoundFigures:
@@ -40,12 +66,14 @@ def swarm_figures(peer: tuple[str, int], data: Path, key_file: Path | None) -> F
     try:
         return FoundFigures(targets(peer, data, key_to_ask(key_file, data)).ask(GetStatus(), Status), None)
     except NotRunningError as error:
-        from kadcrawl.cli.local.resting import job_of, resting_peers, status_of
+        from kadcrawl.cli.local.resting import job_of, journals_at_rest, status_of
 
-        peers = resting_peers(data)
+        peers, unreadable = journals_at_rest(data)
         job = job_of(peers)
+        if any(map(is_running, (*(one.directory for one in peers), *(one.directory for one in unreadable)))):
+            raise ConfigError(f"{error}. Its process runs, and does not answer (yet)") from None
+        if job is None and unreadable:
+            raise ConfigError(". ".join(_lacking(one, data) for one in unreadable)) from None
         if job is None:
             raise
-        if any(is_running(one.directory) for one in peers):
-            raise ConfigError(f"{error}. Its process runs, and does not answer (yet)") from None
-        return FoundFigures(status_of(peers, job, wall()), data)
+        return FoundFigures(status_of(peers, job, wall()), data, unreadable)

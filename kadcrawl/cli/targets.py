@@ -91,6 +91,12 @@ def peer_directories(data: Path) -> list[Path]:
     return sorted(path for path in data.glob("peer-*") if path.is_dir())
 
 
+def is_set_aside(directory: Path, data: Path) -> bool:
+    """Return whether the directory of a peer of a crawl was moved aside: the crawl goes on without it."""
+    number = directory.name.removeprefix("peer-")
+    return directory != data and not (number.isascii() and number.isdecimal())
+
+
 def of_full_peers(directories: "Sequence[Path]") -> list[Path]:
     """Return those of these directories whose peers have cells, as no leaf has."""
     return [one for one in directories if (one / JOURNAL).exists() and (one / ADDRESS).exists()]

@@ -25,7 +25,7 @@ from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.settings.limits import Limits
-from kadcrawl.store.line_log import KEPT_BYTES, LineLog
+from kadcrawl.store.line_log import KEPT_BYTES, MOVE_AWAY, LineLog
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.log_roller import PARTS_OF, LogRoller, known_index
 from kadcrawl.store.migration import OPENED, bring_up_to_date
@@ -337,10 +337,7 @@ class Journal:
     def damaged(self, why: str) -> StorageError:
         """Return the error for a value that differs from the value written, and refuse all writes from now on."""
         if self._failure is None:
-            self._failure = StorageError(
-                f"the journal in {self.path.parent} is damaged: {why}; begin anew with another directory (--data), "
-                "as other peers have copies of the records in this directory"
-            )
+            self._failure = StorageError(f"the journal in {self.path.parent} is damaged: {why}; {MOVE_AWAY}")
         return StorageError(*self._failure.args)
 
     def refuse_if_failed(self) -> None:
@@ -402,6 +399,15 @@ class Journal:
 def said(error: Exception) -> str:
     """Return the text of an error of the journal's files. MemoryError has none of its own."""
     return str(error) or "reading needs more memory than the machine has, perhaps because the file is damaged"
+
+
+def faults_in(check: Iterable[str]) -> list[str]:
+    """Return the faults in the results of SQLite's check of a file, each in one line. A sound file has none.
+
+    A result may have several lines, the first of which names the database.
+    """
+    lines = (line.strip() for result in check for line in result.splitlines())
+    return [line for line in lines if line and line != "ok" and not line.startswith("*** in database ")]
 
 
 def _is_damage(error: Exception) -> bool:

@@ -38,6 +38,11 @@ log = logging.getLogger(__name__)
 KEPT_BYTES = 64 * 1024
 """Bytes of lines at the end of the file that stay in the outbox, so that a torn end can be written again: hundreds of
 lines, and less than a millisecond at the start."""
+MOVE_AWAY = (
+    "move this directory away and go on without it: other peers, if there are any, have copies of its records, and its "
+    "results stay good"
+)
+"""Advice for a journal that cannot be mended. It holds for a peer of its own and for a peer of a local crawl."""
 TORN = ".torn"
 """Suffix of the file with the incomplete lines that were cut out of a log."""
 LINE_BYTES_MAX = LINE_READ_MAX
@@ -180,10 +185,7 @@ class LineLog:
             first, end = rows[0][0], rows[-1][0] + len(rows[-1][1])
             block = b"".join(line for _, line in rows)
             if first < self._base or end - first != len(block) or not block.endswith(b"\n"):
-                raise StorageError(
-                    f"its last lines of {self.path.name} are damaged; begin anew with another directory (--data), as "
-                    "other peers have copies of the records in this directory"
-                )
+                raise StorageError(f"its last lines of {self.path.name} are damaged; {MOVE_AWAY}")
             if first <= self.length and self._begins_line(first):
                 self._write(first, block)
                 self.length = max(self.length, end)

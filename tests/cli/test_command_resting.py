@@ -184,3 +184,42 @@ async def test_a_killed_crawl_still_knows_which_sites_refuse_and_waits_for_them(
         for pid in (*children(again), again.pid):
             os.kill(pid, signal.SIGKILL)
         await ended(again)
+
+
+async def test_a_damaged_journal_is_named_and_its_peer_is_moved_aside(tmp_path: Path) -> None:
+    async with Web(3) as site:
+        serve(site)
+        command = crawl(tmp_path, *(site.url("/", one) for one in range(3)), peers=3)
+        assert (await kadcrawl(*command)).code == 0
+        damaged, aside = tmp_path / "peer-2", tmp_path / "peer-2.broken"
+        pages = sum(finished(damaged).values())
+        (damaged / "peer.sqlite").write_bytes(b"no database" * 1000)
+        for asked in ("status", "summary"):
+            run = await kadcrawl(asked, "--data", str(tmp_path))
+            assert (run.code, f"the figures lack those of {damaged}, whose journal is damaged" in run.err) == (5, True)
+            assert f"{3 * (PAGES + 2) - pages} pages" in run.out, run
+        run = await kadcrawl(*command)
+        assert (run.code, "move this directory away and go on without it" in run.err) == (2, True), run
+        damaged.rename(aside)
+        run = await kadcrawl(*command)
+        assert (run.code, "joined from elsewhere: " in run.out) == (0, False), run
+        assert set(finished(tmp_path).values()) == {1}
+    for asked in ("status", "summary"):
+        run = await kadcrawl(asked, "--data", str(tmp_path))
+        assert (run.code, f"the figures lack those of {aside}, whose journal is damaged" in run.err) == (0, True), run
+    checked = await kadcrawl("check-data", str(tmp_path), "--json")
+    assert (checked.code, json.loads(checked.out)["problems"]) == (0, 0), checked
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+async def test_a_directory_with_nothing_but_a_damaged_journal_is_named(tmp_path: Path, is_lost: bool) -> None:
+    (tmp_path / "peer.sqlite").write_bytes(b"" if is_lost else b"no database" * 1000)
+    (tmp_path / "pages.jsonl").write_bytes(b"{}\n")
+    (tmp_path / "address").write_text("127.0.0.1:1\n")
+    why = "it is empty" if is_lost else "file is not a database"
+    run = await kadcrawl("status", "--data", str(tmp_path))
+    assert (run.code, f"the figures lack those of {tmp_path}, whose journal is damaged: {why}" in run.err) == (2, True)
+    (tmp_path / "peer.sqlite").write_bytes(b"")
+    (tmp_path / "pages.jsonl").write_bytes(b"")  # A peer that ended as it began.
+    run = await kadcrawl("status", "--data", str(tmp_path))
+    assert (run.code, "damaged" in run.err) == (2, False), run

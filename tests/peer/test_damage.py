@@ -40,7 +40,7 @@ async def test_a_value_nobody_wrote_is_damage(
     for value in values:
         with closing(sqlite3.connect(data / "peer.sqlite", isolation_level=None)) as journal:
             journal.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-        with pytest.raises(StorageError, match=r"is damaged: its \w+ cannot be read; begin anew"):
+        with pytest.raises(StorageError, match=r"is damaged: its \w+ cannot be read; move this directory away"):
             await started(data, key)
     with closing(sqlite3.connect(data / "peer.sqlite", isolation_level=None)) as journal:
         journal.execute("DELETE FROM meta WHERE name=?", (name,))

@@ -492,7 +492,7 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
     (tmp_path / "peer.sqlite").write_bytes(b"not a database at all, and long enough to be looked at" * 10)
     with pytest.raises(
-        StartError, match=r"cannot open the journal .*: file is not a database; begin anew with another"
+        StartError, match=r"cannot open the journal .*: file is not a database; move this directory away"
     ):
         Store(tmp_path, 0.0)
 
@@ -507,7 +507,7 @@ async def test_damage_found_by_a_write_is_not_called_a_lack_of_room(tmp_path: Pa
     with (tmp_path / "peer.sqlite").open("r+b") as file:
         file.seek(16 * 4096)
         file.write(bytes(file.seek(0, 2) - file.seek(16 * 4096)))
-    with pytest.raises(StorageError, match=r"is damaged: .*; begin anew with another directory"):
+    with pytest.raises(StorageError, match=r"is damaged: .*; move this directory away"):
         _ = [store.finish_elsewhere(key(number), None) for number in range(4000)]
     store.close()
 

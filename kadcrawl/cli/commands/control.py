@@ -13,7 +13,7 @@ from typing import Literal
 import click
 import cloup
 
-from kadcrawl.cli.exits import DONE, INTERRUPTED, told
+from kadcrawl.cli.exits import DONE, INTERRUPTED, PROBLEMS, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.seeds.seed_feeder import FeedFigures
@@ -72,7 +72,7 @@ def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bo
     found = swarm_figures(peer, data, key_file)
     show(found.status, as_json)
     found.say_source()
-    return DONE
+    return PROBLEMS if found.is_damaged else DONE
 
 
 @cloup.command()

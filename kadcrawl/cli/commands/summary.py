@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import cloup
 
-from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.exits import DONE, PROBLEMS, told
 from kadcrawl.cli.keys import peer_options
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.swarm_figures import swarm_figures
@@ -57,4 +57,4 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
         for line in last_lines(end):
             click.echo(line)
     found.say_source()
-    return DONE
+    return PROBLEMS if found.is_damaged else DONE

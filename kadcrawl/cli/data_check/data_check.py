@@ -14,7 +14,7 @@ from kadcrawl.cli.data_check.journal_check import JournalFacts, check_journal
 from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, check_pages, check_records
 from kadcrawl.cli.data_check.state_file_check import check_state_files
 from kadcrawl.cli.data_check.warc_check import check_warc, compare_archive, files_here
-from kadcrawl.cli.targets import directories
+from kadcrawl.cli.targets import directories, is_set_aside
 from kadcrawl.cli.view.repeats import recurring_visits
 from kadcrawl.system.file_names import JOURNAL
 
@@ -105,6 +105,11 @@ def _check_peer(peer: Path, number: int, catalog: Catalog, result: DataReport, r
     result.findings += check_state_files(peer)
     if (peer / JOURNAL).exists():
         facts, findings = check_journal(peer, catalog, report)
+        if is_set_aside(peer, result.directory):  # As a person was told to do, and the crawl does without it.
+            findings = [
+                oddity(each.kind, peer / JOURNAL, each.count, each.said, "the crawl goes on without this directory")
+                for each in findings
+            ]
         result.findings += findings
     else:
         said = "there are results without their journal"

@@ -19,7 +19,8 @@ from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, cell_of
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.job import Job
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
-from kadcrawl.store.journal import UNREADABLE, said
+from kadcrawl.store.journal import UNREADABLE, faults_in, said
+from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.store.migration import OPENED
 from kadcrawl.store.schema import SCHEMA_VERSION, STATE_MAX, is_pending
 from kadcrawl.system.file_names import JOURNAL
@@ -30,11 +31,6 @@ STEPS = 1_000_000
 """Steps of SQLite between two reports: some hundredths of a second."""
 FAULTS_MAX = 10
 """Faults of a database after which SQLite stops its search."""
-ANEW = (
-    "move the directory of the peer away and go on without it, as other peers have copies of its records; its results "
-    "stay good"
-)
-"""Advice for a journal that cannot be mended."""
 
 
 @dataclass(slots=True)
@@ -79,24 +75,26 @@ def check_journal(directory: Path, catalog: Catalog, report: Report) -> tuple[Jo
                 findings += _check_rows(path, journal, facts, catalog, report)
                 facts.is_readable = True
     except msgspec.MsgspecError as error:
-        findings.append(damage("journal", path, 1, f"a value is damaged: {error}", ANEW))
+        findings.append(damage("journal", path, 1, f"a value is damaged: {error}", MOVE_AWAY))
     except UNREADABLE as error:
-        findings.append(damage("journal", path, 1, f"it cannot be read: {said(error)}", ANEW))
+        findings.append(damage("journal", path, 1, f"it cannot be read: {said(error)}", MOVE_AWAY))
     return facts, findings
 
 
 def _check_file(path: Path, journal: sqlite3.Connection) -> list[DataFinding]:
     (version,) = journal.execute("PRAGMA user_version").fetchone()
     if version == 0 and not journal.execute("SELECT 1 FROM sqlite_master").fetchall():
-        return [damage("journal", path, 1, "it is empty", ANEW)]
+        return [damage("journal", path, 1, "it is empty", MOVE_AWAY)]
     if version != SCHEMA_VERSION:
         other = f"it is of another version of kadcrawl (journal {version}, not {SCHEMA_VERSION})"
         anew = "go on with the crawl by this version, which changes the journal, and check it then"
         return [damage("journal_version", path, 1, other, anew if version in OPENED else "check it with that version")]
-    faults = [str(text) for (text,) in journal.execute(f"PRAGMA integrity_check({FAULTS_MAX})")]
-    if faults == ["ok"]:
+    faults = faults_in(str(text) for (text,) in journal.execute(f"PRAGMA integrity_check({FAULTS_MAX})"))
+    if not faults:
         return []
-    return [damage("journal", path, len(faults), f"SQLite finds damage: {faults[0]}", ANEW)]
+    more = " or more" if len(faults) >= FAULTS_MAX else ""
+    places = f" at {len(faults)} places{more}, first" if len(faults) > 1 else ""
+    return [damage("journal", path, len(faults), f"SQLite finds damage{places}: {faults[0]}", MOVE_AWAY)]
 
 
 def _read_facts(journal: sqlite3.Connection, facts: JournalFacts) -> None:
@@ -138,7 +136,7 @@ def _check_rows(
     catalog.add_urls(journal.execute("SELECT url, key FROM visit"))
     if impossible:
         yield damage(
-            "journal_row", path, impossible, f"{plural(impossible, 'row')} of the history are impossible", ANEW
+            "journal_row", path, impossible, f"{plural(impossible, 'row')} of the history are impossible", MOVE_AWAY
         )
     if facts.job is not None:
         yield from _compare_cells(path, journal, cells, facts.job.history == "exact")
@@ -177,7 +175,7 @@ def _check_frontier(path: Path, journal: sqlite3.Connection, partitioner: Partit
     ).fetchone()
     if without_history or without_url:
         said_ = f"{plural(without_history + without_url, 'pending URL')} are in one of two tables only"
-        yield damage("journal_row", path, without_history + without_url, said_, ANEW)
+        yield damage("journal_row", path, without_history + without_url, said_, MOVE_AWAY)
     if partitioner is not None:
         others = sum(
             (location := partitioner.locate_offered(str(url))) is None or location.key != of_site + of_url
@@ -185,5 +183,5 @@ def _check_frontier(path: Path, journal: sqlite3.Connection, partitioner: Partit
         )
         if others:
             yield damage(
-                "journal_row", path, others, f"{plural(others, 'pending URL')} have the key of another URL", ANEW
+                "journal_row", path, others, f"{plural(others, 'pending URL')} have the key of another URL", MOVE_AWAY
             )

@@ -15,7 +15,8 @@ from kadcrawl.cli.targets import directories
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.store.journal import UNREADABLE, said
+from kadcrawl.store.journal import UNREADABLE, faults_in, said
+from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.store.migration import OPENED
 from kadcrawl.store.schema import SCHEMA_VERSION
 from kadcrawl.system.clock import steady
@@ -91,7 +92,6 @@ def journal_time(data: Path) -> float | None:
 
 def _journal_findings(directory: Path, deadline: float) -> list[CheckResult]:
     path = directory / JOURNAL
-    restore = "move the directory away, and join with an empty directory: other peers hold copies of what it knew"
     try:
         with closing(_open(directory)) as journal:
             (version,) = journal.execute("PRAGMA user_version").fetchone()
@@ -106,7 +106,7 @@ def _journal_findings(directory: Path, deadline: float) -> list[CheckResult]:
             if is_running(directory):
                 return [ok("directory", f"{directory} has a running peer")]
             journal.set_progress_handler(lambda: steady() > deadline, STEPS)
-            (result,) = journal.execute("PRAGMA quick_check(1)").fetchone()
+            faults = faults_in(str(text) for (text,) in journal.execute("PRAGMA quick_check(1)"))
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
             return [
@@ -118,9 +118,9 @@ def _journal_findings(directory: Path, deadline: float) -> list[CheckResult]:
             ]
         return [problem("directory", f"{path} cannot be read: {said(error)}", "check that you may read it")]
     except UNREADABLE as error:
-        return [problem("directory", f"{path} is damaged: {said(error)}", restore)]
-    if result != "ok":
-        return [problem("directory", f"{path} is damaged: {result}", restore)]
+        return [problem("directory", f"{path} is damaged: {said(error)}", MOVE_AWAY)]
+    if faults:
+        return [problem("directory", f"{path} is damaged: {faults[0]}", MOVE_AWAY)]
     return [ok("directory", f"{path} is healthy")]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,7 +42,8 @@ from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.peer.membership.departed import departed_row, each_once, journaled_departed
 from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
-from kadcrawl.store.journal import UNREADABLE
+from kadcrawl.store.journal import PAGE_LOG, UNREADABLE, said
+from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.migration import BY_ROWID
 from kadcrawl.system.file_names import JOURNAL, PEER_KEY
 
@@ -69,10 +71,26 @@ class RestingPeer:
     """(site, status, refusals in a row, wall-clock second of the next request) of each site that refuses requests."""
 
 
+class UnreadableJournal(NamedTuple):
+    """A journal that has no figures, as it is damaged."""
+
+    directory: Path
+    why: str
+
+
 def resting_peers(data: Path) -> list[RestingPeer]:
     """Return the peers whose journals are in this directory or below it. Unreadable journals are left out."""
-    found = (_read(directory) for directory in directories(data) if (directory / JOURNAL).exists())
-    return [peer for peer in found if peer is not None]
+    return journals_at_rest(data)[0]
+
+
+def journals_at_rest(data: Path) -> tuple[list[RestingPeer], list[UnreadableJournal]]:
+    """Return the peers whose journals are in this directory or below it, and the journals that cannot be read.
+
+    A journal in which no crawl has begun is among neither.
+    """
+    found = [_read(directory) for directory in directories(data) if (directory / JOURNAL).exists()]
+    unreadable = [one for one in found if isinstance(one, UnreadableJournal)]
+    return [one for one in found if isinstance(one, RestingPeer)], unreadable
 
 
 def job_of(peers: Iterable[RestingPeer]) -> Job | None:
@@ -151,10 +169,12 @@ def _read_refusing(journal: sqlite3.Connection) -> list[tuple[str, int, int, flo
     return [row for row in rows if journal.execute(pending, (site_hash(row[0]),)).fetchone()]
 
 
-def _read(directory: Path) -> RestingPeer | None:
+def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
     path = (directory / JOURNAL).absolute()
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as journal:
+            if journal.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+                return UnreadableJournal(directory, "it is empty") if has_log(directory / PAGE_LOG) else None
             meta: dict[str, bytes] = dict(journal.execute("SELECT name, value FROM meta WHERE typeof(value)='blob'"))
             cells = dict(journal.execute("SELECT cell, pending FROM cell WHERE typeof(pending)='integer'"))
             refusing = _read_refusing(journal)
@@ -171,8 +191,10 @@ def _read(directory: Path) -> RestingPeer | None:
             orders=_ORDERS.decode(meta["orders"]) if "orders" in meta else (),
             refusing=refusing,
         )
-    except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, KeyError, TypeError):
-        return None
+    except KeyError:
+        return None  # The peer ended before it had a job.
+    except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, TypeError) as error:
+        return UnreadableJournal(directory, said(error))
 
 
 def _contact(directory: Path, meta: dict[str, bytes]) -> Contact:

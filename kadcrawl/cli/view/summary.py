@@ -204,7 +204,10 @@ def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:
         yield f"{limit.option} {limit.shown}{' by order' if limit.is_ordered else ''} ended it{left}"
     elif lacking > 0 and job.max_pages is None:
         urls = f"{lacking} URL" + ("s" if lacking != 1 else "")
-        yield f"{urls} found here went to peers that joined from elsewhere: their directories have the pages"
+        yield (
+            f"at least {urls} found here went to peers that are not counted here: they joined from elsewhere, or their "
+            "directories were moved away"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -11,6 +12,7 @@ import pytest
 
 from fuzz.data_directories import DataPeer, make
 from kadcrawl.cli.data_check.data_check import DataReport, check_data
+from kadcrawl.cli.doctor.directory_probes import directory_findings
 from kadcrawl.crawl.output.gzip_member import member_at
 
 
@@ -262,3 +264,20 @@ def test_a_damaged_index_is_a_note(tmp_path: Path) -> None:
     (peer / "pages.parts.json").write_bytes(b"{")
     report = checked(tmp_path)
     assert (["log_index pages.parts.json 1"], 12) == (kinds(report), report.page_lines)
+
+
+def test_a_fault_that_sqlite_names_is_one_line(tmp_path: Path) -> None:
+    make(tmp_path, is_finished=True)
+    path = tmp_path / "peer-1" / "peer.sqlite"
+    with closing(sqlite3.connect(path)) as journal:
+        (root,) = journal.execute("SELECT rootpage FROM sqlite_master WHERE name='history'").fetchone()
+        (size,) = journal.execute("PRAGMA page_size").fetchone()
+    cells = (root - 1) * size + 12  # The places of the last cells of the page.
+    edit(path, lambda old: old[:cells] + b"\xff" * 4 + old[cells + 4 :])
+    with closing(sqlite3.connect(path)) as journal:
+        ((first,), *_) = journal.execute("PRAGMA integrity_check(10)").fetchall()
+    assert first.startswith("*** in database main ***\n")
+    (finding,) = (each for each in checked(tmp_path).findings if each.kind == "journal")
+    assert re.fullmatch(r"SQLite finds damage at \d+ places( or more)?, first: [^*\n]+", finding.said)
+    (seen,) = directory_findings(tmp_path)
+    assert re.fullmatch(r".*peer\.sqlite is damaged: [^*\n]+", seen.said)

@@ -89,7 +89,7 @@ def test_a_damaged_journal_is_a_problem_with_advice(peer_data: Path) -> None:
     (finding,) = directory_findings(peer_data)
     assert finding.outcome is CheckOutcome.PROBLEM
     assert f"{peer_data / JOURNAL} is damaged" in finding.said
-    assert "join with an empty directory" in finding.advice
+    assert "move this directory away and go on without it" in finding.advice
 
 
 def test_a_file_that_is_no_journal_is_a_problem(tmp_path: Path) -> None:
