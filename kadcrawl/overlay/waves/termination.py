@@ -3,10 +3,11 @@
 An idle peer waits a moment, drawn at random, so that usually one peer asks and the others hear it. It asks a few peers
 first, as in the middle of a crawl one of them is busy. Only if none is busy it sends a wave. If every peer was idle it
 sends the second wave at once. If that proves quiescence it tells the swarm, which then has ended, or rests if pages are
-due again. A peer that has just become idle asks soon. A peer that asked in vain waits longer each time, since a busy
-peer will ask when it becomes idle.
+due again. A peer that has just become idle asks soon. A peer that asked in vain waits longer each time, since a peer
+with URLs to fetch will ask when it has none. But nobody else may ask once messages on their way have arrived: they only
+make the next round come a little later.
 
-Tests: tests/peer/test_swarm.py, tests/peer/test_coming_and_going.py
+Tests: tests/overlay/waves/test_termination.py, tests/peer/test_swarm.py, tests/peer/test_coming_and_going.py
 """
 
 import asyncio
@@ -40,8 +41,8 @@ class Termination:
         self._random = random
         self._activity = activity
         self._members = 1
-        self._others_busy = False
-        """Another peer had work when last asked, and so will ask when it has none."""
+        self._others_will_ask = False
+        """Another peer had URLs to fetch when last asked, and so will ask when it has none."""
 
     async def run(self) -> None:
         """Ask whenever this peer is idle, and announce each end, until cancelled."""
@@ -62,7 +63,7 @@ class Termination:
                 await self._waves.ask_all(Order("ended" if proof.due_s is None else "rest"))
                 wait_s = FIRST_WAIT_S  # If a peer comes now, all soon know whether that changes the result.
             else:
-                wait_s = QUIESCENCE_POLL_MAX_S if self._others_busy else min(2 * wait_s, QUIESCENCE_POLL_MAX_S)
+                wait_s = QUIESCENCE_POLL_MAX_S if self._others_will_ask else min(2 * wait_s, QUIESCENCE_POLL_MAX_S)
 
     async def _busy_within(self, seconds: float) -> bool:
         try:
@@ -76,14 +77,15 @@ class Termination:
         """Return the tally that proves quiescence, with the next visit due, or None without proof."""
         heard = self._waves.surveys
         sample = await self._waves.ask_some(Survey(), SAMPLE_PEERS, self._random, SAMPLE_S)
-        self._others_busy = any(tally.pending or tally.unacknowledged for tally in sample)
-        if self._others_busy or not self._activity.idle.is_set() or self._waves.surveys != heard:
+        self._others_will_ask = any(tally.pending for tally in sample)
+        is_busy = self._others_will_ask or any(tally.unacknowledged for tally in sample)
+        if is_busy or not self._activity.idle.is_set() or self._waves.surveys != heard:
             return None
         quiescence = Quiescence()
         for _ in range(WAVES_IN_A_ROW_MAX):
             tally = (await self._waves.ask_all(Survey())).tally
             self._members = max(1, tally.members)
-            self._others_busy = bool(tally.pending or tally.unacknowledged)
+            self._others_will_ask = bool(tally.pending)
             if quiescence.observe(tally):
                 return tally
             if not quiescence.hopeful or not self._activity.idle.is_set():

@@ -1,0 +1,71 @@
+"""How soon an idle peer asks again whether the crawl is over."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from kadcrawl.link.wire.messages import Answer, Order, Question, Survey, Tally
+from kadcrawl.overlay.waves.activity import Activity
+from kadcrawl.overlay.waves.quiescence import own_view
+from kadcrawl.overlay.waves.termination import QUIESCENCE_POLL_MAX_S, Termination
+from kadcrawl.overlay.waves.wave import WAVE_DEADLINE_S, Waves
+from sim.loop import SimLoop
+
+ARRIVED_S = 1.0
+"""Second at which the last message has arrived, or the last URL is done."""
+
+
+class OtherPeer(Waves):
+    """The waves of a swarm of this idle peer and another, which has something left until `ARRIVED_S`."""
+
+    def __init__(self, activity: Activity, *, pending: int = 0, unacknowledged: int = 0, here: int = 0) -> None:
+        """`here` is the number of this peer's own messages on their way."""
+        self.surveys = 0
+        self.ended_at: float | None = None
+        self._activity = activity
+        self._left = (pending, unacknowledged, here)
+
+    def _tally(self, *, of_all: bool) -> Tally:
+        has_arrived = asyncio.get_running_loop().time() >= ARRIVED_S
+        pending, unacknowledged, here = (0, 0, 0) if has_arrived else self._left
+        view = own_view(b"other", b"run", has_arrived)
+        return Tally(1 + of_all, view, pending, unacknowledged + of_all * here, missing=0)
+
+    async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:
+        return [self._tally(of_all=False)]
+
+    async def ask_all(self, question: Question, deadline_s: float = WAVE_DEADLINE_S) -> Answer:
+        self.surveys += isinstance(question, Survey)
+        if isinstance(question, Order):
+            self.ended_at = asyncio.get_running_loop().time()
+            self._activity.end()
+        return Answer(self._tally(of_all=True), [])
+
+
+def ended_at(loop: SimLoop, *, pending: int = 0, unacknowledged: int = 0, here: int = 0) -> float:
+    """Return the second at which this peer, the only one that asks, tells the end."""
+
+    async def story() -> float:
+        activity = Activity()
+        activity.armed = True
+        activity.settle(idle=True)
+        waves = OtherPeer(activity, pending=pending, unacknowledged=unacknowledged, here=here)
+        asking = asyncio.create_task(Termination(waves, Random(1), activity).run())
+        await activity.over.wait()
+        asking.cancel()
+        assert waves.ended_at is not None
+        return waves.ended_at
+
+    return loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize("messages", [{"unacknowledged": 28}, {"here": 28}])
+def test_messages_on_their_way_delay_the_end_by_little_as_nobody_else_asks_after_them(
+    loop: SimLoop, messages: dict[str, int]
+) -> None:
+    assert ARRIVED_S <= ended_at(loop, **messages) < 4 * ARRIVED_S
+
+
+def test_a_peer_leaves_the_question_to_another_that_has_urls_to_fetch(loop: SimLoop) -> None:
+    assert ended_at(loop, pending=1) >= QUIESCENCE_POLL_MAX_S
