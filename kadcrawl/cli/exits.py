@@ -28,7 +28,8 @@ MISTAKE = 2
 
 The message says why, and what to change."""
 LEFT_BEHIND = 3
-"""The crawl ended without URLs that only crashed peers knew.
+"""The crawl ended without URLs that only crashed peers knew, or before `--max-pages`, as crashed peers had pages left
+of it.
 
 Run the same command again: it goes on with these URLs."""
 UNDELIVERED = 4

@@ -305,6 +305,7 @@ SUMMARY = Format(
         | {
             "seconds": FieldNotes(12.5, "in `kadcrawl summary`, which ends no run", AT_LEAST_0),
             "peers": FieldNotes([{"id": _ID, "pages": 30, "urls": 32}]),
+            "pages_lost": FieldNotes(0, form=AT_LEAST_0),
             "failed_examples": FieldNotes(
                 {"http_404": "https://example.org/gone"}, form={"additionalProperties": {"type": "string"}}
             ),
@@ -316,7 +317,15 @@ SUMMARY = Format(
             "urls": FieldNotes(32, form=AT_LEAST_0),
         },
     },
-    ({**_TOTALS_EXAMPLE, "seconds": 12.5, "peers": [{"id": _ID, "pages": 30, "urls": 32}], "failed_examples": {}},),
+    (
+        {
+            **_TOTALS_EXAMPLE,
+            "seconds": 12.5,
+            "peers": [{"id": _ID, "pages": 30, "urls": 32}],
+            "pages_lost": 0,
+            "failed_examples": {},
+        },
+    ),
     _LEFT_OUT_PARTS,
 )
 

@@ -8,12 +8,16 @@ import json
 import os
 import re
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from kadcrawl.cli.local.salvage import pending_urls
+from kadcrawl.cli.exits import DONE, LEFT_BEHIND
+from kadcrawl.cli.local.salvage import pages_begun, pending_urls
+from kadcrawl.system.file_names import JOURNAL
 from tests.support.sites.web import Web, html
 from tests.support.swarm.command import (
     IMPATIENT,
@@ -78,3 +82,62 @@ async def test_what_only_dead_peers_knew_is_counted_and_the_same_command_goes_on
         assert run.code == 0, run
         assert {site.url("/0"), *urls} == set(finished(tmp_path))
         assert 0 == json.loads(summary.read_text())["left_behind"]
+
+
+def pages_lost(directory: Path) -> int:
+    """Return the pages that the peer of this directory was granted and has not finished, as its journal has it."""
+    begun = pages_begun(directory)
+    if begun is None:
+        return 0
+    with closing(sqlite3.connect(directory / JOURNAL)) as journal:
+        ((granted,),) = journal.execute("SELECT value FROM meta WHERE name='granted'")
+    return int(granted) - begun
+
+
+@pytest.mark.chaos
+async def test_pages_granted_to_a_dead_peer_are_told_of_and_the_same_command_fetches_them(tmp_path: Path) -> None:
+    async with Web(SITES) as site:
+        go_on, max_pages = asyncio.Event(), SITES
+        urls = [site.url(f"/page{page}", site=number) for page in range(2) for number in range(SITES)]
+
+        async def waiting(request: web.BaseRequest) -> web.StreamResponse:
+            await go_on.wait()
+            return html()
+
+        site.pages["/0"] = lambda request: html(*urls)
+        site.fallback = waiting
+        summary = tmp_path / "summary.json"
+        command = [*crawl(tmp_path, site.url("/0"), peers=3), "--max-pages", str(max_pages), "--summary", str(summary)]
+        process = await start(*command, program=IMPATIENT)
+        peers = [tmp_path / f"peer-{number}" for number in range(1, 4)]
+
+        def asked() -> int:
+            """Return the number of pages that are requested. All but the first wait, so that no peer gives any back."""
+            return sum(not url.endswith("/robots.txt") for _, url in site.requests)
+
+        def losing() -> list[Path]:
+            """Return the peers whose journals have unfinished pages of their grants."""
+            return [peer for peer in peers if (peer / JOURNAL).exists() and pages_lost(peer) > 0]
+
+        await until(lambda: asked() == max_pages and losing(), process)
+        victim = losing()[0]
+        os.kill(next(pid for pid in children(process) if locked_by(victim / "lock", pid)), signal.SIGKILL)
+        go_on.set()
+        run = await ended(process)
+        assert run.code == LEFT_BEHIND, run
+        figures = json.loads(summary.read_text())
+        missing = figures["pages_lost"]
+        assert missing > 0
+        assert "pages" == figures["limit_reached"]
+        assert max_pages - missing == figures["pages"] == len(finished(tmp_path))
+        pages = f"{missing} page{'s' if missing > 1 else ''}"
+        left = figures["urls_found"] - figures["urls_done"]
+        said = f"--max-pages {max_pages} ended it {pages} early, granted to peers that crashed: {left} URLs are left"
+        assert said in run.out
+        assert re.search(r"next:\n  the same command +goes on with the URLs that are left", run.out)
+
+        run = await kadcrawl(*command)
+        assert run.code == DONE, run
+        assert max_pages == len(finished(tmp_path))
+        figures = json.loads(summary.read_text())
+        assert (max_pages, 0) == (figures["pages"], figures["pages_lost"])

@@ -114,7 +114,8 @@ def crawl(
     Exit codes: 0  the crawl is whole
                 1  it ended with nothing fetched
                 2  it could not be done as asked
-                3  it ended without URLs known only to crashed peers. The same command goes on with them
+                3  it ended without URLs known only to crashed peers, or before --max-pages, as crashed peers
+                   had pages left of it. The same command goes on
                 4  it is whole, but a --sink lacks something. The same command, or kadcrawl export, goes on
                11  interrupted, or stopped by kadcrawl stop. The same command goes on
                14  --max-bytes ended it. The same command with a larger number goes on
@@ -278,7 +279,10 @@ def _exit_code(result: Summary, job: Job, *, whole: bool) -> int:
         return LEFT_BEHIND
     if not whole:
         return UNDELIVERED
-    if limit_that_ended(result, job) is not None:
+    limit = limit_that_ended(result, job)
+    if limit is not None and limit.lost:
+        return LEFT_BEHIND
+    if limit is not None:
         return code_of_limit(result.limit_reached)
     return DONE if result.pages else NOTHING_FETCHED
 

@@ -37,6 +37,17 @@ def counters_of(directory: Path) -> PeerCounters | None:
         return None
 
 
+def pages_begun(directory: Path) -> int | None:
+    """Return the pages that the peer had used of its grants at its last commit, or None if that cannot be read."""
+    try:
+        with closing(_open(directory)) as journal:
+            named = "SELECT value FROM meta WHERE name='pages_begun' AND typeof(value)='blob'"
+            row = journal.execute(named).fetchone()
+        return int(row[0]) if row else None
+    except (*UNREADABLE, ValueError):
+        return None
+
+
 def pending_urls(directory: Path) -> Iterator[str]:
     """Yield the URLs the peer knew and had not seen finished, as far as they can be read."""
     try:

@@ -29,7 +29,7 @@ from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the
 from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import merge_reports
 from kadcrawl.cli.view.progress import Progress
-from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up, failed_before
+from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up, failed_before, with_pages_lost
 from kadcrawl.errors import KadcrawlError, StartError
 from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
@@ -348,14 +348,17 @@ class LocalSwarm:
         """Add up the figures of all peers, and the URLs that the dead leave."""
         dead = [child for child in self._children if child.dead]
         if dead:
-            from kadcrawl.cli.local.salvage import counters_of, pending_urls
+            from kadcrawl.cli.local.salvage import counters_of, pages_begun, pending_urls
 
             for child in dead:
                 if child.row is not None and (counters := counters_of(child.directory)) is not None:
-                    child.row = msgspec.structs.replace(child.row, counters=counters)
+                    used = pages_begun(child.directory) or 0
+                    child.row = msgspec.structs.replace(child.row, counters=counters, granted=used, allowance=0)
         rows = [child.row for child in self._children if child.row is not None]
         orders = [order for child in self._children for order in child.orders]
         summary = add_up(rows, seconds, self._plan.job, orders)
+        if dead:
+            summary = with_pages_lost(summary, rows, self._plan.job)
         directories = [*(child.directory for child in self._children), *self._set_aside]
         if summary.urls_done > LINES_COMPARED_MAX:
             return replace(summary, failed_examples=by_counted_reason(examples_at_the_ends(directories)))

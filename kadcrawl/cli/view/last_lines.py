@@ -93,7 +93,9 @@ def _next_lines(end: CrawlEnd, *, has_results: bool) -> Iterator[str]:
 def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
     """Yield pairs of a command and its purpose."""
     data = printable(shlex.quote(str(end.data)))
-    if end.limit is not None and end.limit.is_ordered:
+    if end.limit is not None and end.limit.lost:
+        yield "the same command", "goes on with the URLs that are left"
+    elif end.limit is not None and end.limit.is_ordered:
         setting = f"{end.limit.option.removeprefix('--')} {end.limit.more}"
         yield f"kadcrawl set {setting} --data {data}", "lets the same command go on with the URLs that are left"
     elif end.limit is not None:

@@ -20,7 +20,7 @@ from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job_changes import changed
 from kadcrawl.store.bloom.expiring_filter import Period
 
-_OF_A_RUN = {"seconds", "peers", "failed_examples"}
+_OF_A_RUN = {"seconds", "peers", "failed_examples", "pages_lost"}
 """Fields of a summary that the status lacks, or has in another form."""
 
 

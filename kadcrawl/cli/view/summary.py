@@ -5,7 +5,7 @@ Tests: tests/cli/view/test_status.py, tests/cli/view/test_last_lines.py, tests/c
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,9 @@ class Summary:
     """Settings of the job that an order has changed: seconds, bytes or counts, by the name of the option."""
     orders: list[GivenOrder] = field(default_factory=list)
     """The orders of people that stand, the latest first."""
+    pages_lost: int = 0
+    """Pages of `--max-pages` that were granted to peers that crashed, and not fetched, so that the limit ended the
+    crawl early. The same command goes on with them."""
     failed_examples: dict[str, str] = field(default_factory=dict)
     """The last failed URL of each reason, as far as the page logs were read."""
 
@@ -201,7 +204,11 @@ def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:
     lacking = _lacking(summary)
     if (limit := limit_that_ended(summary, job)) is not None:
         left = f": {lacking} URL{'s are' if lacking != 1 else ' is'} left" if lacking > 0 else ""
-        yield f"{limit.option} {limit.shown}{' by order' if limit.is_ordered else ''} ended it{left}"
+        yield (
+            f"{limit.option} {limit.shown}{' by order' if limit.is_ordered else ''} ended it"
+            + _early(limit.lost)
+            + left
+        )
     elif lacking > 0 and job.max_pages is None:
         urls = f"{lacking} URL" + ("s" if lacking != 1 else "")
         yield (
@@ -222,6 +229,8 @@ class ReachedLimit:
     """A larger limit, with which the crawl goes on."""
     is_ordered: bool = False
     """True if the limit is that of an order, which stands whatever the option says."""
+    lost: int = 0
+    """Pages of the limit that are missing, as they were granted to peers that crashed: the same command goes on."""
 
 
 def limit_that_ended(summary: Summary, job: Job) -> ReachedLimit | None:
@@ -232,9 +241,30 @@ def limit_that_ended(summary: Summary, job: Job) -> ReachedLimit | None:
     if summary.limit_reached == "bytes" and job.max_bytes is not None:
         now, more = (shown_bytes(size).replace(" ", "") for size in (job.max_bytes, 2 * job.max_bytes))
         return _reached("max-bytes", now, more, summary)
-    if job.max_pages is not None and summary.pages >= job.max_pages and _lacking(summary) > 0:
-        return _reached("max-pages", str(job.max_pages), str(2 * job.max_pages), summary)
+    # URLs that failed use the limit as well, and a person may compare the pages with a limit that no peer told.
+    is_reached = job.max_pages is not None and (summary.limit_reached == "pages" or summary.pages >= job.max_pages)
+    if job.max_pages is not None and is_reached and _lacking(summary) > 0:
+        reached = _reached("max-pages", str(job.max_pages), str(2 * job.max_pages), summary)
+        return replace(reached, lost=summary.pages_lost)
     return None
+
+
+def with_pages_lost(summary: Summary, rows: Iterable[PeerRow], job: Job) -> Summary:
+    """Return the summary with the pages of the limit that none of these peers has begun, as crashed peers had them.
+
+    The row of a crashed peer has the pages that it had begun as its grant, and no allowance.
+    """
+    max_pages = changed(job, summary.changed_settings).max_pages
+    if summary.limit_reached != "pages" or max_pages is None:
+        return summary
+    return replace(summary, pages_lost=max(0, max_pages - sum(row.granted - row.allowance for row in rows)))
+
+
+def _early(lost: int) -> str:
+    """Return the words about pages that were granted to peers that crashed."""
+    if not lost:
+        return ""
+    return f" {lost} page{'s' if lost != 1 else ''} early, granted to peers that crashed"
 
 
 def _reached(name: str, now: str, more: str, summary: Summary) -> ReachedLimit:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.cli.local.salvage import counters_of, is_broken, pending_urls
+from kadcrawl.cli.local.salvage import counters_of, is_broken, pages_begun, pending_urls
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.peer.job_store import journaled_job
 from kadcrawl.store.journal import Journal
@@ -19,9 +19,11 @@ def test_values_of_other_types_count_as_none(tmp_path: Path, value: str) -> None
         journal.executescript(
             f"""
             DROP TABLE meta; DROP TABLE frontier; CREATE TABLE meta (name, value); CREATE TABLE frontier (url);
-            INSERT INTO meta VALUES ('totals', {value}), ('job', {value}); INSERT INTO frontier VALUES (5), (NULL);
+            INSERT INTO meta VALUES ('totals', {value}), ('job', {value}), ('pages_begun', {value});
+            INSERT INTO frontier VALUES (5), (NULL);
             """
         )
     assert not is_broken(tmp_path)
     assert counters_of(tmp_path) in (None, Counters().to_wire())
     assert (journaled_job(tmp_path), list(pending_urls(tmp_path))) == (None, [])
+    assert pages_begun(tmp_path) is None

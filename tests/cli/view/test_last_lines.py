@@ -1,6 +1,7 @@
 """The last lines of a crawl name the reasons of failures with examples, the results, and the next commands."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,23 @@ import pytest
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import REASONS_SHOWN_MAX, CrawlEnd, failure_lines, last_lines
 from kadcrawl.cli.view.result_files import shown_size
-from kadcrawl.cli.view.summary import PageLogs, ReachedLimit
+from kadcrawl.cli.view.summary import (
+    PageLogs,
+    ReachedLimit,
+    add_up,
+    limit_that_ended,
+    unfinished_summary,
+    with_pages_lost,
+)
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.output.counters import COUNTED_ALONE
+from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.failure_reasons import explained
+from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
+from kadcrawl.link.wire.peer_row import CrawlLimit
+from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.settings.job import Job
 
 NEVER_COUNTED = {
     FetchError.NO_SOCKET,
@@ -179,3 +192,41 @@ def test_unreadable_lines_and_missing_logs_cost_no_example(tmp_path: Path) -> No
 )
 def test_a_size_is_shown_in_a_unit_that_a_person_reads(count: float, text: str) -> None:
     assert text == shown_size(int(count))
+
+
+MAX_PAGES = Job(seeds=("http://a.example/",), max_pages=10)
+
+
+def row_at_the_limit(
+    number: int, pages: int, *, granted: int, pending: int = 1, limit: CrawlLimit = "pages"
+) -> PeerRow:
+    """Return the row of a peer that has begun all of its grant."""
+    counters = PeerCounters(pages=pages, urls=pages + pending, done=pages)
+    contact = Contact(id_bytes(number), "10.0.0.1", number)
+    return PeerRow(contact, PeerState.IDLE, pending, 0, 1, counters, 0, granted, limit=limit)
+
+
+def told_ends(rows: Sequence[PeerRow], job: Job = MAX_PAGES) -> list[str]:
+    summary = with_pages_lost(add_up(rows, 1.0, job), rows, job)
+    return [*unfinished_summary(summary, job)]
+
+
+def test_a_limit_of_pages_that_lacks_the_grants_of_crashed_peers_says_so_and_the_same_command_goes_on(
+    tmp_path: Path,
+) -> None:
+    rows = [row_at_the_limit(1, 4, granted=4), row_at_the_limit(2, 3, granted=3, pending=0, limit="")]
+    assert ["--max-pages 10 ended it 3 pages early, granted to peers that crashed: 1 URL is left"] == told_ends(rows)
+    limit = limit_that_ended(with_pages_lost(add_up(rows, 1.0, MAX_PAGES), rows, MAX_PAGES), MAX_PAGES)
+    assert limit is not None
+    lines = [*last_lines(CrawlEnd(data=tmp_path, peers=[tmp_path], failed={}, examples={}, limit=limit))]
+    assert ["next:", "  the same command  goes on with the URLs that are left"] == lines
+
+
+def test_a_limit_of_pages_that_urls_without_an_answer_used_up_is_told() -> None:
+    rows = [row_at_the_limit(1, 4, granted=6), row_at_the_limit(2, 4, granted=4)]
+    assert ["--max-pages 10 ended it: 2 URLs are left"] == told_ends(rows)
+
+
+def test_a_crawl_that_crashed_peers_did_not_keep_from_its_end_lacks_no_pages() -> None:
+    rows = [row_at_the_limit(1, 4, granted=4, pending=0, limit="")]
+    assert [] == told_ends(rows)
