@@ -13,7 +13,7 @@ from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.live.layout import TextColumn, fitting, table_lines
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, PeerRow
-from kadcrawl.link.wire.unresolved import still_failed
+from kadcrawl.link.wire.unresolved import still_failed_at
 
 ROWS_SHOWN_MAX = 20
 """Limit on the peers in a table: those with the most pages are shown."""
@@ -35,6 +35,8 @@ def peer_columns(rows: Sequence[PeerRow], count: int, width: int) -> list[TextCo
     by_pages = sorted(rows, key=lambda row: -row.counters.pages)
     others = len(rows) - count + 1 if len(rows) > count else 0
     some = by_pages[: len(rows) - others]
+    # Over all peers, as a URL that failed at one may have been retried by another.
+    failed = still_failed_at([row.counters for row in by_pages])[: len(some)]
     columns = [
         TextColumn("peer", [_name(row.contact, with_address=width >= ADDRESS_FROM) for row in some], is_text=True),
         TextColumn("state", [row.state_text for row in some], 7, is_text=True),
@@ -46,7 +48,7 @@ def peer_columns(rows: Sequence[PeerRow], count: int, width: int) -> list[TextCo
         columns.append(TextColumn("on loan", [_loans(row) for row in some], 4))
     columns += [
         TextColumn("in flight", [f"{row.in_flight:,}" for row in some], 3),
-        TextColumn("failed", [f"{sum(still_failed([row.counters]).values()):,}" for row in some], 6),
+        TextColumn("failed", [f"{urls:,}" for urls in failed], 6),
         TextColumn("messages", [f"{row.counters.peer_messages:,}" for row in some], 1),
     ]
     if any(row.lag for row in rows):

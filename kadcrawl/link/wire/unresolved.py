@@ -9,7 +9,7 @@ Tests: tests/cli/view/test_status.py, tests/cli/test_parts.py, tests/peer/swarm/
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kadcrawl.link.wire.messages import PeerCounters
 
@@ -21,6 +21,29 @@ def still_failed(counters: Iterable[PeerCounters]) -> dict[str, int]:
         failed.update(one.failed)
         failed.subtract(one.retried)
     return {reason: urls for reason, urls in sorted(failed.items()) if urls > 0}
+
+
+def still_failed_at(counters: Sequence[PeerCounters]) -> list[int]:
+    """Return the failed URLs of each of these peers, which add up to `still_failed` of all.
+
+    A URL that failed at one peer may have been retried by another, which owns it since. It is out at a peer with
+    failures for that reason.
+    """
+    reasons = [{name: urls - one.retried.get(name, 0) for name, urls in one.failed.items()} for one in counters]
+    excess: Counter[str] = Counter()
+    for one, of_one in zip(counters, reasons, strict=True):
+        for name, urls in one.retried.items():
+            excess[name] += max(0, urls - one.failed.get(name, 0))
+        for name, urls in of_one.items():
+            of_one[name] = max(0, urls)
+    left = []
+    for of_one in reasons:
+        for name, urls in of_one.items():
+            out = min(urls, excess[name])
+            excess[name] -= out
+            of_one[name] = urls - out
+        left.append(sum(of_one.values()))
+    return left
 
 
 def still_done(counters: Iterable[PeerCounters]) -> int:

@@ -9,6 +9,7 @@ from kadcrawl.cli.view.table import ROWS_SHOWN_MAX, print_rows
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.link.wire.unresolved import still_failed
 
 
 def crawling_row(number: int) -> PeerRow:
@@ -47,3 +48,22 @@ def test_of_many_peers_some_are_shown_and_the_others_counted(capsys: pytest.Capt
     lines = capsys.readouterr().out.splitlines()
     assert 1 + ROWS_SHOWN_MAX + 1 == len(lines)
     assert lines[-1].strip() == "... and 3 more"
+
+
+@pytest.mark.parametrize(
+    ("counters", "shown"),
+    [
+        ([PeerCounters(failed={"http_404": 48}), PeerCounters(retried={"http_404": 24})], ["24", "0"]),
+        ([PeerCounters(retried={"http_404": 1, "": 3}), PeerCounters(failed={"http_404": 1, "dns": 2})], ["0", "2"]),
+        ([PeerCounters(failed={"dns": 3}, retried={"dns": 3}), PeerCounters(failed={"dns": 2})], ["0", "2"]),
+        ([PeerCounters(failed={"dns": 1}, retried={"dns": 2}), PeerCounters(failed={"dns": 2})], ["0", "1"]),
+    ],
+)
+def test_the_failed_urls_of_peers_add_up_although_another_peer_retried_them(
+    capsys: pytest.CaptureFixture[str], counters: list[PeerCounters], shown: list[str]
+) -> None:
+    print_rows([msgspec.structs.replace(crawling_row(1 + number), counters=one) for number, one in enumerate(counters)])
+    head, *peers = (re.split(" {2,}", line.strip()) for line in capsys.readouterr().out.splitlines())
+    at = head.index("failed")
+    assert shown == [line[at] for line in peers]
+    assert sum(map(int, shown)) == sum(still_failed(counters).values())
