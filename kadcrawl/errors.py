@@ -13,6 +13,11 @@ from kadcrawl.system.printable import printable
 class KadcrawlError(Exception):
     """The root of all errors that kadcrawl raises on purpose. The text tells a person what to do."""
 
+    @property
+    def for_people(self) -> str:
+        """The text without what is of use in a log only."""
+        return str(self)
+
 
 class ConfigError(KadcrawlError, ValueError):
     """A mistake of the caller: an unknown key, a bad URL, an impossible limit."""
@@ -37,9 +42,17 @@ class DiskFullError(StorageError):
 class RemoteError(KadcrawlError):
     """Another peer did not answer, or broke the protocol."""
 
-    def __init__(self, peer: object, why: str) -> None:
-        """`why` may be a text of the other peer. Its control characters are replaced, so it cannot steer a terminal."""
+    def __init__(self, peer: object, why: str, question: str = "") -> None:
+        """`why` may be a text of the other peer. Its control characters are replaced, so it cannot steer a terminal.
+
+        `question` names the message that was sent. Only logs show it.
+        """
         why = printable(why)
-        super().__init__(f"peer {peer}: {why}")
+        super().__init__(f"peer {peer}: {why}" + (f" [{question}]" if question else ""))
         self.peer = peer
         self.why = why
+
+    @property
+    def for_people(self) -> str:
+        """The text without the name of the message."""
+        return f"peer {self.peer}: {self.why}"

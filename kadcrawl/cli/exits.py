@@ -74,7 +74,7 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
             leaves = list(leaves_of(error))
             ours = [leaf for leaf in leaves if isinstance(leaf, KadcrawlError)]
             if ours:
-                say(f"kadcrawl: {ours[0]}", err=True)
+                say(f"kadcrawl: {ours[0].for_people}", err=True)
                 code = MISTAKE
             elif is_interrupt(error):
                 say("kadcrawl: interrupted; start it again with the same --data to go on", err=True)

@@ -114,7 +114,7 @@ class LinkClient:
         name, shown = type(message).__name__, f"{host}:{port}"
         asked_at = asyncio.get_running_loop().time()
         if proven is not None and self._peer_score.banned_until(proven, asked_at) is not None:
-            raise RemoteError(shown, f"is banned, as it has misbehaved too often [{name}]")
+            raise RemoteError(shown, "is banned, as it has misbehaved too often", name)
         question = pack(message)
         connection = self._inside_connection(place) or self._connection(place)
         try:
@@ -126,9 +126,9 @@ class LinkClient:
                     answer = await _ask(connection, message, question)
         except TimeoutError:
             connection.silent_since(asked_at)
-            raise RemoteError(shown, f"{NO_ANSWER} to {name} within {deadline_s:g} s") from None
+            raise RemoteError(shown, f"{NO_ANSWER} within {deadline_s:g} s", name) from None
         except BrokenError as error:
-            raise RemoteError(shown, f"{error} [{name}]") from None
+            raise RemoteError(shown, str(error), name) from None
         if not answer:
             raise RemoteError(shown, f"calls this {name} malformed")
         try:

@@ -163,3 +163,8 @@ async def test_what_the_other_end_does_not_read_does_not_fill_the_memory(monkeyp
         await until(lambda: connected.task is None)
         assert transport.get_write_buffer_size() == 0
         read_on.set()
+
+
+def test_people_read_an_error_without_the_name_of_the_message() -> None:
+    error = RemoteError("a:1", "is silent", "Hello")
+    assert ("peer a:1: is silent", "peer a:1: is silent [Hello]") == (error.for_people, str(error))

@@ -119,7 +119,7 @@ async def test_a_request_is_handled_to_its_end_although_the_asker_has_gone() -> 
         return answer
 
     async with inside(handler) as (_, client, contact):
-        with pytest.raises(RemoteError, match="no answer to Hello within"):
+        with pytest.raises(RemoteError, match="no answer within"):
             await client.ask(contact, Hello(1), Ok, 0.01)
         gate.open()
         async with asyncio.timeout(60):

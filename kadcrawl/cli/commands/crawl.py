@@ -60,6 +60,7 @@ from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.memory_plan import PEER_BASE_BYTES, memory_plan
 from kadcrawl.system.file_names import METRICS_TARGETS
+from kadcrawl.system.plural import counted, noun
 from kadcrawl.system.printable import printable
 
 LOCAL_SWARM = option_group(
@@ -272,8 +273,8 @@ def _exit_code(result: Summary, job: Job, *, whole: bool) -> int:
     """Return the exit code of an ended crawl and print its meaning. `whole` is true if the sinks have everything."""
     if result.left_behind:
         click.echo(
-            f"kadcrawl: {result.left_behind} URLs known only to crashed peers were not fetched. Run the same command "
-            "to continue.",
+            f"kadcrawl: {counted(result.left_behind, 'URL')} known only to crashed peers "
+            f"{noun(result.left_behind, 'was', 'were')} not fetched. Run the same command to continue.",
             err=True,
         )
         return LEFT_BEHIND

@@ -42,6 +42,7 @@ from kadcrawl.settings import durations
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.file_names import SWARM_KEY
+from kadcrawl.system.plural import counted
 from kadcrawl.system.printable import printable
 from kadcrawl.system.start_up_memory import give_back, give_back_again
 
@@ -133,7 +134,7 @@ def peer_feed(seeds: SeedFile) -> "Feed[Peer]":
             for line in summary_of(await feed(seeds, send, peer.job, progress.say), seeds):
                 progress.say(line)
         except (ConfigError, RemoteError) as error:
-            progress.say(f"kadcrawl: {error}")
+            progress.say(f"kadcrawl: {error.for_people}")
 
     return feed_peer
 
@@ -271,8 +272,8 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
         by_reason = still_failed([counters])
         failed = f", {sum(by_reason.values())} failed ({reasons(by_reason)})" if by_reason else ""
         errors = f", {counters.record_errors} record_errors" if counters.record_errors else ""
-        fetched = f"{counters.pages} pages fetched by this peer{failed}{errors}"
-        say(f"{fetched}, {peer.remaining} URLs left on it; {config.data}/")
+        fetched = f"{counted(counters.pages, 'page')} fetched by this peer{failed}{errors}"
+        say(f"{fetched}, {counted(peer.remaining, 'URL')} left on it; {config.data}/")
         for sentence in order_lines(orders_in_force(peer_run.orders(peer))):
             say(sentence)
         examples = by_counted_reason(examples_at_the_ends([config.data])) if by_reason else {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kadcrawl.cli.data_check.catalog import Catalog
-from kadcrawl.cli.data_check.data_finding import REFETCH, DataFinding, Report, damage, oddity, plural
+from kadcrawl.cli.data_check.data_finding import REFETCH, DataFinding, Report, damage, oddity
 from kadcrawl.cli.data_check.journal_check import JournalFacts, check_journal
 from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, check_pages, check_records
 from kadcrawl.cli.data_check.state_file_check import check_state_files
@@ -17,6 +17,7 @@ from kadcrawl.cli.data_check.warc_check import check_warc, compare_archive, file
 from kadcrawl.cli.targets import directories, is_set_aside
 from kadcrawl.cli.view.repeats import recurring_visits
 from kadcrawl.system.file_names import JOURNAL
+from kadcrawl.system.plural import plural
 
 
 @dataclass(slots=True)

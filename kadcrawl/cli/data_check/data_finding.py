@@ -40,8 +40,3 @@ def damage(kind: str, path: Path, count: int, said: str, advice: str = "") -> Da
 def oddity(kind: str, path: Path, count: int, said: str, advice: str = "") -> DataFinding:
     """Return a finding that need not mean that anything is wrong."""
     return DataFinding(CheckOutcome.NOTE, kind, str(path), count, said, advice)
-
-
-def plural(count: int, name: str, names: str = "") -> str:
-    """Return a number with its noun."""
-    return f"{count:,} {name if count == 1 else names or f'{name}s'}"

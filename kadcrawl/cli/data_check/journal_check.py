@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kadcrawl.cli.data_check.catalog import Catalog
-from kadcrawl.cli.data_check.data_finding import REPAIR, DataFinding, Report, damage, plural
+from kadcrawl.cli.data_check.data_finding import REPAIR, DataFinding, Report, damage
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, cell_of
@@ -24,6 +24,7 @@ from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.store.migration import OPENED
 from kadcrawl.store.schema import SCHEMA_VERSION, STATE_MAX, is_pending
 from kadcrawl.system.file_names import JOURNAL
+from kadcrawl.system.plural import plural
 
 BATCH = 10_000
 """Rows that are entered into the catalog at a time."""

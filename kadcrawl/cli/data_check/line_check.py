@@ -16,13 +16,14 @@ from typing import IO, TypeVar
 import msgspec
 
 from kadcrawl.cli.data_check.catalog import Catalog, PageFact, hashed
-from kadcrawl.cli.data_check.data_finding import REFETCH, REPAIR, DataFinding, Report, damage, oddity, plural
+from kadcrawl.cli.data_check.data_finding import REFETCH, REPAIR, DataFinding, Report, damage, oddity
 from kadcrawl.cli.view.repeats import milliseconds
 from kadcrawl.crawl.output.outputs import PageLine, RecordLine
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import ID_BYTES
 from kadcrawl.store.line_log import LINE_BYTES_MAX
 from kadcrawl.store.log_parts import UNZIP_ERRORS, index_of, index_path, opened_part, part_file, stored_index
+from kadcrawl.system.plural import plural
 
 PAGES, RECORDS = "pages.jsonl", "records.jsonl"
 BATCH = 1_000

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kadcrawl.balance.training_data import BATCHES_FILE, load_batches
-from kadcrawl.cli.data_check.data_finding import DataFinding, damage, oddity, plural
+from kadcrawl.cli.data_check.data_finding import DataFinding, damage, oddity
 from kadcrawl.cli.targets import address_of
 from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.peer.membership.key_store import KeyStore
 from kadcrawl.system.file_names import ADDRESS, PEER_KEY, SWARM_KEY
+from kadcrawl.system.plural import plural
 
 
 def check_state_files(directory: Path) -> Iterator[DataFinding]:

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kadcrawl.cli.data_check.catalog import ArchivedFact, Catalog, hashed
-from kadcrawl.cli.data_check.data_finding import REFETCH, REPAIR, DataFinding, Report, damage, oddity, plural
+from kadcrawl.cli.data_check.data_finding import REFETCH, REPAIR, DataFinding, Report, damage, oddity
 from kadcrawl.crawl.output.cdxj import index_lines, index_of
 from kadcrawl.crawl.output.outputs import WARC_DIRECTORY
 from kadcrawl.crawl.output.warc_end import CHUNK_BYTES, next_record
 from kadcrawl.crawl.scope.partitioner import Partitioner
+from kadcrawl.system.plural import plural
 
 HEAD_BYTES_MAX = 1024 * 1024
 """Bytes of the head of a record. Its URL is the longest part."""
@@ -104,7 +105,7 @@ def compare_archive(directory: Path, peer: int, catalog: Catalog) -> list[DataFi
     findings = []
     named, here = catalog.files_named(peer), files_here(directory, peer, catalog)
     for name in sorted(named.keys() - here):
-        said = f"{plural(named[name], 'page line')} name this file, which is not here"
+        said = f"{plural(named[name], 'page line names', 'page lines name')} this file, which is not here"
         advice = "nothing is wrong if it was moved away, for example by a sink warc-move"
         findings.append(oddity("moved_warc", directory / name, named[name], said, advice))
     for name in sorted(here):
@@ -112,7 +113,7 @@ def compare_archive(directory: Path, peer: int, catalog: Catalog) -> list[DataFi
             said = f"{plural(lost, 'page line points', 'page lines point')} to no record in it"
             findings.append(damage("lost_record", directory / name, lost, said, REFETCH))
     if others := catalog.other_archived(peer):
-        said = f"{plural(others, 'page line')} point to a record of another URL or digest"
+        said = f"{plural(others, 'page line points', 'page lines point')} to a record of another URL or digest"
         findings.append(damage("other_record", directory / PAGES, others, said, "the record says which page it is"))
     return findings
 

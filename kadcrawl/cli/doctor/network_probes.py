@@ -105,8 +105,7 @@ async def bootstrap_facts(address: Address, key: SwarmKey | None, data: Path) ->
         welcome = await client.ask(address, Hello(WIRE_VERSION), Welcome, HELLO_S)
     except RemoteError as error:
         answer = _answer(error.why, has_key=key is not None)
-        detail = error.why.removesuffix(f" [{Hello.__name__}]")
-        return BootstrapFacts(address=address, answer=answer, resolved=resolved, detail=detail)
+        return BootstrapFacts(address=address, answer=answer, resolved=resolved, detail=error.why)
     finally:
         await client.close()
     job = journaled_job(data)  # None as well if there is no directory.

@@ -17,6 +17,7 @@ from kadcrawl.link.wire.messages import Contact
 from kadcrawl.link.wire.seed_messages import SeedsStreamed, StreamSeeds
 from kadcrawl.settings.contact import needs_contact
 from kadcrawl.settings.job import Job
+from kadcrawl.system.plural import counted
 
 STREAM_DEADLINE_S = 300.0
 """Seconds for one batch: a slow machine takes half a minute for it."""
@@ -75,7 +76,8 @@ async def feed(
         now = asyncio.get_running_loop().time()
         if now >= said_at + SAID_INTERVAL_S:
             said_at = now
-            say(f"{figures.lines} lines of {seeds.name} read, {figures.seeds} seeds added so far")
+            read, added = counted(figures.lines, "line"), counted(figures.seeds, "seed")
+            say(f"{read} of {seeds.name} read, {added} added so far")
 
     try:
         return await SeedFeeder(seeds, send, check=why_no_contact(job), on_progress=on_progress).run()
@@ -86,8 +88,9 @@ async def feed(
 
 def summary_of(figures: FeedFigures, seeds: SeedFile) -> list[str]:
     """Return the lines about the whole of an input, for a person."""
-    before = f"; the first {figures.skipped} lines were read before" if figures.skipped else ""
-    lines = [f"{figures.seeds} seeds of {seeds.name} added, from {figures.lines} lines{before}"]
+    skipped = counted(figures.skipped, "line was", "lines were")
+    before = f"; the first {skipped} read before" if figures.skipped else ""
+    lines = [f"{counted(figures.seeds, 'seed')} of {seeds.name} added, from {counted(figures.lines, 'line')}{before}"]
     if figures.again:
         lines.append(failed_before(figures.again))
     if seeds.bad:

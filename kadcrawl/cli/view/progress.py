@@ -19,6 +19,7 @@ from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.system.plural import counted, plural
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Progress:
         pages, pending = sum(row.counters.pages for row in rows), sum(row.pending for row in rows)
         bar = bar_of(rows, self._job.max_pages)
         return Picture(
-            headline=[f"{self._title}: {pages:,} pages", f"{pending:,} pending", *ends],
+            headline=[f"{self._title}: {plural(pages, 'page')}", f"{pending:,} pending", *ends],
             rows=rows,
             bar=bar,
             time_left=time_left(bar, self._samples.trend, sites.least_s),
@@ -137,5 +138,9 @@ class Progress:
         if now >= self._line_at + (0.0 if is_news else SAME_INTERVAL_S):
             self._told = told
             self._line_at = now + LINE_INTERVAL_S
-            figures = (f"{pages} pages ({self._samples.page_rate:.1f}/s)", f"{pending} pending", f"{failed} failed")
+            figures = (
+                f"{counted(pages, 'page')} ({self._samples.page_rate:.1f}/s)",
+                f"{pending} pending",
+                f"{failed} failed",
+            )
             say(f"{self._title}: {', '.join((*figures, *ends))}", err=True)

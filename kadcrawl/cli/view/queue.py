@@ -12,6 +12,7 @@ from kadcrawl.link.wire.given_order import GivenOrder
 from kadcrawl.peer.queue_status import QueueStatus, SiteQueue
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.host_matches import most_specific
+from kadcrawl.system.plural import counted
 from kadcrawl.system.printable import printable
 
 DEPTHS_SHOWN = 12
@@ -64,7 +65,7 @@ def missing_lines(queue: QueueStatus) -> list[str]:
     """Return the line about parts of the swarm that are missing, if there are any."""
     if not queue.unanswered:
         return []
-    return [f"{queue.unanswered} part(s) of the swarm did not answer: their URLs are missing"]
+    return [f"{counted(queue.unanswered, 'part')} of the swarm did not answer: their URLs are missing"]
 
 
 def order_of(site: str, orders: Sequence[GivenOrder]) -> str | None:

@@ -19,6 +19,7 @@ from kadcrawl.peer.crawl_status import state_of_swarm
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job_changes import changed
 from kadcrawl.store.bloom.expiring_filter import Period
+from kadcrawl.system.plural import counted
 
 _OF_A_RUN = {"seconds", "peers", "failed_examples", "pages_lost"}
 """Fields of a summary that the status lacks, or has in another form."""
@@ -160,13 +161,16 @@ def show(answer: Status, as_json: bool) -> None:
         )
         click.echo(json.dumps(msgspec.to_builtins(totals), indent=2))
         return
-    click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
+    click.echo(
+        f"{state}: {counted(summary.pages, 'page')}, {pending} pending, {sum(summary.urls_failed.values())} failed"
+    )
     for sentence in order_lines(summary.orders):
         click.echo(sentence)
     for sentence in explained(blocked_reasons(answer.answer.rows)):
         click.echo(sentence)
     if summary.revisits:
-        click.echo(f"{summary.revisits} of them were fetched again, {summary.unchanged} as they had been")
+        again = counted(summary.revisits, "of them was", "of them were")
+        click.echo(f"{again} fetched again, {summary.unchanged} as they had been")
     if summary.records is not None:
         errors = f", {summary.record_errors} record_errors" if summary.record_errors else ""
         click.echo(f"{summary.records} records{errors}")
@@ -185,7 +189,7 @@ def show(answer: Status, as_json: bool) -> None:
     if left:
         click.echo(f"the totals count {len(left)} that left; what a peer did that died is missing until it is back")
     if answer.answer.tally.missing:
-        click.echo(f"{answer.answer.tally.missing} part(s) of the swarm did not answer")
+        click.echo(f"{counted(answer.answer.tally.missing, 'part')} of the swarm did not answer")
 
 
 def _figures(row: PeerRow, with_records: bool) -> PeerFigures:

@@ -24,6 +24,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_changes import changed
 from kadcrawl.settings.units import shown_size as shown_bytes
 from kadcrawl.store.log_parts import log_lines
+from kadcrawl.system.plural import counted
 
 LINES_COMPARED_MAX = 1_000_000
 """Lines of page logs in which repeats are looked for: about 100 MB of memory and a second or two."""
@@ -177,7 +178,7 @@ def figures_line(summary: Summary) -> str:
         records += f"{summary.record_errors} record_errors, "
     seconds = "" if summary.seconds is None else f", {summary.seconds:.1f} s"
     return (
-        f"{summary.pages} pages, {shown_size(summary.bytes)}, {records}"
+        f"{counted(summary.pages, 'page')}, {shown_size(summary.bytes)}, {records}"
         f"{summary.urls_done} of {summary.urls_found} URLs done ({failed} failed{why}),"
         f" {at_least}{summary.duplicates} fetched twice{seconds}"
     )

@@ -21,6 +21,7 @@ from kadcrawl.link.wire.queue_messages import QueueCounts, SurveyQueue
 from kadcrawl.overlay.waves.queue_sum import sum_of
 from kadcrawl.overlay.waves.quiescence import MISSING, add_up
 from kadcrawl.overlay.waves.watched_sum import joined
+from kadcrawl.system.plural import counted
 
 WAVE_DEADLINE_S = 10.0
 SHARE_PER_LEVEL = 0.7
@@ -82,7 +83,8 @@ class Waves:
             if not answer.tally.missing:
                 return answer
             await asyncio.sleep(WAVE_RETRY_S * 2**attempt)
-        raise RemoteError("swarm", f"{answer.tally.missing} part(s) of the swarm do not answer; try again")
+        parts = counted(answer.tally.missing, "part of the swarm does", "parts of the swarm do")
+        raise RemoteError("swarm", f"{parts} not answer; try again")
 
     async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:
         """Ask `count` known peers, drawn at random, each for itself. Return their tallies."""

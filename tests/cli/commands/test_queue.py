@@ -40,7 +40,7 @@ def test_sites_stand_in_a_table_with_their_orders() -> None:
     assert ["a.example", "1,000", "200", "1", "s", "0.2", "s", "00000000"] == first.split()[:8]
     assert first.endswith("paused, slow: 2.5 s")
     assert second.endswith("00000000 and 1 more  included, slow: 2.5 s")
-    assert ("... and 1 more", "2 part(s) of the swarm did not answer: their URLs are missing") == (others, missing)
+    assert ("... and 1 more", "2 parts of the swarm did not answer: their URLs are missing") == (others, missing)
     assert order_of("other.test", ORDERS) is None
 
 

@@ -79,7 +79,7 @@ async def test_who_is_not_heard_at_once_tries_again(deaf: int, make_peer: MakePe
             assert (await hello(client, [address])).job == peer.job
             assert way.connections == deaf + 1
         else:
-            with pytest.raises(StartError, match=r"cannot join: peer [^;]*no answer to Hello[^;]*running there\?$"):
+            with pytest.raises(StartError, match=r"cannot join: peer [^;]*no answer within[^;]*running there\?$"):
                 await hello(client, [address])
 
 
