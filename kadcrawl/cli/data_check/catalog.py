@@ -20,9 +20,10 @@ PRAGMA synchronous=OFF;
 PRAGMA cache_size=-65536;
 CREATE TABLE known(key BLOB PRIMARY KEY, done INTEGER NOT NULL, url TEXT) WITHOUT ROWID;
 CREATE TABLE page(peer INTEGER, key BLOB, visit INTEGER, line INTEGER, records INTEGER, at INTEGER, url TEXT,
-    digest INTEGER, file TEXT, place INTEGER);
+    digest INTEGER, status INTEGER, file TEXT, place INTEGER);
 CREATE TABLE record(peer INTEGER, key BLOB, at INTEGER);
 CREATE TABLE archived(peer INTEGER, file TEXT, place INTEGER, key BLOB, url TEXT, digest INTEGER,
+    status INTEGER, at INTEGER,
     PRIMARY KEY(peer, file, place)) WITHOUT ROWID;
 BEGIN;
 """
@@ -60,6 +61,7 @@ class PageFact(NamedTuple):
     url: str
     digest: int
     """Hash of the digest."""
+    status: int | None
     file: str | None
     place: int | None
 
@@ -72,6 +74,10 @@ class ArchivedFact(NamedTuple):
     """Key of the URL, or empty if it is unknown."""
     url: str
     digest: int
+    status: int | None
+    """Status of the response, or None if it cannot be read."""
+    at: int | None
+    """Date of the record in milliseconds since 1970, or None if it cannot be read."""
 
 
 class Catalog:
@@ -98,7 +104,7 @@ class Catalog:
     def add_pages(self, peer: int, pages: Iterable[PageFact]) -> None:
         """Enter page lines of a peer."""
         self._db.executemany(
-            "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", ((peer, *page) for page in pages)
+            "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", ((peer, *page) for page in pages)
         )
 
     def add_records(self, peer: int, records: Iterable[tuple[bytes, int]]) -> None:
@@ -107,9 +113,8 @@ class Catalog:
 
     def add_archived(self, peer: int, file: str, records: Iterable[ArchivedFact]) -> None:
         """Enter the records of a WARC file."""
-        self._db.executemany(
-            "INSERT OR IGNORE INTO archived VALUES (?, ?, ?, ?, ?, ?)", ((peer, file, *record) for record in records)
-        )
+        rows = ((peer, file, *record) for record in records)
+        self._db.executemany("INSERT OR IGNORE INTO archived VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def index(self) -> None:
         """Prepare the comparisons, once all facts are in."""
@@ -155,10 +160,11 @@ class Catalog:
         return self._number(f"SELECT count(*) FROM page WHERE peer=? AND file=? AND {_WITHOUT_ARCHIVE}", peer, file)
 
     def other_archived(self, peer: int) -> int:
-        """Return how many page lines differ from their WARC record in the URL or the digest."""
+        """Return how many page lines differ from their WARC record in URL, digest, status or date."""
         return self._number(
             "SELECT count(*) FROM page JOIN archived USING (peer, file, place) "
-            "WHERE peer=? AND (page.url<>archived.url OR page.digest<>archived.digest)",
+            "WHERE peer=? AND (page.url<>archived.url OR page.digest<>archived.digest "
+            "OR page.status IS NOT archived.status OR page.at IS NOT archived.at)",
             peer,
         )
 

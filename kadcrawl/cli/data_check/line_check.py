@@ -70,8 +70,9 @@ def check_pages(
         key = bytes.fromhex(page.key)
         if len(key) != ID_BYTES or (partitioner is not None and (location is None or location.key != key)):
             raise ValueError("the key is not that of the URL")
-        at, digest = _time_of(page.fetched_at), hashed(page.digest)
-        return PageFact(key, page.visit, hashed(line), page.records, at, page.url, digest, page.warc, page.offset)
+        at, digest = time_of(page.fetched_at), hashed(page.digest)
+        status, file, place = page.status, page.warc, page.offset
+        return PageFact(key, page.visit, hashed(line), page.records, at, page.url, digest, status, file, place)
 
     return _check_log(directory / PAGES, fact, lambda facts: catalog.add_pages(peer, facts), report)
 
@@ -83,12 +84,12 @@ def check_records(
 
     def fact(line: bytes) -> tuple[bytes, int]:
         record = _record(line)
-        return bytes.fromhex(record.key.partition(":")[0]), _time_of(record.fetched_at)
+        return bytes.fromhex(record.key.partition(":")[0]), time_of(record.fetched_at)
 
     return _check_log(directory / RECORDS, fact, lambda facts: catalog.add_records(peer, facts), report)
 
 
-def _time_of(text: str) -> int:
+def time_of(text: str) -> int:
     """Return a time of a line in milliseconds since 1970. Raises ValueError for a text that kadcrawl does not write."""
     if not _TIME.fullmatch(text):
         raise ValueError("no time")

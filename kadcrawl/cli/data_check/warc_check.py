@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kadcrawl.cli.data_check.catalog import ArchivedFact, Catalog, hashed
 from kadcrawl.cli.data_check.data_finding import REFETCH, REPAIR, DataFinding, Report, damage, oddity
+from kadcrawl.cli.data_check.line_check import time_of
 from kadcrawl.crawl.output.cdxj import index_lines, index_of
 from kadcrawl.crawl.output.outputs import WARC_DIRECTORY
 from kadcrawl.crawl.output.warc_end import CHUNK_BYTES, next_record
@@ -22,6 +23,9 @@ from kadcrawl.system.plural import plural
 
 HEAD_BYTES_MAX = 1024 * 1024
 """Bytes of the head of a record. Its URL is the longest part."""
+STATUS_LINE = re.compile(rb"HTTP/[0-9.]{1,9} ([0-9]{1,9})[ \r]")
+STATUS_LINE_BYTES = 32
+"""Bytes at the begin of a response that have its status."""
 FIRST_BYTES = 16 * 1024
 """Bytes of a record that are read at first: most records are shorter."""
 SUFFIX = ".warc.gz"
@@ -40,6 +44,9 @@ class ArchivedRecord(NamedTuple):
     kind: bytes
     url: bytes
     payload_digest: bytes
+    date: bytes
+    status: int | None
+    """Status of the response, or None without any."""
     is_sound: bool
     """True if its length and its digests are as it says."""
 
@@ -113,7 +120,8 @@ def compare_archive(directory: Path, peer: int, catalog: Catalog) -> list[DataFi
             said = f"{plural(lost, 'page line points', 'page lines point')} to no record in it"
             findings.append(damage("lost_record", directory / name, lost, said, REFETCH))
     if others := catalog.other_archived(peer):
-        said = f"{plural(others, 'page line points', 'page lines point')} to a record of another URL or digest"
+        lines = plural(others, "page line differs", "page lines differ")
+        said = f"{lines} from the record in URL, digest, status or date"
         findings.append(damage("other_record", directory / PAGES, others, said, "the record says which page it is"))
     return findings
 
@@ -141,7 +149,8 @@ def _check_file(
                 url = record.url.decode(errors="replace")
                 location = None if partitioner is None else partitioner.locate_offered(url)
                 key = b"" if location is None else location.key
-                facts.append(ArchivedFact(record.begin, key, url, hashed(record.payload_digest)))
+                digest, date = hashed(record.payload_digest), _milliseconds_of(record.date)
+                facts.append(ArchivedFact(record.begin, key, url, digest, record.status, date))
             if len(facts) >= 1_000:
                 catalog.add_archived(peer, f"{WARC_DIRECTORY}/{path.name}", facts)
                 facts.clear()
@@ -185,6 +194,9 @@ def read_record(file: FileIO, begin: int) -> ArchivedRecord | None:
         named = dict(field.split(b": ", 1) for field in fields if b": " in field)
         if not first.startswith(b"WARC/1."):
             return None
+        while len(block) < STATUS_LINE_BYTES and (part := next(member.parts, b"")):
+            block += part
+        status_line = STATUS_LINE.match(block)
         is_sound = _is_sound(block, member.parts, named)
         for _ in member.parts:
             pass
@@ -193,7 +205,17 @@ def read_record(file: FileIO, begin: int) -> ArchivedRecord | None:
     if member.end is None:
         return None
     kind, url = named.get(b"WARC-Type", b""), named.get(b"WARC-Target-URI", b"")
-    return ArchivedRecord(begin, member.end, kind, url, named.get(b"WARC-Payload-Digest", b""), is_sound)
+    digest, date = named.get(b"WARC-Payload-Digest", b""), named.get(b"WARC-Date", b"")
+    status = int(status_line[1]) if status_line is not None else None
+    return ArchivedRecord(begin, member.end, kind, url, digest, date, status, is_sound)
+
+
+def _milliseconds_of(date: bytes) -> int | None:
+    """Return a WARC-Date in milliseconds, as page lines have it, or None if it cannot be read."""
+    try:
+        return time_of(f"{date.decode()[:23]}Z")
+    except ValueError:
+        return None
 
 
 def _is_sound(block: bytes, parts: Iterator[bytes], named: dict[bytes, bytes]) -> bool:

@@ -118,6 +118,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "another type": (page_changed(status="200"), [DAMAGED_LINE, NO_RECORD, URL_LOST]),
     "a wrong offset": (page_changed(offset=7), [f"!lost_record {WARC} 1"]),
     "a wrong digest": (page_changed(digest="sha1:x"), ["!other_record pages.jsonl 1"]),
+    "another status": (page_changed(status=300), ["!other_record pages.jsonl 1"]),
+    "no status": (page_changed(status=None), ["!other_record pages.jsonl 1"]),
+    "another time": (
+        page_changed(fetched_at="2026-01-02T03:04:05.001Z"),
+        ["!other_record pages.jsonl 1", "!lost_record_line records.jsonl 1"],
+    ),
+    "no time": (page_changed(fetched_at="2026-01-02T03:04:05Z"), [DAMAGED_LINE, NO_RECORD, URL_LOST]),
     "a missing record line": (page_changed(records=3), ["!lost_record_line records.jsonl 1"]),
     "a moved WARC file": (page_changed(warc="warc/moved.warc.gz"), ["moved_warc moved.warc.gz 1"]),
     "a path out of the directory": (page_changed(warc="../peer-2/address"), ["moved_warc address 1"]),
