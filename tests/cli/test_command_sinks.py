@@ -11,7 +11,8 @@ from kadcrawl.cli.app import main
 from kadcrawl.cli.commands import crawl as crawl_module, export
 from tests.support.sinks.peer_directory import Directory
 from tests.support.sinks.readers import in_json_lines, in_parquet, in_sqlite
-from tests.support.swarm.command import crawl, ended, finished, kadcrawl, slow_web, start, until
+from tests.support.sites.web import Web, html
+from tests.support.swarm.command import LOOPBACK, crawl, ended, finished, kadcrawl, slow_web, start, until
 
 
 async def test_a_crawl_killed_as_a_whole_has_every_page_once_in_its_sink(tmp_path: Path) -> None:
@@ -120,3 +121,16 @@ def test_mistakes_are_said(arguments: list[str], says: str, tmp_path: Path, monk
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 2
     assert says in done.output
+
+
+async def test_a_sink_that_is_down_is_told_of_without_lines_of_a_log(tmp_path: Path) -> None:
+    data, broken = tmp_path / "data", tmp_path / "broken.db"
+    broken.write_text("this is no database, and long enough to be read as one" * 100)
+    async with Web() as site:
+        site.fallback = lambda request: html()
+        options = ("--delay", "0", "--insecure", *LOOPBACK)
+        crawled = await kadcrawl("crawl", site.url("/"), *options, "--data", str(data))
+        assert crawled.code == 0, crawled
+    exported = await kadcrawl("export", str(data), "--to", f"sqlite:{broken}")
+    assert (4, False) == (exported.code, "sink.down" in exported.out + exported.err), exported
+    assert f"the sink sqlite:{broken} lacks" in exported.out + exported.err, exported

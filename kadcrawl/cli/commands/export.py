@@ -55,8 +55,12 @@ def deliver(directory: Path, sinks: Sequence[str], *, say: bool = False) -> bool
     Prints what the sinks lack, and with `say` also what they got. A sink that is down is not waited for as long as a
     peer waits.
     """
+    import logging
+
     from kadcrawl.cli.run import run
 
+    # Without a handler, Python would print each failed try as it stands in logs.
+    logging.getLogger("kadcrawl.sinks").addHandler(logging.NullHandler())
     return run(_deliver(directory, sinks, say))
 
 

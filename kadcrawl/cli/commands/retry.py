@@ -15,6 +15,7 @@ from kadcrawl.cli.options import is_given
 from kadcrawl.cli.targets import directories, goes_on, rests, targets
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.wire.failure_reasons import is_reason, reason_names
+from kadcrawl.system.plural import counted
 from kadcrawl.urls import seed
 
 
@@ -56,7 +57,8 @@ def retry(
     answer = targets(peer, data, key_to_ask(key_file, data)).ask(RetryFailed(wanted), Retried)
     click.echo(said(answer.urls, "to be fetched again"))
     if answer.cells_left:
-        click.echo(f"{answer.cells_left} parts of the crawl are still being looked through: more may follow")
+        parts = counted(answer.cells_left, "part of the crawl is", "parts of the crawl are")
+        click.echo(f"{parts} still being looked through: more may follow")
     if answer.parts_missing:
         click.echo(silent_parts(answer.parts_missing, "begins", "begin"))
     return DONE

@@ -17,6 +17,7 @@ from kadcrawl.cli.targets import Asked, directories, goes_on, rests, targets
 from kadcrawl.cli.user import user_name
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.units import seconds_of
+from kadcrawl.system.plural import counted
 
 OFF = ("off", "none")
 """The words that lift a delay."""
@@ -118,7 +119,8 @@ def site(
     elif action == "drop":
         click.echo(_dropped(giving.given.dropped))
         if giving.given.cells_left:
-            click.echo(f"{giving.given.cells_left} parts of the crawl are still being looked through: more may follow")
+            parts = counted(giving.given.cells_left, "part of the crawl is", "parts of the crawl are")
+            click.echo(f"{parts} still being looked through: more may follow")
     else:
         for order in orders:
             click.echo(_said(action, order.about, value))
