@@ -1,9 +1,10 @@
 """The figures of a directory whose peers do not run, from their journals, for the status, the summary and a new start.
 
-Each URL is in the journals of up to three peers. So the pending URLs of a cell count once: at the peer of the directory
-that is nearest to the cell, which owned the cell unless a peer from elsewhere did.
+Each URL is in the journals of up to three peers. So the pending URLs of a cell count once: by the journal that knows
+the most URLs of the cell, as those of peers that died earlier are out of date. Among equal journals it is that of the
+peer that is nearest to the cell, which owned the cell unless a peer from elsewhere did.
 
-Tests: tests/cli/test_command_resting.py
+Tests: tests/cli/test_command_resting.py, tests/cli/local/test_resting.py
 """
 
 import sqlite3
@@ -62,6 +63,8 @@ class RestingPeer:
     counters: PeerCounters
     pending: dict[Cell, int]
     """Pending URLs of each cell that the peer holds, copies included."""
+    known: dict[Cell, int]
+    """URLs of each of these cells that the peer knows, pending or done."""
     due: float | None
     """Wall-clock second at which the first page is due again, or None."""
     departed: Sequence[Departed]
@@ -103,7 +106,7 @@ def job_of(peers: Iterable[RestingPeer]) -> Job | None:
 
 def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
     """Return the status of a swarm of these peers, none of which runs. `now` is a wall-clock second."""
-    pending, refusing = _owned(peers, job.bits), _refusing_sites(peers, now)
+    pending, refusing = _owned(peers, job), _refusing_sites(peers, now)
     rows = [
         PeerRow(
             contact=peer.contact,
@@ -126,16 +129,23 @@ def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
     return Status(job, SwarmStatus(tally, each_once([*rows, *departed])), ended=False, paused=False, orders=orders)
 
 
-def _owned(peers: Sequence[RestingPeer], cell_bits: int) -> Counter[bytes]:
-    """Return the pending URLs of the cells that each peer owned among these peers, by its ID."""
-    nearest: dict[Cell, RestingPeer] = {}
+def _owned(peers: Sequence[RestingPeer], job: Job) -> Counter[bytes]:
+    """Return the pending URLs of the cells that each peer owned last among these peers, by its ID."""
+    # Other crawls forget URLs that are done, or have done URLs pending again: more URLs are no proof of later news.
+    only_grows = job.history == "exact" and job.recrawl_after_s is None
+
+    def rank(peer: RestingPeer, cell: Cell) -> tuple[int, int, int]:
+        distance = peer.contact.number ^ anchor(cell, job.bits)
+        return (-peer.known[cell], peer.pending[cell], distance) if only_grows else (0, 0, distance)
+
+    latest: dict[Cell, RestingPeer] = {}
     for peer in peers:
         for cell in peer.pending:
-            known, at = nearest.get(cell), anchor(cell, cell_bits)
-            if known is None or peer.contact.number ^ at < known.contact.number ^ at:
-                nearest[cell] = peer
+            known = latest.get(cell)
+            if known is None or rank(peer, cell) < rank(known, cell):
+                latest[cell] = peer
     pending: Counter[bytes] = Counter()
-    for cell, peer in nearest.items():
+    for cell, peer in latest.items():
         pending[peer.contact.id] += peer.pending[cell]
     return pending
 
@@ -176,7 +186,8 @@ def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
             if journal.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
                 return UnreadableJournal(directory, "it is empty") if has_log(directory / PAGE_LOG) else None
             meta: dict[str, bytes] = dict(journal.execute("SELECT name, value FROM meta WHERE typeof(value)='blob'"))
-            cells = dict(journal.execute("SELECT cell, pending FROM cell WHERE typeof(pending)='integer'"))
+            whole = "typeof(pending)='integer' AND typeof(keys)='integer'"
+            cells = journal.execute(f"SELECT cell, keys, pending FROM cell WHERE {whole}").fetchall()
             refusing = _read_refusing(journal)
             (due,) = journal.execute("SELECT min(due) FROM visit WHERE due>=0").fetchone()
         job = msgspec.json.decode(meta["job"], type=Job)
@@ -185,7 +196,8 @@ def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
             job=job,
             contact=_contact(directory, meta),
             counters=Counters.from_bytes(meta.get("totals")).to_wire(),
-            pending={Cell(cell): count for cell, count in cells.items() if 0 <= cell < 1 << job.bits},
+            pending={Cell(cell): count for cell, _, count in cells if 0 <= cell < 1 << job.bits},
+            known={Cell(cell): count for cell, count, _ in cells if 0 <= cell < 1 << job.bits},
             due=due if isinstance(due, float) else None,
             departed=journaled_departed(meta.get("departed")),
             orders=_ORDERS.decode(meta["orders"]) if "orders" in meta else (),
