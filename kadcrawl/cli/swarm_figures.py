@@ -11,7 +11,15 @@ import click
 
 from kadcrawl.cli.keys import key_to_ask
 from kadcrawl.cli.say import say
-from kadcrawl.cli.targets import NotRunningError, is_set_aside, peer_directories, targets
+from kadcrawl.cli.targets import (
+    ANOTHER,
+    NotRunningError,
+    address_of,
+    directories,
+    is_set_aside,
+    peer_directories,
+    targets,
+)
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.wire.messages import GetStatus, Status
 from kadcrawl.store.line_log import MOVE_AWAY
@@ -65,13 +73,20 @@ def swarm_figures(peer: tuple[str, int], data: Path, key_file: Path | None) -> F
     """Return the figures of the swarm of this peer or directory. Raises ConfigError, RemoteError."""
     try:
         return FoundFigures(targets(peer, data, key_to_ask(key_file, data)).ask(GetStatus(), Status), None)
-    except NotRunningError as error:
+    except NotRunningError:
+        running = [one for one in directories(data) if is_running(one)]
+        listening = [one for one in running if address_of(one) is not None]
+        if listening:
+            raise ConfigError(
+                f"the peer of {listening[0]} runs, and does not answer (yet): it starts, waits for its swarm "
+                f"(kadcrawl join --wait), or ends. {ANOTHER}"
+            ) from None
+        if running:
+            raise  # It is a leaf.
         from kadcrawl.cli.local.resting import job_of, journals_at_rest, status_of
 
         peers, unreadable = journals_at_rest(data)
         job = job_of(peers)
-        if any(map(is_running, (*(one.directory for one in peers), *(one.directory for one in unreadable)))):
-            raise ConfigError(f"{error}. Its process runs, and does not answer (yet)") from None
         if job is None and unreadable:
             raise ConfigError(". ".join(_lacking(one, data) for one in unreadable)) from None
         if job is None:

@@ -200,6 +200,10 @@ async def test_join_waits_for_the_first_peer_if_told_so(tmp_path: Path) -> None:
             said = (await early.stderr.readline()).decode()
         assert f"peer {address}: cannot be reached" in said
         assert said.endswith("; asking again for 1m\n")
+        status = await kadcrawl("status", "--data", str(tmp_path / "two"), env={"KADCRAWL_KEY": ""})
+        assert f"the peer of {tmp_path / 'two'} runs, and does not answer (yet): it starts, waits for" in status.err, (
+            status
+        )
         first = await start("start", "--data", str(tmp_path / "one"), "--listen", address)
         async with asyncio.timeout(60):
             await early.stderr.readuntil(b"others join with")
