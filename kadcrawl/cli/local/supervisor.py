@@ -31,12 +31,15 @@ from kadcrawl.cli.view.live.sites import merge_reports
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up, failed_before, with_pages_lost
 from kadcrawl.errors import KadcrawlError, StartError
+from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
+from kadcrawl.system.clock import wall
 from kadcrawl.system.file_names import SWARM_KEY
 from kadcrawl.system.open_files import FILES_OF_A_PEER, files_allowed, has_room, how_to_allow
 from kadcrawl.system.peer_name import peer_name
@@ -354,8 +357,9 @@ class LocalSwarm:
                 if child.row is not None and (counters := counters_of(child.directory)) is not None:
                     used = pages_begun(child.directory) or 0
                     child.row = msgspec.structs.replace(child.row, counters=counters, granted=used, allowance=0)
-        rows = [child.row for child in self._children if child.row is not None]
-        orders = [order for child in self._children for order in child.orders]
+        rows, orders = self._at_rest()
+        rows = [*rows, *(child.row for child in self._children if child.row is not None)]
+        orders = [*orders, *(order for child in self._children for order in child.orders)]
         summary = add_up(rows, seconds, self._plan.job, orders)
         if dead:
             summary = with_pages_lost(summary, rows, self._plan.job)
@@ -373,6 +377,17 @@ class LocalSwarm:
             left_behind = logs.lacking(url for child in dead for url in pending_urls(child.directory))
         # A peer counts what it finished twice itself, but not what two peers finished.
         return replace(summary, duplicates=logs.repeats, left_behind=left_behind, failed_examples=logs.failed_examples)
+
+    def _at_rest(self) -> tuple[Sequence[PeerRow], Sequence[StandingOrder]]:
+        """Return the rows and orders of peers that ended before they told any, from their journals of earlier runs."""
+        silent = [child.directory for child in self._children if child.row is None]
+        if not silent:
+            return (), ()
+        from kadcrawl.cli.local.resting import resting_peers, status_of  # Not at the top: it loads the journal.
+
+        status = status_of([peer for one in silent for peer in resting_peers(one)], self._plan.job, wall())
+        # The rows of departed peers come with those of other peers.
+        return [row for row in status.answer.rows if row.state is PeerState.NOT_RUNNING], status.orders
 
     async def _watch(self) -> None:
         """Show the reports of the peers."""

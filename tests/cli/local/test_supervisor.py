@@ -87,6 +87,32 @@ async def test_a_signal_while_the_first_peer_starts_ends_the_crawl(
         assert swarm.interrupted
 
 
+async def test_a_crawl_that_is_interrupted_before_its_peers_are_up_tells_what_is_in_their_journals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/a", "/b")
+        plan = CrawlPlan(
+            seeds=[site.url()], job=Job(delay_s=0.0), peers=2, data=tmp_path, allow_networks=("127.0.0.0/8",)
+        )
+        with Progress("crawl") as progress:
+            whole = await LocalSwarm(plan, progress).run()
+            swarm = LocalSwarm(plan, progress)
+            start = swarm._start
+
+            async def interrupted(child: Child, bootstrap: Sequence[tuple[str, int]]) -> None:
+                os.kill(os.getpid(), signal.SIGINT)
+                await swarm._stopping.wait()
+                await start(child, bootstrap)
+
+            monkeypatch.setattr(swarm, "_start", interrupted)
+            async with asyncio.timeout(PATIENCE_S):
+                summary = await swarm.run()
+    assert swarm.interrupted
+    assert 3 == whole.pages
+    assert (whole.pages, whole.urls_done, whole.urls_found) == (summary.pages, summary.urls_done, summary.urls_found)
+
+
 async def test_a_signal_ends_the_crawl_although_a_peer_wants_to_join_a_peer_that_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
