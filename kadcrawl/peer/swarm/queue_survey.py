@@ -14,6 +14,7 @@ from kadcrawl.link.wire.messages import Message, Refused
 from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, GetQueue, Queue, QueueCounts, SurveyQueue
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.settings.steering import match_of
+from kadcrawl.urls import seed, site_of
 
 COUNT_S = 15.0
 """Seconds for which a command waits for peers that count. It says when some are left."""
@@ -25,7 +26,9 @@ COUNT_POLL_MOST_S = 1.0
 async def survey_queue(runtime: Runtime, survey: SurveyQueue) -> Queue:
     """Return the queue of the swarm. Raises ConfigError for text that is no site of this crawl."""
     if survey.site:
-        site = match_of(survey.site, runtime.job.partition)
+        # Any URL names the site that it is of: a question changes nothing at the site's other pages.
+        named = site_of(seed(survey.site), "host") if "://" in survey.site else survey.site
+        site = match_of(named, runtime.job.partition)
         if site.startswith("*."):
             raise ConfigError(f"one site is counted at a time: name a host such as {site.removeprefix('*.')}")
         survey = msgspec.structs.replace(survey, site=site)

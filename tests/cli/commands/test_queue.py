@@ -64,6 +64,8 @@ async def test_a_command_shows_the_queue_of_a_running_swarm(tmp_path: Path) -> N
         assert 0 == (await kadcrawl("pause", "--data", data)).code
         one = await kadcrawl("queue", name, "--top", "2", "--data", data)
         assert one.code == 0
+        by_url = await kadcrawl("queue", f"http://{name}/3", "--top", "2", "--data", data)
+        assert 2 == by_url.out.count(f"depth 0  http://{name}/"), by_url
         assert " pending of 1 site\n" in one.out
         assert 2 == one.out.count(f"depth 0  http://{name}/")
         whole = json.loads((await kadcrawl("queue", "--json", "--data", data)).out)
