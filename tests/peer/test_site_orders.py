@@ -154,7 +154,7 @@ async def test_an_order_for_a_domain_holds_for_its_hosts_and_a_narrower_one_wins
     peer = await make_peer("a")
     steering = peer.components.site_settings.steering
     await peer.pause_site("*.Example.org")
-    await peer.resume_site("https://www.example.org/page")
+    await peer.resume_site("https://www.example.org/")
     paused = [steering.is_paused(name) for name in ("example.org", "a.b.example.org:81", "www.example.org", "org")]
     assert [True, True, False, False] == paused
     await peer.pause_site("*.example.org")
@@ -168,6 +168,7 @@ async def test_an_order_for_a_domain_holds_for_its_hosts_and_a_narrower_one_wins
     [
         ("*", "host", "pauses the whole swarm"),
         ("example.org/path", "host", "without a scheme or a path"),
+        ("https://example.org/path", "host", "name example.org$"),
         ("www.example.org", "domain", "name example.org"),
     ],
 )

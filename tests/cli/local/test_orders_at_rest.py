@@ -51,7 +51,7 @@ async def test_an_order_has_the_normal_name_and_a_meaning_for_the_job_of_the_dir
     with pytest.raises(ConfigError, match="cannot change while the crawl runs"):
         await given([one], StandingOrder("set", "partition", 1.0))
     assert [] == orders_in(one)
-    known = await given([one], StandingOrder("pause", "https://Example.org/page", 1.0))
+    known = await given([one], StandingOrder("pause", "https://Example.org/", 1.0))
     assert ["example.org"] == [order.about for order in known]
 
 
