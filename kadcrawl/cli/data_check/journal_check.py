@@ -136,9 +136,8 @@ def _check_rows(
     catalog.add_known(rows)
     catalog.add_urls(journal.execute("SELECT url, key FROM visit"))
     if impossible:
-        yield damage(
-            "journal_row", path, impossible, f"{plural(impossible, 'row')} of the history are impossible", MOVE_AWAY
-        )
+        bad = plural(impossible, "row of the history is", "rows of the history are")
+        yield damage("journal_row", path, impossible, f"{bad} impossible", MOVE_AWAY)
     if facts.job is not None:
         yield from _compare_cells(path, journal, cells, facts.job.history == "exact")
     yield from _check_frontier(path, journal, facts.partitioner)
@@ -175,14 +174,14 @@ def _check_frontier(path: Path, journal: sqlite3.Connection, partitioner: Partit
         "AND f.depth=h.depth AND f.seq=h.seq WHERE state % 2 = 1 AND url IS NULL"
     ).fetchone()
     if without_history or without_url:
-        said_ = f"{plural(without_history + without_url, 'pending URL')} are in one of two tables only"
-        yield damage("journal_row", path, without_history + without_url, said_, MOVE_AWAY)
+        alone = without_history + without_url
+        said_ = f"{plural(alone, 'pending URL is', 'pending URLs are')} in one of two tables only"
+        yield damage("journal_row", path, alone, said_, MOVE_AWAY)
     if partitioner is not None:
         others = sum(
             (location := partitioner.locate_offered(str(url))) is None or location.key != of_site + of_url
             for of_site, of_url, url in journal.execute("SELECT site_hash, url_hash, url FROM frontier")
         )
         if others:
-            yield damage(
-                "journal_row", path, others, f"{plural(others, 'pending URL')} have the key of another URL", MOVE_AWAY
-            )
+            urls = plural(others, "pending URL has", "pending URLs have")
+            yield damage("journal_row", path, others, f"{urls} the key of another URL", MOVE_AWAY)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # A leaf does without the rooms of a full peer.
 HELLO_DEADLINE_S = 5.0
 HELLO_TRIES = 3
 """Tries of a newcomer. A connection whose packets were lost several times may take longer than one."""
+AWAY = (UNREACHED_PREFIX, NO_ANSWER)
+"""The first words of an error if nobody is there."""
 PORTS_TRIED = 20
 """Tries for a port that is free for both TCP and UDP, when the system chooses it."""
 
@@ -168,13 +170,11 @@ async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Wel
 def _may_answer_soon(client: LinkClient, reasons: Iterable[str]) -> bool:
     """Return whether each of these peers is away, or is starting or ending."""
     # A peer that takes another ID, or ends, hangs up. So does a peer with a key to this peer without a key, for ever.
-    return all(
-        _nobody_is_there([why]) or why.startswith(STARTING) or (client.has_key and is_hung_up(why)) for why in reasons
-    )
+    return all(why.startswith((*AWAY, STARTING)) or (client.has_key and is_hung_up(why)) for why in reasons)
 
 
 def _nobody_is_there(reasons: Iterable[str]) -> bool:
-    return all(why.startswith((UNREACHED_PREFIX, NO_ANSWER)) for why in reasons)
+    return all(why.startswith(AWAY) for why in reasons)
 
 
 def _hint(client: LinkClient, reasons: Collection[str]) -> str:
