@@ -72,7 +72,9 @@ def main() -> None:
     # From now on these are the hooks': they hear nothing, and what they print is no frame.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    begin = msgspec.json.decode(_frame(asked), type=Begin)
+    if not (first := _frame(asked)):
+        return  # The peer died before it wrote the rules.
+    begin = msgspec.json.decode(first, type=Begin)
     bound_memory(begin.limits.record_memory_bytes)
     signal.setitimer(signal.ITIMER_REAL, START_S + ALARM_AFTER_S)
     if any(rule.hook for rule in begin.records):
@@ -138,9 +140,11 @@ def bound_memory(memory_bytes: int) -> None:
 
 
 def _frame(stream: BinaryIO) -> bytes:
-    """Return the next frame, or an empty frame at the end."""
+    """Return the next frame, or an empty frame at the end, also where the peer died within a frame."""
     head = stream.read(LENGTH_BYTES)
-    return stream.read(int.from_bytes(head, "big")) if len(head) == LENGTH_BYTES else b""
+    length = int.from_bytes(head, "big")
+    frame = stream.read(length) if len(head) == LENGTH_BYTES else b""
+    return frame if len(frame) == length else b""
 
 
 def _answer(stream: BinaryIO, reply: WorkerReply) -> None:

@@ -41,7 +41,10 @@ def main() -> None:
     """Answer the call on stdin by a reply on stdout."""
     close_inherited()
     output = os.fdopen(os.dup(1), "wb")
-    call = msgspec.json.decode(sys.stdin.buffer.read(), type=LoginCall)
+    try:
+        call = msgspec.json.decode(sys.stdin.buffer.read(), type=LoginCall)
+    except msgspec.DecodeError:
+        return  # The peer died before it had written the call.
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(silence, stream)
@@ -49,8 +52,9 @@ def main() -> None:
     signal.setitimer(signal.ITIMER_REAL, START_S)
     with suppress(OSError):  # If it is gone nothing is found there.
         sys.path.insert(0, os.getcwd())  # Whoever allows hooks here means those of this directory.
-    output.write(msgspec.json.encode(_reply(call)))
-    output.flush()
+    with suppress(BrokenPipeError):  # The peer is gone.
+        output.write(msgspec.json.encode(_reply(call)))
+        output.flush()
     os._exit(0)  # The threads of a hook do not keep the process.
 
 

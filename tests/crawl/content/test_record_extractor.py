@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_extractor import WorkerExtraction
-from kadcrawl.crawl.content.record_worker import Ask, framed
+from kadcrawl.crawl.content.record_worker import Ask, Begin, framed
 from kadcrawl.errors import StartError
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import Field, RecordRule
@@ -131,6 +133,14 @@ async def test_the_worker_ends_with_its_peer(start_extraction: Make) -> None:
     process.stdin.close()
     async with asyncio.timeout(60):
         assert 0 == await process.wait()
+
+
+@pytest.mark.parametrize("count", [0, 2, 10])
+def test_a_worker_whose_peer_dies_as_it_starts_says_nothing(count: int) -> None:
+    rules = framed(Begin((RecordRule(pattern=".", hook="tests.support.hooks:title"),), Limits()))
+    command = [sys.executable, "-c", "from kadcrawl.crawl.content.record_worker import main; main()"]
+    run = subprocess.run(command, input=rules[:count], capture_output=True, timeout=60, check=False)
+    assert (0, b"", b"") == (run.returncode, run.stdout, run.stderr)
 
 
 @pytest.mark.parametrize(

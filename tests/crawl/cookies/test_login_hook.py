@@ -1,5 +1,7 @@
 """Test that a login hook runs in a process of its own, with bounds, and that nothing tells its secrets."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,10 @@ async def test_a_machine_without_a_hook_says_so_before_it_begins() -> None:
     await check_login_hooks(["logins_of_a_test:good"], Limits())
     with pytest.raises(StartError, match=r"lacks the login hook nowhere:good .*: ModuleNotFoundError.*put its module"):
         await check_login_hooks(["nowhere:good"], Limits())
+
+
+@pytest.mark.parametrize("call", [b"", b'{"hook":"my_ho'])
+def test_a_worker_whose_peer_dies_as_it_starts_says_nothing(call: bytes) -> None:
+    command = [sys.executable, "-c", "from kadcrawl.crawl.cookies.login_worker import main; main()"]
+    run = subprocess.run(command, input=call, capture_output=True, timeout=60, check=False)
+    assert (0, b"", b"") == (run.returncode, run.stdout, run.stderr)
