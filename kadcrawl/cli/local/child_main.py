@@ -53,7 +53,7 @@ class PipeOrders:
 
     async def next(self) -> Go | None:
         """Return the next order, or None once there will be no more."""
-        if self._next is None and (said := await self._reader.readline()):
+        if self._next is None and (said := await _whole_line(self._reader)):
             self._next = msgspec.json.decode(said, type=Go)
         return self._next
 
@@ -89,7 +89,7 @@ class PipeReports:
 async def _live() -> None:
     interrupts = Interrupts()
     async with _stdin() as reader:
-        if not (order := await reader.readline()):
+        if not (order := await _whole_line(reader)):
             return  # The parent is gone.
         assignment = msgspec.json.decode(order, type=Assignment)
         set_title(assignment.title)
@@ -113,6 +113,12 @@ async def _stdin() -> AsyncIterator[asyncio.StreamReader]:
         yield reader
     finally:
         transport.close()
+
+
+async def _whole_line(reader: asyncio.StreamReader) -> bytes:
+    """Return the next line, or nothing at the end. A parent that is killed may have written the beginning of a line."""
+    said = await reader.readline()
+    return said if said.endswith(b"\n") else b""
 
 
 def _write(said: bytes) -> None:

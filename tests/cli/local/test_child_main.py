@@ -1,7 +1,12 @@
-"""Test the pipe of a peer process: a report that does not fit, or that nobody reads, holds up no peer."""
+"""Test the pipe of a peer process.
+
+A report that does not fit, or that nobody reads, holds up no peer. A line that is cut off is the end of the parent.
+"""
 
 import asyncio
 import select
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +16,9 @@ import pytest
 
 from kadcrawl import Job
 from kadcrawl.cli.local import child_main
+from kadcrawl.cli.local.child_process import PROGRAM
 from kadcrawl.cli.local.peer_life import PeerLife
-from kadcrawl.cli.local.protocol import Assignment, DoingSites, Report, line
+from kadcrawl.cli.local.protocol import Assignment, DoingSites, Go, Ready, Report, line
 from kadcrawl.crawl.frontier.site_figures import SiteFigures
 from kadcrawl.peer.environment import Environment
 
@@ -75,3 +81,32 @@ async def test_sites_are_not_told_to_a_parent_that_does_not_read(monkeypatch: py
         await asyncio.sleep(0)
     telling.cancel()
     assert [] == written
+
+
+def run_child(said: bytes) -> "subprocess.CompletedProcess[bytes]":
+    """Return the run of a peer process whose parent says this and is gone."""
+    return subprocess.run([sys.executable, "-c", PROGRAM], input=said, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("length", [0, 1, 20, -1])
+def test_a_parent_killed_while_it_writes_an_assignment_starts_no_peer(length: int, tmp_path: Path) -> None:
+    run = run_child(line(Assignment(str(tmp_path / "data"), Job(), (), []))[:length])
+    assert (0, b"", b"") == (run.returncode, run.stdout, run.stderr)
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("length", [1, 12, -1])
+def test_a_parent_killed_while_it_writes_an_order_ends_its_peer(length: int, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdin.write(line(Assignment(str(tmp_path), Job(), (), [])))
+        child.stdin.flush()
+        assert isinstance(msgspec.json.decode(child.stdout.readline(), type=Report), Ready)
+        child.stdin.write(line(Go(["http://127.0.0.1:9/"]))[:length])
+        child.stdin.close()
+        child.stdout.read()
+        assert (0, b"") == (child.wait(60), child.stderr.read())
