@@ -122,8 +122,10 @@ def _read_by_fork(arguments: Sequence[str]) -> bytes:
     code = codes[0] if codes else os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1])
     for number, handler in before.items():
         signal.signal(number, handler)
-    if signal.SIGINT in signals and code != CODE:  # The fork has not said so, as it is unaware or has ended before.
-        end_interrupted()
+    if signal.SIGINT in signals:
+        if code != CODE:  # The fork has not said so, as it is unaware or has ended before.
+            end_interrupted()
+        os._exit(CODE)  # While Python ends, another Ctrl-C would have another exit code.
     if not code and signals:
         code = -signals[0]
     if code or not said:

@@ -115,6 +115,14 @@ def test_ctrl_c_ends_both_and_the_fork_says_so() -> None:
     assert ("said\n", "kadcrawl: interrupted\n", 11) == (run.stdout, run.stderr, run.returncode)
 
 
+def test_another_ctrl_c_while_the_command_ends_changes_nothing() -> None:
+    code = READS.format(command="os.kill(HERE, signal.SIGINT); os.write(2, b'said'); os._exit(11)").replace(
+        READ_JOIN, f"import atexit; atexit.register(os.kill, HERE, signal.SIGINT); {READ_JOIN}"
+    )
+    run = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60)
+    assert ("", "said", 11) == (run.stdout, run.stderr, run.returncode)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 11), (signal.SIGTERM, 143)])
 def test_a_signal_to_this_process_alone_ends_both(number: int, code: int) -> None:
     run = reads(f"os.kill(os.getppid(), {int(number)}); sys.exit(lean_start.hand_over('the order'))")

@@ -18,7 +18,7 @@ from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.seeds.seed_feeder import FeedFigures
 from kadcrawl.cli.seeds.seed_file import STANDARD_INPUT, SeedFile
-from kadcrawl.cli.targets import Asked, directories, goes_on, rests, targets
+from kadcrawl.cli.targets import Asked, address_of, directories, goes_on, rests, targets
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import failed_before
 from kadcrawl.errors import ConfigError, RemoteError
@@ -39,6 +39,7 @@ from kadcrawl.link.wire.messages import (
 )
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.contact import needs_contact
+from kadcrawl.system.directory_lock import is_running
 from kadcrawl.urls import seed
 
 PEER = peer_options("Any peer of the swarm.")
@@ -233,8 +234,7 @@ def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
     try:
         with Progress("leaving") as progress:
             progress.say("the peer is leaving: it finishes what is under way and hands its range over ...")
-            while (row := _row_of_leaving(asked)) is not None:
-                progress.update([row])
+            while _is_leaving(asked, progress):
                 time.sleep(LEAVING_POLL_S)
     except KeyboardInterrupt:
         click.echo("kadcrawl: the peer goes on leaving", err=True)
@@ -243,8 +243,27 @@ def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
     return DONE
 
 
-def _row_of_leaving(asked: Asked) -> PeerRow | None:
-    """Return the row of a leaving peer, or None once the peer is gone. Raises RemoteError."""
+def _is_leaving(asked: Asked, progress: Progress) -> bool:
+    """Show the row of a leaving peer. Returns False once the peer is gone. Raises RemoteError."""
+    row = _row_of(asked)
+    if row is None:
+        return _keeps_its_directory(asked)
+    progress.update([row])
+    return row.state is PeerState.LEAVING  # Or something has started it again already.
+
+
+def _keeps_its_directory(asked: Asked) -> bool:
+    """Return whether a peer that answers no more still has its directory, as it closes its journal.
+
+    A peer that was started there since notes another address, or answers.
+    """
+    if asked.data is None:
+        return False  # The peer may be on another machine.
+    return any(address_of(one) in asked.addresses and is_running(one) for one in directories(asked.data))
+
+
+def _row_of(asked: Asked) -> PeerRow | None:
+    """Return the row of a peer, or None if the peer cannot be reached. Raises RemoteError."""
     from kadcrawl.cli.ask import ask
     from kadcrawl.link.client_connection import UNREACHED_PREFIX
     from kadcrawl.link.wire.codec import unpack_part
@@ -259,8 +278,7 @@ def _row_of_leaving(asked: Asked) -> PeerRow | None:
                 raise
             time.sleep(LEAVING_POLL_S)
         else:
-            row = unpack_part(answer.rows[0], PeerRow)
-            return row if row.state is PeerState.LEAVING else None  # Something has started it again already.
+            return unpack_part(answer.rows[0], PeerRow)
     return None
 
 

@@ -10,8 +10,12 @@ import pytest
 from aiohttp import WSCloseCode, web
 from click.testing import CliRunner, Result
 
+from kadcrawl import Config, Job, Peer
 from kadcrawl.cli.app import main
+from kadcrawl.cli.commands import control
 from kadcrawl.cli.commands.control import _is_input
+from kadcrawl.peer.directory import Directory
+from kadcrawl.system.directory_lock import is_running
 
 
 @asynccontextmanager
@@ -73,3 +77,39 @@ def test_a_pipe_is_an_input_of_seeds(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert [True, False, False] == [_is_input(str(path)) for path in (pipe, tmp_path, tmp_path / "none")]
+
+
+async def test_leave_returns_once_the_directory_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer closes its journal after its port. Until then nothing can be started in its directory."""
+    closing: list[Directory] = []
+    close, looked = Directory.close, asyncio.Event()
+    answers: list[bool] = []
+    loop = asyncio.get_running_loop()
+
+    def look(directory: Path) -> bool:
+        answers.append(is_running(directory))
+        loop.call_soon_threadsafe(looked.set)
+        return answers[-1]
+
+    monkeypatch.setattr(Directory, "close", lambda directory: closing.append(directory))
+    monkeypatch.setattr(control, "is_running", look)
+    monkeypatch.setattr(control, "LEAVING_POLL_S", 0.0)
+    async with Peer(Config(data=tmp_path, port=0), Job()) as peer:
+        await peer.begin()
+        host, port = peer.listens_at
+        (tmp_path / "address").write_text(f"{host}:{port}\n")
+        leaving = asyncio.create_task(asyncio.to_thread(CliRunner().invoke, main, ["leave", "--data", str(tmp_path)]))
+        await peer.wait_stopped()
+        await peer.finish()
+    try:
+        for _ in range(2):
+            looked.clear()
+            async with asyncio.timeout(60):
+                await looked.wait()
+        assert not leaving.done()
+        assert all(answers)
+    finally:
+        close(closing.pop())
+    done = await leaving
+    assert (0, True) == (done.exit_code, done.output.endswith("the peer has left\n")), done.output
+    assert not answers[-1]
