@@ -41,6 +41,8 @@ class FoundFigures:
     """The directory with the journals that the figures are from, or None if a peer answered."""
     unreadable: "Sequence[UnreadableJournal]" = ()
     """The journals in the directory whose figures are missing."""
+    granted_elsewhere: int = 0
+    """Pages of `--max-pages` that were granted to peers whose journals are not in the directory."""
 
     @property
     def is_damaged(self) -> bool:
@@ -83,7 +85,7 @@ def swarm_figures(peer: tuple[str, int], data: Path, key_file: Path | None) -> F
             ) from None
         if running:
             raise  # It is a leaf.
-        from kadcrawl.cli.local.resting import job_of, journals_at_rest, status_of
+        from kadcrawl.cli.local.resting import granted_elsewhere, job_of, journals_at_rest, status_of
 
         peers, unreadable = journals_at_rest(data)
         job = job_of(peers)
@@ -91,4 +93,4 @@ def swarm_figures(peer: tuple[str, int], data: Path, key_file: Path | None) -> F
             raise ConfigError(". ".join(_lacking(one, data) for one in unreadable)) from None
         if job is None:
             raise
-        return FoundFigures(status_of(peers, job, wall()), data, unreadable)
+        return FoundFigures(status_of(peers, job, wall()), data, unreadable, granted_elsewhere(peers))

@@ -17,6 +17,11 @@ from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.settings.job import Job
 
 
+def told_limit(kind: str, size: float | None) -> bytes:
+    """Return a limit and its size as they are journaled. A larger limit since then is not the one that was reached."""
+    return f"{kind} {float(size or 0)!r}".encode()
+
+
 class AttemptLimits(Protocol):
     """The limits of one crawler."""
 
@@ -69,6 +74,13 @@ class CrawlLimits:
         if self.is_time_over:
             return "time"
         return "pages" if self.pages.spent else "bytes" if self.bytes.spent else ""
+
+    @property
+    def journaled(self) -> bytes:
+        """The limit that is reached, as a directory at rest tells it, or nothing."""
+        sizes = {"pages": self.pages.limit, "bytes": self.bytes.limit, "time": self.time.limit_s}
+        reached = self.reached
+        return told_limit(reached, sizes[reached]) if reached else b""
 
     @property
     def may_begin(self) -> bool:

@@ -404,4 +404,5 @@ class Peer(SteeredPeer):
             self.store.meta.set("granted", str(limits.pages.granted).encode())
             self.store.meta.set("pages_begun", str(limits.pages.kept).encode())
             self.store.meta.set("bytes_granted", str(limits.bytes.granted).encode())
+            self.store.meta.set("limit", limits.journaled)
         return super()._flush()

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from kadcrawl.cli.exits import LIMIT_OF_BYTES, LIMIT_OF_TIME
 from tests.support.sites.web import Web, html, slow, tree
-from tests.support.swarm.command import LOOPBACK, crawl, kadcrawl
+from tests.support.swarm.command import LOOPBACK, SITES, address_of, crawl, ended, joinable, joined, kadcrawl
 
 
 def site_with_failures(site: Web) -> None:
@@ -69,6 +69,9 @@ async def test_an_exhausted_budget_of_pages_goes_on_as_the_last_lines_say(tmp_pa
         assert "--max-pages 3 ended it" in run.out
         (again,) = [line for line in commands(run.out) if "--max-pages" in line]
         assert again == "the same command with --max-pages 6"
+        at_rest = await kadcrawl("summary", "--data", str(tmp_path / "data"))
+        assert "--max-pages 3 ended it: 1 URL is left" in at_rest.out
+        assert again in commands(at_rest.out)
         assert (await kadcrawl(*command, *again.split()[-2:])).code == 0
         assert 6 == len(site.fetched)
 
@@ -89,10 +92,13 @@ async def test_a_crawl_that_max_time_ends_says_so_and_a_longer_time_goes_on(tmp_
         assert (await kadcrawl(*command, "--max-time", "2s")).code == LIMIT_OF_TIME
         assert fetched == sum(site.fetched.values()), "earlier runs count"
         assert "the same command with --max-time 4s" in commands(run.out)
+        at_rest = await kadcrawl("summary", "--data", str(tmp_path / "data"))
+        assert f"--max-time 2s ended it: {left} URLs are left" in at_rest.out
         run = await kadcrawl(*command, "--max-time", "10m", "--summary", str(tmp_path / "summary.json"))
         assert run.code == 0, run
         assert "ended it" not in run.out
         assert "" == json.loads((tmp_path / "summary.json").read_text())["limit_reached"]
+        assert "ended it" not in (await kadcrawl("summary", "--data", str(tmp_path / "data"))).out
         assert pages == sum(site.fetched.values())
 
 
@@ -122,6 +128,42 @@ async def test_a_single_peer_that_max_time_ends_has_the_same_exit_code(tmp_path:
         )
         assert run.code == LIMIT_OF_TIME, run
         assert "URLs left on it" in run.out
+        assert "--max-time 1s ended the crawl of the swarm\n" in run.out
+        assert f"kadcrawl set max-time 2s --data {tmp_path}/one" in commands(run.out)
+
+
+async def test_each_peer_of_a_swarm_that_max_pages_ends_says_so_and_an_order_goes_on(tmp_path: Path) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(200, SITES)(site)
+        options = ("--delay", "0", "--scope", "any", "--exit-when-done", "--max-pages", "30")
+        first = await joinable(*options, data=tmp_path / "one")
+        address = await address_of(first)
+        second = await joined(address, tmp_path / "two", "--exit-when-done")
+        assert (await kadcrawl("add", site.url("/0"), "--peer", address)).code == 0
+        runs = [await ended(first), await ended(second)]
+        assert [0, 0] == [run.code for run in runs], runs
+        assert 30 == sum(site.fetched.values())
+        for run, data in zip(runs, (tmp_path / "one", tmp_path / "two"), strict=True):
+            assert "--max-pages 30 ended the crawl of the swarm\n" in run.out, run
+            assert f"kadcrawl set max-pages 60 --data {data}" in commands(run.out)
+        at_rest = await kadcrawl("summary", "--data", str(tmp_path / "one"))
+        assert "--max-pages 30 ended it: " in at_rest.out
+        assert "early" not in at_rest.out
+        assert (await kadcrawl("set", "max-pages", "500", "--data", str(tmp_path / "one"))).code == 0
+        assert "ended it" not in (await kadcrawl("summary", "--data", str(tmp_path / "one"))).out
+
+
+async def test_a_swarm_whose_pages_were_just_enough_was_ended_by_no_limit(tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = tree(7)(site)
+        run = await kadcrawl(
+            *("start", site.url("/0"), "--delay", "0", *LOOPBACK, "--exit-when-done", "--max-pages", "7"),
+            *("--listen", "127.0.0.1:0", "--data", str(tmp_path / "one")),
+        )
+        assert run.code == 0, run
+        assert 7 == sum(site.fetched.values())
+        assert "ended" not in run.out
+        assert "ended it" not in (await kadcrawl("summary", "--data", str(tmp_path / "one"))).out
 
 
 async def test_the_last_lines_of_a_single_peer_say_the_same(tmp_path: Path) -> None:

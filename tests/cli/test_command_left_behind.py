@@ -135,6 +135,9 @@ async def test_pages_granted_to_a_dead_peer_are_told_of_and_the_same_command_fet
         said = f"--max-pages {max_pages} ended it {pages} early, granted to peers that crashed: {left} URLs are left"
         assert said in run.out
         assert re.search(r"next:\n  the same command +goes on with the URLs that are left", run.out)
+        at_rest = await kadcrawl("summary", "--data", str(tmp_path))
+        assert said in at_rest.out
+        assert re.search(r"next:\n  the same command +goes on with the URLs that are left", at_rest.out)
 
         run = await kadcrawl(*command)
         assert run.code == DONE, run

@@ -8,7 +8,7 @@ Tests: tests/cli/commands/test_run_peer.py, tests/cli/test_command_live.py, test
 import asyncio
 import logging
 import shlex
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -25,6 +25,7 @@ from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.join_hint import how_to_join
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
+from kadcrawl.cli.view.limit_end import ReachedLimit, SwarmView, reached_limit, swarm_end_sentence
 from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import SiteReport, report_sites
 from kadcrawl.cli.view.orders import order_lines
@@ -33,7 +34,7 @@ from kadcrawl.cli.view.shortfalls import say_shortfalls
 from kadcrawl.cli.view.summary import failed_before, reasons
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StartError, UnansweredError
-from kadcrawl.link.wire.given_order import orders_in_force
+from kadcrawl.link.wire.given_order import GivenOrder, orders_in_force
 from kadcrawl.link.wire.messages import PeerRow, SeedsStreamed, StreamSeeds
 from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import PeerState, state_text
@@ -80,6 +81,8 @@ class PeerRun(Generic[Kind]):
     """Returns the rows to show."""
     sites: Callable[[Kind], SiteReport]
     """Returns the sites to show."""
+    grants: Callable[[Kind], Mapping[bytes, int]]
+    """Returns the grants of `--max-pages` that are known, by the ID of their peer."""
     orders: Callable[[Kind], Sequence[StandingOrder]]
     """Returns the standing orders that are known, lifted ones included."""
     feed: Feed[Kind] | None = None
@@ -194,6 +197,7 @@ def _of_peer(make: "Callable[[], Peer]", enter: "Enter[Peer]", title: str) -> "P
         parting="handing over and leaving",
         rows=rows,
         sites=sites,
+        grants=lambda peer: peer.components.crawl_limits.pages.known,
         orders=lambda peer: peer.runtime.standing_orders.to_wire(),
     )
 
@@ -234,12 +238,13 @@ def _of_leaf(make: "Callable[[], Leaf]", enter: "Enter[Leaf]") -> "PeerRun[Leaf]
         parting="giving back and leaving",
         rows=rows,
         sites=lambda leaf: SiteReport(),
+        grants=lambda leaf: {},
         orders=lambda leaf: (),  # A leaf has no part of the crawl of its own.
     )
 
 
 async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
-    interrupts = Interrupts()
+    interrupts, view = Interrupts(), SwarmView()
     with Progress(peer_run.title, sees_all=False) as progress:
         peer = peer_run.make()
         config = peer.config
@@ -252,7 +257,7 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
                         log_to(config.data, log_settings, secrets, lambda: peer.short_id)  # noqa: B023 -- the latest
                         log.info("peer.opened")
                     enter = peer_run.enter_again if pauses.count else peer_run.enter
-                    await _run_once(peer_run, peer, enter(peer), interrupts, progress)
+                    await _run_once(peer_run, peer, enter(peer), interrupts, progress, view)
                 break
             except DiskFullError as error:
                 log.error("peer.ended why=%s", error)
@@ -274,7 +279,13 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
         errors = f", {counters.record_errors} record_errors" if counters.record_errors else ""
         fetched = f"{counted(counters.pages, 'page')} fetched by this peer{failed}{errors}"
         say(f"{fetched}, {counted(peer.remaining, 'URL')} left on it; {config.data}/")
-        for sentence in order_lines(orders_in_force(peer_run.orders(peer))):
+        orders = orders_in_force(peer_run.orders(peer))
+        ended = peer.ended and not interrupts.first.is_set()
+        limit = _limit_that_ended(peer, orders, view) if ended else None
+        if limit is not None:
+            lost = view.pages_lost(peer_run.grants(peer)) if limit.option == "--max-pages" else 0
+            say(swarm_end_sentence(limit, lost))
+        for sentence in order_lines(orders):
             say(sentence)
         examples = by_counted_reason(examples_at_the_ends([config.data])) if by_reason else {}
         end = CrawlEnd(
@@ -285,6 +296,7 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
             record_errors=counters.record_errors,
             has_sinks=bool(config.sinks),
             may_retry=peer.job.history == "exact" and peer_run.is_full,
+            limit=limit if peer_run.is_full else None,
         )
         for line in last_lines(end):
             say(line)
@@ -295,8 +307,23 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
     return UNDELIVERED if lacking else code_of_limit(peer.limit_reached if peer.ended else "")
 
 
+def _limit_that_ended(peer: "Peer | Leaf", orders: Sequence[GivenOrder], view: SwarmView) -> ReachedLimit | None:
+    """Return the limit that ended the crawl of this peer's swarm and left URLs, or None."""
+    kind = peer.limit_reached
+    if kind == "pages" and not peer.remaining and not view.has_pending:
+        return None  # The pages were just enough.
+    limit = reached_limit(kind, peer.job, {one.about: one.value for one in orders if one.kind == "set"})
+    # The options of a crawl are those of its first peer alone, but each peer takes an order.
+    return None if limit is None else replace(limit, is_ordered=True)
+
+
 async def _run_once(
-    peer_run: PeerRun[Kind], peer: Kind, entering: Coroutine[Any, Any, None], interrupts: Interrupts, progress: Progress
+    peer_run: PeerRun[Kind],
+    peer: Kind,
+    entering: Coroutine[Any, Any, None],
+    interrupts: Interrupts,
+    progress: Progress,
+    view: SwarmView,
 ) -> None:
     """Run the peer until it has ended as asked."""
     await first_of(entering, interrupts.first.wait())
@@ -311,8 +338,10 @@ async def _run_once(
         limits = limits_with(peer.config.limits, peer.job.shared_limits)
         progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, limits, sees_all=False))
         feeding = _feed(peer_run, peer, progress)
-        showing, dropping = _show(peer_run, peer, progress), _give_back_when_settled()
+        showing, dropping = _show(peer_run, peer, progress, view), _give_back_when_settled()
         await first_of(until_stopped(peer, interrupts), showing, feeding, dropping)
+        if peer.limit_reached == "pages" and not interrupts.first.is_set():
+            view.see(await peer_run.rows(peer))  # Others may have URLs left, and what was shown is of some time ago.
     if interrupts.first.is_set():
         progress.say(f"{peer_run.parting} (Ctrl-C again to force) ...")
         peer.leave_soon()
@@ -336,12 +365,14 @@ async def _give_back_when_settled() -> None:
     await asyncio.Event().wait()
 
 
-async def _show(peer_run: PeerRun[Kind], peer: Kind, progress: Progress) -> None:
+async def _show(peer_run: PeerRun[Kind], peer: Kind, progress: Progress, view: SwarmView) -> None:
     loop, sites, sites_at = asyncio.get_running_loop(), SiteReport(), 0.0
     while True:
         if (warning := peer.warning()) is not None:
             progress.say(f"kadcrawl: {warning}")
         if loop.time() >= sites_at:
             sites, sites_at = peer_run.sites(peer), loop.time() + progress.sites_interval_s
-        progress.update(await peer_run.rows(peer), sites)
+        rows = await peer_run.rows(peer)
+        view.see(rows)
+        progress.update(rows, sites)
         await asyncio.sleep(SHOW_INTERVAL_S)

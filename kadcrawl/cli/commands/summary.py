@@ -17,6 +17,7 @@ from kadcrawl.cli.swarm_figures import swarm_figures
 from kadcrawl.cli.targets import directories, peer_directories
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
+from kadcrawl.cli.view.limit_end import limit_sentence, limit_that_ended, with_pages_lost
 from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, add_up, figures_line, limits_met
 
@@ -33,6 +34,10 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
     found = swarm_figures(peer, data, key_file)
     rows, job = found.status.answer.rows, found.status.job
     result = add_up(rows, None, job, found.status.orders)
+    pending = sum(row.pending for row in rows)
+    if found.directory is not None:
+        result = with_pages_lost(result, rows, job, found.granted_elsewhere)
+    limit = limit_that_ended(result, job, left=pending)
     logs = [directory for directory in directories(data) if directory.is_dir() and not is_given("peer")]
     if result.urls_done <= LINES_COMPARED_MAX and peer_directories(data) and logs:
         read = PageLogs(logs, job)
@@ -42,9 +47,9 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2))
     else:
-        pending = sum(row.pending for row in rows)
         click.echo(f"{figures_line(result)}, {pending} pending{f'; below {data}/' if logs else ''}")
-        for sentence in (*order_lines(result.orders), *limits_met(result.links_left_out)):
+        ended = () if limit is None else (limit_sentence(limit, pending),)
+        for sentence in (*ended, *order_lines(result.orders), *limits_met(result.links_left_out)):
             click.echo(sentence)
         end = CrawlEnd(
             data=data,
@@ -53,6 +58,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
             examples=result.failed_examples,
             record_errors=result.record_errors or 0,
             may_retry=job.history == "exact",
+            limit=limit,
         )
         for line in last_lines(end):
             click.echo(line)

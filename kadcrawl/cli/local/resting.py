@@ -18,9 +18,11 @@ from typing import NamedTuple
 import msgspec
 
 from kadcrawl.cli.targets import address_of, directories
+from kadcrawl.crawl.crawl_limits import told_limit
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import ID_BYTES, Cell, anchor, site_hash
+from kadcrawl.link.wire.given_order import orders_in_force
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import (
@@ -37,17 +39,20 @@ from kadcrawl.link.wire.messages import (
     Tally,
 )
 from kadcrawl.link.wire.order_messages import StandingOrder
+from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.members.key_file import read_secret
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.peer.membership.departed import departed_row, each_once, journaled_departed
 from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_changes import changed
 from kadcrawl.store.journal import PAGE_LOG, UNREADABLE, said
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.migration import BY_ROWID
 from kadcrawl.system.file_names import JOURNAL, PEER_KEY
 
+_GRANTS = msgspec.msgpack.Decoder(dict[bytes, int])
 _ORDERS = msgspec.msgpack.Decoder(list[StandingOrder])
 NO_ADDRESS = ("127.0.0.1", 1)
 """The address of a peer whose file of that is gone."""
@@ -70,6 +75,12 @@ class RestingPeer:
     departed: Sequence[Departed]
     orders: Sequence[StandingOrder]
     """The standing orders that the peer knew, lifted ones included."""
+    begun: int
+    """Pages of `--max-pages` that the peer had used of its grants."""
+    grants: dict[bytes, int]
+    """The grants of that budget that the peer knew of, by the ID of their peer."""
+    limit: bytes
+    """The limit of the whole crawl that was reached (`CrawlLimits.journaled`), or nothing."""
     refusing: Sequence[tuple[str, int, int, float]]
     """(site, status, refusals in a row, wall-clock second of the next request) of each site that refuses requests."""
 
@@ -107,6 +118,8 @@ def job_of(peers: Iterable[RestingPeer]) -> Job | None:
 def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
     """Return the status of a swarm of these peers, none of which runs. `now` is a wall-clock second."""
     pending, refusing = _owned(peers, job), _refusing_sites(peers, now)
+    orders = [order for peer in peers for order in peer.orders]
+    limits = _limits(job, orders)
     rows = [
         PeerRow(
             contact=peer.contact,
@@ -116,7 +129,8 @@ def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
             uptime_s=0,
             counters=peer.counters,
             allowance=0,
-            granted=0,
+            granted=min(peer.begun, COUNT_MAX),
+            limit=next((kind for kind, told in limits.items() if told == peer.limit), ""),
             refusing=refusing[peer.contact.id][:REFUSING_MAX],
             refusing_count=len(refusing[peer.contact.id]),
             due_s=None if peer.due is None else min(max(0.0, peer.due - now), LONG_S_MAX),
@@ -125,8 +139,27 @@ def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
     ]
     departed = (departed_row(one) for peer in peers for one in peer.departed)
     tally = Tally(len(rows), bytes(16), sum(row.pending for row in rows), 0, 0)
-    orders = [order for peer in peers for order in peer.orders]
     return Status(job, SwarmStatus(tally, each_once([*rows, *departed])), ended=False, paused=False, orders=orders)
+
+
+def granted_elsewhere(peers: Sequence[RestingPeer]) -> int:
+    """Return the pages of `--max-pages` that were granted to peers that are not among these."""
+    known: dict[bytes, int] = {}
+    for peer in peers:
+        for one, granted in peer.grants.items():
+            known[one] = max(known.get(one, 0), granted)
+    here = {peer.contact.id for peer in peers}
+    return sum(granted for one, granted in known.items() if one not in here)
+
+
+def _limits(job: Job, orders: Iterable[StandingOrder]) -> dict[CrawlLimit, bytes]:
+    """Return the limits of a crawl as they are journaled once they are reached, by their kind."""
+    now = changed(job, {one.about: one.value for one in orders_in_force(orders) if one.kind == "set"})
+    return {
+        "pages": told_limit("pages", now.max_pages),
+        "bytes": told_limit("bytes", now.max_bytes),
+        "time": told_limit("time", now.max_time_s),
+    }
 
 
 def _owned(peers: Sequence[RestingPeer], job: Job) -> Counter[bytes]:
@@ -201,11 +234,14 @@ def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
             due=due if isinstance(due, float) else None,
             departed=journaled_departed(meta.get("departed")),
             orders=_ORDERS.decode(meta["orders"]) if "orders" in meta else (),
+            begun=int(meta.get("pages_begun", b"0")),
+            grants=_GRANTS.decode(meta["grants"]) if "grants" in meta else {},
+            limit=meta.get("limit", b""),
             refusing=refusing,
         )
     except KeyError:
         return None  # The peer ended before it had a job.
-    except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, TypeError) as error:
+    except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, TypeError, ValueError) as error:
         return UnreadableJournal(directory, said(error))
 
 

@@ -26,10 +26,11 @@ from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
+from kadcrawl.cli.view.limit_end import with_pages_lost
 from kadcrawl.cli.view.live.expectation import Expectation
 from kadcrawl.cli.view.live.sites import merge_reports
 from kadcrawl.cli.view.progress import Progress
-from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up, failed_before, with_pages_lost
+from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up, failed_before
 from kadcrawl.errors import KadcrawlError, StartError
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.order_messages import StandingOrder

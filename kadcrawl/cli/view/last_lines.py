@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kadcrawl.cli.view.left_seeds import SEED_LEFT_SCOPE, left_seed_lines
+from kadcrawl.cli.view.limit_end import ReachedLimit
 from kadcrawl.cli.view.result_files import ResultFiles, log_pattern, place, result_files, shown_size
-from kadcrawl.cli.view.summary import ReachedLimit
 from kadcrawl.link.wire.failure_reasons import explained
 from kadcrawl.system.printable import printable
 

@@ -5,7 +5,7 @@ Tests: tests/cli/view/test_status.py, tests/cli/view/test_last_lines.py, tests/c
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,6 @@ from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.unresolved import still_done, still_failed
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
-from kadcrawl.settings.job_changes import changed
-from kadcrawl.settings.units import shown_size as shown_bytes
 from kadcrawl.store.log_parts import log_lines
 from kadcrawl.system.plural import counted
 
@@ -198,82 +196,6 @@ def unreachable_sentence(network_wait_s: float) -> str:
     """Return the sentence about a crawl whose peers reached no site for a while."""
     waited = f"; after {shown(network_wait_s)} (--network-wait) URLs fail" if network_wait_s else ""
     return f"network unreachable: for a while no peer reached any site{waited}; kadcrawl retry has failed URLs fetched"
-
-
-def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:
-    """Yield the reasons for which an ended crawl left URLs unfinished."""
-    lacking = _lacking(summary)
-    if (limit := limit_that_ended(summary, job)) is not None:
-        left = f": {lacking} URL{'s are' if lacking != 1 else ' is'} left" if lacking > 0 else ""
-        yield (
-            f"{limit.option} {limit.shown}{' by order' if limit.is_ordered else ''} ended it"
-            + _early(limit.lost)
-            + left
-        )
-    elif lacking > 0 and job.max_pages is None:
-        urls = f"{lacking} URL" + ("s" if lacking != 1 else "")
-        yield (
-            f"at least {urls} found here went to peers that are not counted here: they joined from elsewhere, or their "
-            "directories were moved away"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ReachedLimit:
-    """A limit of the whole crawl that left URLs unfinished."""
-
-    option: str
-    """The option that moves the limit."""
-    shown: str
-    """The limit, as the option takes it."""
-    more: str
-    """A larger limit, with which the crawl goes on."""
-    is_ordered: bool = False
-    """True if the limit is that of an order, which stands whatever the option says."""
-    lost: int = 0
-    """Pages of the limit that are missing, as they were granted to peers that crashed: the same command goes on."""
-
-
-def limit_that_ended(summary: Summary, job: Job) -> ReachedLimit | None:
-    """Return the limit, of the job or by order, that left URLs of this crawl unfinished, or None."""
-    job = changed(job, summary.changed_settings)
-    if summary.limit_reached == "time" and job.max_time_s is not None:
-        return _reached("max-time", shown(job.max_time_s), shown(2 * job.max_time_s), summary)
-    if summary.limit_reached == "bytes" and job.max_bytes is not None:
-        now, more = (shown_bytes(size).replace(" ", "") for size in (job.max_bytes, 2 * job.max_bytes))
-        return _reached("max-bytes", now, more, summary)
-    # URLs that failed use the limit as well, and a person may compare the pages with a limit that no peer told.
-    is_reached = job.max_pages is not None and (summary.limit_reached == "pages" or summary.pages >= job.max_pages)
-    if job.max_pages is not None and is_reached and _lacking(summary) > 0:
-        reached = _reached("max-pages", str(job.max_pages), str(2 * job.max_pages), summary)
-        return replace(reached, lost=summary.pages_lost)
-    return None
-
-
-def with_pages_lost(summary: Summary, rows: Iterable[PeerRow], job: Job) -> Summary:
-    """Return the summary with the pages of the limit that none of these peers has begun, as crashed peers had them.
-
-    The row of a crashed peer has the pages that it had begun as its grant, and no allowance.
-    """
-    max_pages = changed(job, summary.changed_settings).max_pages
-    if summary.limit_reached != "pages" or max_pages is None:
-        return summary
-    return replace(summary, pages_lost=max(0, max_pages - sum(row.granted - row.allowance for row in rows)))
-
-
-def _early(lost: int) -> str:
-    """Return the words about pages that were granted to peers that crashed."""
-    if not lost:
-        return ""
-    return f" {lost} page{'s' if lost != 1 else ''} early, granted to peers that crashed"
-
-
-def _reached(name: str, now: str, more: str, summary: Summary) -> ReachedLimit:
-    return ReachedLimit(f"--{name}", now, more, is_ordered=name in summary.changed_settings)
-
-
-def _lacking(summary: Summary) -> int:
-    return summary.urls_found - summary.urls_done - summary.left_behind
 
 
 def next_due_s(rows: Iterable[PeerRow]) -> float | None:

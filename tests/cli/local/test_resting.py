@@ -26,6 +26,9 @@ def resting_peer(number: int, *, known: int, pending: int) -> RestingPeer:
         due=None,
         departed=(),
         orders=(),
+        begun=0,
+        grants={},
+        limit=b"",
         refusing=(),
     )
 

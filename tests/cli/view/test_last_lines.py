@@ -9,15 +9,9 @@ import pytest
 
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import REASONS_SHOWN_MAX, CrawlEnd, failure_lines, last_lines
+from kadcrawl.cli.view.limit_end import ReachedLimit, limit_that_ended, unfinished_summary, with_pages_lost
 from kadcrawl.cli.view.result_files import shown_size
-from kadcrawl.cli.view.summary import (
-    PageLogs,
-    ReachedLimit,
-    add_up,
-    limit_that_ended,
-    unfinished_summary,
-    with_pages_lost,
-)
+from kadcrawl.cli.view.summary import PageLogs, add_up
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.output.counters import COUNTED_ALONE
