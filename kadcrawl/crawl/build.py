@@ -37,6 +37,7 @@ from kadcrawl.crawl.fetch.request_rules import RequestRules
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.frontier.other_requests import LOANS_OUT, NO_LOANS, OtherRequests
 from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
+from kadcrawl.crawl.granted_budget import GRANT_NAMES
 from kadcrawl.crawl.links.forwarder import AcceptHere, Forwarder, Owners
 from kadcrawl.crawl.links.intake import Intake, IntakeEvents, IntakeLimits
 from kadcrawl.crawl.output.counters import Counters
@@ -411,11 +412,11 @@ def _robots(job: Job) -> str:
 
 def _crawl_limits(job: Job, resources: PeerResources) -> CrawlLimits:
     meta = resources.store.meta
-    granted = meta.read("granted", int) or 0
+    granted = meta.read(GRANT_NAMES["pages"], int) or 0
     known = meta.read("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
     begun = meta.read("pages_begun", int)
     pages = Budget(job.max_pages, granted, resources.counters.tried if begun is None else begun, known)
-    granted_bytes = meta.read("bytes_granted", int) or 0
+    granted_bytes = meta.read(GRANT_NAMES["bytes"], int) or 0
     known_bytes = meta.read("bytes_grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
     counters = resources.counters
     bytes_ = ByteBudget(job.max_bytes, granted_bytes, lambda: (counters.body_bytes, counters.pages), known_bytes)

@@ -6,8 +6,12 @@ Tests: tests/crawl/test_page_budget.py, tests/crawl/test_byte_budget.py
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
+
+GRANT_NAMES: Final = {"pages": "granted", "bytes": "bytes_granted"}
+"""Unit of a budget -> the name of its grant in the journal."""
 
 
 class GrantedBudget:
@@ -20,6 +24,10 @@ class GrantedBudget:
         """The largest limit so far: a total counts for no more, and what was granted before a lower limit counts."""
         self.granted = granted
         """The grant of this peer, over all time."""
+        self._written = granted
+        """The grant that the journal has, or will have with its next commit."""
+        self._kept = granted
+        """The largest grant that the journal may have, with which this peer would start again."""
         self.known = known or {}
         """The last known total of each peer, by ID. One `Grant` message limits their number."""
         self.spent = False
@@ -30,6 +38,24 @@ class GrantedBudget:
         if limit != self.limit:
             self.limit, self._largest = limit, max(self._largest, limit or 0)
             self.spent = False  # The peer that shares the budget out says so again, if it is.
+
+    @property
+    def told(self) -> int:
+        """The grant as other peers hear it: what this peer gave back counts until the journal has the smaller grant.
+
+        After a crash the peer would spend it again, although others have it by then.
+        """
+        return max(self.granted, self._kept)
+
+    def to_journal(self) -> bytes:
+        """Return the grant to write with the next commit of the journal."""
+        self._written = self.granted
+        self._kept = max(self._kept, self._written)
+        return str(self._written).encode()
+
+    def is_journaled(self) -> None:
+        """Note that the journal has the grant written last."""
+        self._kept = self._written
 
     def total_of(self, row: PeerRow) -> int:
         """Return what the peer with this row takes from the budget."""

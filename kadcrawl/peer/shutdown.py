@@ -33,12 +33,15 @@ LEAVE_S = 30.0
 async def drain(runtime: "Runtime", links_s: float = DRAIN_LINKS_S) -> None:
     """Start nothing more and wait until work under way is finished and on disk."""
     if runtime.begun:
+        from kadcrawl.peer.swarm.budget_sharing import give_back  # Not at the top: a leaf has no budget.
+
         crawler, loans = runtime.components.crawler, runtime.balancing.loans
         crawler.pause_reasons.add(PauseReason.STOPPING)
         runtime.components.forwarder.hurry()
         loans.recall_all()
         await asyncio.gather(crawler.drained(links_s), loans.end(links_s, LOANS_S))
-        runtime.components.crawl_limits.give_back()
+        for budget in runtime.components.crawl_limits.budgets:
+            await give_back(runtime, budget)
         if not runtime.ended and runtime.overlay.contacts():
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)

@@ -57,7 +57,7 @@ def state_of(runtime: "Runtime") -> PeerState:
 def row_of(runtime: "Runtime") -> PeerRow:
     """Return the row of a full peer that has begun."""
     resources, components, loans = runtime.resources, runtime.components, runtime.balancing.loans
-    filters = resources.store.expiring_filters
+    filters, pages = resources.store.expiring_filters, components.crawl_limits.pages
     refusing = components.frontier.refusing(resources.clock.now())
     return PeerRow(
         contact=runtime.contact,
@@ -66,8 +66,8 @@ def row_of(runtime: "Runtime") -> PeerRow:
         in_flight=components.crawler.in_flight,
         uptime_s=int(resources.clock.now() - resources.started_at),
         counters=resources.counters.to_wire(),
-        allowance=components.crawl_limits.pages.allowance,
-        granted=components.crawl_limits.pages.granted,
+        allowance=max(0, pages.told - pages.begun),
+        granted=pages.told,
         lent=loans.lender.urls,
         borrowed=loans.borrower.urls,
         due_s=runtime.due_s,
@@ -80,6 +80,6 @@ def row_of(runtime: "Runtime") -> PeerRow:
         refusing_count=len(refusing),
         refused_by=runtime.key_mismatches.count,
         limit=components.crawl_limits.reached,
-        bytes_granted=min(components.crawl_limits.bytes.granted, COUNT_MAX),
+        bytes_granted=min(components.crawl_limits.bytes.told, COUNT_MAX),
         paused_sites=sum(value > 0 for value in runtime.standing_orders.values("pause").values()),
     )

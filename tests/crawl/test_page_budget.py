@@ -288,3 +288,17 @@ def test_what_was_granted_stays_counted_when_the_limit_is_lowered_and_raised_aga
     assert {b"x": 40} == budget.absent([])
     budget.learn({b"x": 1_000}, b"", spent=False)
     assert {b"x": 100} == budget.absent([])
+
+
+def test_others_hear_of_a_smaller_grant_when_the_journal_has_it() -> None:
+    budget = Budget(100, granted=0, begun=0)
+    budget.learn({b"me": 50}, b"me", spent=False)
+    assert b"50" == budget.to_journal()
+    budget.give_back()
+    assert (0, 50) == (budget.granted, budget.told), "after a crash the peer would have 50"
+    assert b"0" == budget.to_journal()
+    assert 50 == budget.told, "the commit is under way"
+    budget.is_journaled()
+    assert 0 == budget.told
+    budget.learn({b"me": 10}, b"me", spent=False)
+    assert 10 == budget.told

@@ -1,11 +1,13 @@
 """--max-bytes over the whole swarm: little more than that is received, nothing is lost, and a larger number goes on."""
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import pytest
 from aiohttp import web
 
 from kadcrawl import Peer
+from kadcrawl.crawl.crawl_limits import SharedBudget
 from kadcrawl.settings.leaf_jobs import why_no_leaf
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.web import Page, Web, html
@@ -132,3 +134,23 @@ async def test_both_budgets_are_shared_at_once(make_peer: MakePeer, limit: str) 
         await peers[0].crawl([site.url("/0")])
         await finish(peers)
         assert {limit} == {peer.limit_reached for peer in peers}
+
+
+@pytest.mark.parametrize("unit", ["pages", "bytes"])
+async def test_a_grant_given_back_is_not_there_again_after_a_crash(
+    make_peer: MakePeer, unit: Literal["pages", "bytes"]
+) -> None:
+    async def made() -> tuple[Peer, SharedBudget]:
+        peer = await make_peer("a", max_pages=100, max_bytes=100)
+        await peer.begin()
+        return peer, peer.components.crawl_limits.budget(unit)
+
+    peer, budget = await made()
+    me = peer.contact.id
+    budget.learn({me: 50}, me, spent=False)
+    assert (50, 50) == (budget.granted, budget.told)
+    await peer.store.journal.commit()
+    await until(lambda: budget.told == 0)  # The peer has nothing to fetch, so others may have the grant.
+    await crash(peer)
+    _, budget = await made()
+    assert 0 == budget.granted

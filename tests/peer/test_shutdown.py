@@ -20,7 +20,8 @@ class StoppingPeer:
         self.steps: list[str] = []
         self.others = ["another peer"]
         crawler = SimpleNamespace(pause_reasons=set(), drained=self.drained)
-        limits = SimpleNamespace(give_back=lambda: self.steps.append("limits"))
+        budget = SimpleNamespace(give_back=lambda: self.steps.append("limits"), told=0, granted=0)
+        limits = SimpleNamespace(budgets=[budget])
         forwarder = SimpleNamespace(hurry=lambda: self.steps.append("links hurry"))
         self.runtime: Any = SimpleNamespace(
             begun=True,

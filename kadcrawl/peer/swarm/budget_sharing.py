@@ -10,6 +10,7 @@ import asyncio
 from math import inf
 
 from kadcrawl.crawl.crawl_limits import SharedBudget
+from kadcrawl.crawl.granted_budget import GRANT_NAMES
 from kadcrawl.crawl.page_budget import SOON_S, Resting, budget_cell, listed
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import RemoteError
@@ -43,7 +44,7 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
         own = runtime.components.frontier.pending - runtime.balancing.loans.lender.urls
         is_idle = own <= 0 or _must_wait(runtime)
         if _is_ending(runtime) or (is_idle and not runtime.balancing.loans.borrower.urls):
-            budget.give_back()
+            await give_back(runtime, budget)
         if not runtime.overlay.owns(cell):
             is_heir = True
         elif is_heir and not await _hear_grants(runtime, budget, cell):
@@ -59,6 +60,16 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
             if totals or spent != announced or now >= again_at:
                 await runtime.waves.ask_all(Grant(listed(totals, absent), spent, budget.unit))
                 announced, again_at = spent, now + BUDGET_SPENT_INTERVAL_S if spent else inf
+
+
+async def give_back(runtime: Runtime, budget: SharedBudget) -> None:
+    """Give the unused grant back, and return when the journal has the smaller grant."""
+    budget.give_back()
+    if budget.told > budget.granted:
+        store = runtime.resources.store
+        store.meta.set(GRANT_NAMES[budget.unit], budget.to_journal())
+        await store.journal.durable()
+        budget.is_journaled()
 
 
 async def _hear_grants(runtime: Runtime, budget: SharedBudget, cell: Cell) -> bool:
