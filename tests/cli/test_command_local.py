@@ -83,6 +83,7 @@ async def test_a_peer_without_its_directory_is_started_on_an_empty_one(damage: s
         directory = next(path for path in tmp_path.glob("peer-*") if locked_by(path / "lock", victim))
         process.send_signal(signal.SIGSTOP)  # So that it does not start the peer again before the disk is gone.
         os.kill(victim, signal.SIGKILL)
+        await until(lambda: not locked_by(directory / "lock", victim), process)  # It ends in the midst of a write.
         if damage == "gone":
             shutil.rmtree(directory)
         else:

@@ -12,7 +12,8 @@ from kadcrawl.cli.machine_options import METRICS_ADDRESS
 from kadcrawl.settings.config import Config
 from kadcrawl.system.file_names import METRICS_TARGETS
 from tests.support.monitored import scrape, value
-from tests.support.swarm.command import crawl, ended, finished, kadcrawl, slow_web, start, until
+from tests.support.sites.endless_web import endless_web
+from tests.support.swarm.command import crawl, ended, finished, kadcrawl, start, until
 
 
 def target(directory: Path) -> tuple[str, int]:
@@ -23,13 +24,14 @@ def target(directory: Path) -> tuple[str, int]:
 
 
 async def test_each_peer_of_a_local_crawl_has_metrics_of_its_own(tmp_path: Path) -> None:
-    async with slow_web(400) as site:
-        process = await start(*crawl(tmp_path, site.url("/0"), peers=2), "--metrics", "127.0.0.1:0")
+    async with endless_web() as endless:
+        process = await start(*crawl(tmp_path, endless.seed, peers=2), "--metrics", "127.0.0.1:0")
         await until(lambda: len(finished(tmp_path)) > 20, process)
         addresses = [target(tmp_path / name) for name in ("peer-1", "peer-2")]
         both = [await scrape(address) for address in addresses]
         assert [1, 1] == [value(series, "contacts") for series in both]
         assert 20 < sum(value(series, "pages_total", outcome="first") for series in both)
+        endless.end()
         run = await ended(process)
         assert 0 == run.code, run
         assert f"{tmp_path}/peer-*/metrics.json name the addresses of the metrics" in run.err

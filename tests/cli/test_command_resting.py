@@ -88,9 +88,9 @@ async def test_the_summary_names_a_retry_only_where_the_crawl_can_retry(
 
 
 async def killed(data: Path, *urls: str) -> None:
-    """Crawl some pages with two peers, and kill all processes."""
+    """Crawl some pages with two peers, these among them, and kill all processes."""
     process = await start(*crawl(data, *urls, peers=2))
-    await until(lambda: len(finished(data)) >= 20, process)
+    await until(lambda: len(pages := finished(data)) >= 20 and pages.keys() >= {*urls}, process)
     for pid in (*children(process), process.pid):
         os.kill(pid, signal.SIGKILL)
     await ended(process)

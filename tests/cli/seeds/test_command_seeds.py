@@ -156,7 +156,7 @@ async def test_a_crawl_killed_while_it_reads_goes_on_in_the_file(tmp_path: Path)
         process = await start(*arguments)
         await until(lambda: has_place(tmp_path / "crawl"), process)
         os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await ended(process)  # Its peers as well, as the next run needs their directories.
         assert {} == dict(finished(tmp_path / "crawl")), "nothing is fetched before"
         run = await ended(await start(*arguments), within_s=200)  # It takes some seconds of work.
         assert run.code == 0, run
