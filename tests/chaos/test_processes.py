@@ -40,7 +40,7 @@ async def test_whatever_happens_to_a_peer_the_others_finish_the_crawl(
 
 @pytest.mark.chaos
 async def test_a_rolling_restart_of_all_peers_loses_nothing_and_hurries_no_site(web: DealtWeb, tmp_path: Path) -> None:
-    outcome = await run(PROCESSES["rolled"], 1, web, tmp_path / "run", replace(SMALL, delay_s=0.8))
+    outcome = await run(PROCESSES["rolled"], 1, web, tmp_path / "run", replace(SMALL, delay_s=1.0))
     assert [] == outcome.faults
     assert [f"peer-{number}" for number in range(1, 6)] == [
         event.rpartition(" ")[2] for event in outcome.events if "started again" in event
