@@ -9,13 +9,17 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.link.client import LinkClient
-from kadcrawl.link.client_connection import UNREACHED_PREFIX, is_hung_up
 from kadcrawl.link.wire.messages import Contact, Message
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.system.lean_imports import import_lean
+
+import_lean()  # A question needs no certificates of authorities and no names resolved, so its answer is sooner there.
+
+from kadcrawl.link.client import LinkClient  # noqa: E402
+from kadcrawl.link.client_connection import UNREACHED_PREFIX, is_hung_up  # noqa: E402
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The status of 10,000 peers fits."""

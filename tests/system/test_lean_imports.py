@@ -87,3 +87,8 @@ def test_other_contexts_read_them_at_once() -> None:
     with late_authorities():
         pass
     assert type(ssl.create_default_context()) is ssl.SSLContext
+
+
+def test_a_command_that_asks_a_peer_reads_no_authorities_and_loads_no_resolver() -> None:
+    asks = "import sys, kadcrawl.cli.ask, aiohttp; print(type(aiohttp.connector._SSL_CONTEXT_VERIFIED).__name__)"
+    assert "LateAuthorities" == said(f"{asks}; assert 'pycares' not in sys.modules").strip()
