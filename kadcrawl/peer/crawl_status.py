@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kadcrawl.link.wire.given_order import GivenOrder
 from kadcrawl.link.wire.messages import PeerRow, SwarmStatus
 from kadcrawl.link.wire.peer_state import GONE, MACHINE_PAUSES, PeerState, state_text
-from kadcrawl.link.wire.unresolved import still_done, still_failed
+from kadcrawl.link.wire.unresolved import still_done, still_failed, urls_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class CrawlStatus:
     bytes: int
     """Bytes of bodies as received."""
     urls: int
-    """URLs that the peers accepted as their owners."""
+    """URLs that the peers accepted as their owners, at least those done and pending."""
     done: int
     """URLs that are finished, fetched or failed, each once, without those that are pending again."""
     pending: int
@@ -112,7 +112,7 @@ class CrawlStatus:
             state=state_of_swarm(rows, paused=paused, ended=ended),
             pages=sum(row.counters.pages for row in rows),
             bytes=sum(row.counters.bytes for row in rows),
-            urls=sum(row.counters.urls for row in rows),
+            urls=urls_found(rows),
             done=still_done(row.counters for row in rows),
             pending=sum(row.pending for row in rows),
             failed=still_failed(row.counters for row in rows),

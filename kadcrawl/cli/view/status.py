@@ -81,7 +81,7 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     bytes: int
     """Bytes of bodies as received."""
     urls_found: int
-    """URLs that the peers accepted as their owners."""
+    """URLs that the peers accepted as their owners, at least those done and pending."""
     urls_done: int
     """URLs that are finished, fetched or failed, each once. A URL that is to be fetched again is out until it is."""
     urls_failed: dict[str, int]

@@ -18,7 +18,7 @@ from kadcrawl.cli.view.result_files import shown_size
 from kadcrawl.link.wire.given_order import GivenOrder, orders_in_force
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.order_messages import StandingOrder
-from kadcrawl.link.wire.unresolved import still_done, still_failed
+from kadcrawl.link.wire.unresolved import still_done, still_failed, urls_found
 from kadcrawl.settings.durations import shown
 from kadcrawl.settings.job import Job
 from kadcrawl.store.log_parts import log_lines
@@ -75,7 +75,8 @@ class Summary:
     bytes: int
     """Bytes of bodies as received."""
     urls_found: int
-    """URLs that the peers accepted as their owners. With fingerprints and a recrawl each visit counts."""
+    """URLs that the peers accepted as their owners, at least those done and pending. With fingerprints and a recrawl
+    each visit counts."""
     urls_done: int
     """URLs that are finished, fetched or failed, each once. A URL that is to be fetched again is out until it is.
     With fingerprints and a recrawl each visit counts."""
@@ -139,7 +140,7 @@ def add_up(rows: Iterable[PeerRow], seconds: float | None, job: Job, told: Itera
     return Summary(
         pages=sum(row.counters.pages for row in rows),
         bytes=sum(row.counters.bytes for row in rows),
-        urls_found=sum(row.counters.urls for row in rows),
+        urls_found=urls_found(rows),
         urls_done=still_done(row.counters for row in rows),
         urls_failed=still_failed(row.counters for row in rows),
         duplicates=sum(row.counters.duplicates for row in rows),

@@ -1,6 +1,7 @@
 """The done and failed URLs of some peers, without those that are pending again, by an order or as they were due.
 
-So the totals add up: the URLs found are those done, those pending, and those that died with a peer. The failed URLs are
+So the totals add up: the URLs found are those done, those pending, and those that died with a peer. URLs whose finder
+is not counted are among those found once they are done or pending. The failed URLs are
 among those done. URLs that two peers finished count once.
 
 Apart from crawl/output/counters.py, as a command and the parent of a local crawl load nothing of the crawl.
@@ -11,7 +12,8 @@ Tests: tests/cli/view/test_status.py, tests/cli/test_parts.py, tests/peer/swarm/
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kadcrawl.link.wire.messages import PeerCounters
+from kadcrawl.link.wire.messages import PeerCounters, PeerRow
+from kadcrawl.link.wire.peer_state import GONE
 
 
 def still_failed(counters: Iterable[PeerCounters]) -> dict[str, int]:
@@ -49,3 +51,14 @@ def still_failed_at(counters: Sequence[PeerCounters]) -> list[int]:
 def still_done(counters: Iterable[PeerCounters]) -> int:
     """Return the URLs of these peers that are done now, without those that are pending again."""
     return sum(one.done - one.duplicates - sum(one.retried.values()) for one in counters)
+
+
+def urls_found(rows: Sequence[PeerRow]) -> int:
+    """Return the URLs that these peers found, which are never fewer than the URLs done and pending.
+
+    The peers that accepted some of them may have no row: they crashed, or their directories were moved away. Other
+    peers have copies of these URLs, finish them, and count only that.
+    """
+    counters = [row.counters for row in rows]
+    pending = sum(row.pending for row in rows if row.state not in GONE)
+    return max(sum(one.urls for one in counters), still_done(counters) + pending)

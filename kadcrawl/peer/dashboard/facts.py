@@ -11,7 +11,7 @@ from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import GONE
-from kadcrawl.link.wire.unresolved import still_done, still_failed
+from kadcrawl.link.wire.unresolved import still_done, still_failed, urls_found
 from kadcrawl.peer.crawl_status import state_of_swarm
 from kadcrawl.peer.dashboard.swarm_verdict import swarm_verdict
 from kadcrawl.peer.dashboard.swarm_view import SwarmView
@@ -61,7 +61,7 @@ def _crawl(view: SwarmView, own: CrawlVerdict, there: list[PeerRow], now: float)
         "pages": sum(one.pages for one in counters),
         "pending": sum(row.pending for row in there),
         "failed": sum(still_failed(counters).values()),
-        "found": sum(one.urls for one in counters),
+        "found": urls_found(view.rows),
         "done": max(0, still_done(counters)),
         "received_bytes": sum(one.bytes for one in counters),
         "verdict": {"done": verdict.done, "word": verdict.word.value, "sentence": verdict.sentence},

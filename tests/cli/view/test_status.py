@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as replace_row
 
+from kadcrawl.cli.view.live.estimate import Bar, bar_of
 from kadcrawl.cli.view.status import show
-from kadcrawl.cli.view.summary import add_up
+from kadcrawl.cli.view.summary import add_up, figures_line
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, RefusingSite, Status, SwarmStatus, Tally
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.peer.crawl_status import CrawlStatus
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import Field, RecordRule
 
@@ -107,3 +109,26 @@ def test_those_that_left_are_in_the_totals_and_not_among_the_peers(capsys: pytes
     said = capsys.readouterr().out
     assert said.startswith("crawling: 18 pages, ")
     assert "the totals count 1 that left; what a peer did that died is missing until it is back" in said
+
+
+def test_no_more_urls_are_done_or_pending_than_were_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """The peer that found the URLs has no row after its crash, and others finish its copies."""
+    heir, empty = (
+        replace_row(row, counters=PeerCounters(pages=41, urls=urls, done=41), pending=pending)
+        for row, urls, pending in zip(rows_with_records(0, 0), (0, 70), (978, 0), strict=True)
+    )
+    assert "41 of 1019 URLs done" in figures_line(add_up([heir], None, PLAIN))
+    assert "82 of 1060 URLs done" in figures_line(add_up([heir, empty], None, PLAIN))
+    assert Bar(41, 1019, is_budget=False) == bar_of([heir], None)
+    assert 1019 == CrawlStatus.of(SwarmStatus(TALLY, [heir]), [], paused=False, ended=False).urls
+    show(Status(PLAIN, SwarmStatus(TALLY, [heir]), ended=False, paused=False), as_json=True)
+    figures: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (1019, 41, 978) == (figures["urls_found"], figures["urls_done"], figures["pending"])
+
+
+def test_the_last_pending_urls_of_a_dead_peer_are_no_urls_found_by_others() -> None:
+    alive, dead = (
+        replace_row(row, counters=PeerCounters(pages=30, urls=30, done=30)) for row in rows_with_records(0, 0)
+    )
+    rows = [alive, replace_row(dead, state=PeerState.DIED, pending=7)]
+    assert 60 == add_up(rows, 1.0, PLAIN).urls_found

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from kadcrawl.cli.view.live.samples import Trend
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.unresolved import urls_found
 from kadcrawl.settings.durations import roughly
 
 FOUND_SHARE_MAX = 0.2
@@ -53,13 +54,13 @@ def bar_of(rows: Sequence[PeerRow], max_pages: int | None) -> Bar:
     Pages that are fetched again are done several times, and found once: then the pending URLs are the part that is not
     done.
     """
-    found = sum(row.counters.urls for row in rows)
     pending = sum(row.pending for row in rows)
     if max_pages is not None:
         begun = min(max_pages, sum(max(0, row.granted - row.allowance) for row in rows))
         if begun + pending >= max_pages:
             return Bar(begun, max_pages, is_budget=True)
     again = any(row.counters.revisits or row.counters.retried or row.due_s is not None for row in rows)
+    found = sum(row.counters.urls for row in rows) if again else urls_found(rows)
     done = found - pending if again else sum(row.counters.done for row in rows)
     return Bar(min(max(0, done), found), found, is_budget=False)
 
