@@ -130,14 +130,14 @@ class LinkClient:
         except BrokenError as error:
             raise RemoteError(shown, str(error), name) from None
         if not answer:
-            raise RemoteError(shown, f"calls this {name} malformed")
+            raise RemoteError(shown, "rejects the question as malformed", name)
         try:
             reply = unpack(answer, expected | Refused, self.message_bytes_max)
         except MalformedError as error:
             now = asyncio.get_running_loop().time()
             if proven is not None and self._peer_score.note(proven, Misbehavior.MALFORMED, now):
                 log.warning("link.banned from=%s@%s why=it has answered wrongly too often", proven.hex()[:8], host)
-            raise RemoteError(shown, f"malformed answer to {name}: {error}") from None
+            raise RemoteError(shown, f"malformed answer: {error}", name) from None
         if isinstance(reply, Refused):
             raise RemoteError(shown, reply.why)
         answered: Expected = reply

@@ -13,7 +13,8 @@ from typing import Any
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.durations import shown as shown_time
 from kadcrawl.settings.job import Job
-from kadcrawl.settings.job_file import in_keys
+from kadcrawl.settings.job_file import KEYS, in_keys
+from kadcrawl.settings.near_names import near_names
 from kadcrawl.settings.units import bytes_of, seconds_of, shown_size
 
 VALUE_MAX = 2.0**53
@@ -132,7 +133,10 @@ def _with(job: Job, setting: _Changeable, value: float) -> Job:
 def _setting(name: str) -> _Changeable:
     setting = CHANGEABLE.get(name)
     if setting is None:
-        why = _WHY_FIXED.get(name, "its peers work by the value with which they began")
         names = ", ".join(CHANGEABLE)
+        if name not in _WHY_FIXED and name not in KEYS:
+            meant = "".join(f", did you mean {near}?" for near in near_names(name, CHANGEABLE)) or "."
+            raise ConfigError(f"there is no setting {name!r:.60}{meant} These can change: {names}")
+        why = _WHY_FIXED.get(name, "its peers work by the value with which they began")
         raise ConfigError(f"{name} cannot change while the crawl runs: {why}. These can: {names}")
     return setting

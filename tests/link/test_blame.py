@@ -93,7 +93,7 @@ async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while
             with pytest.raises(RemoteError) as refusal:
                 await client.ask(Contact(peer_id(server), *address), Hello(1), Ok, 5)
             whys.append(refusal.value.why.partition(":")[0])
-        assert "malformed answer to Hello" == whys[0]
+        assert "malformed answer" == whys[0]
         assert "is banned, as it has misbehaved too often" == whys[-1]
         assert MISBEHAVIORS_MAX <= asked < MANY
         now = asyncio.get_running_loop().time()

@@ -57,7 +57,7 @@ async def test_an_answer_that_cannot_be_packed_is_a_bug_like_any_other() -> None
 
 async def test_an_answer_of_another_kind_is_a_remote_error() -> None:
     async with link() as (_, client, address):
-        with pytest.raises(RemoteError, match="malformed answer to Hello: Invalid value 'Ok'"):
+        with pytest.raises(RemoteError, match="malformed answer: Invalid value 'Ok'"):
             await client.ask(address, Hello(1), Welcome, 5)
 
 

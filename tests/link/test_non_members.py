@@ -61,7 +61,7 @@ async def test_another_kind_of_server_is_a_remote_error(head: bytes, why: str) -
             server_frame(NUMBER + b"for nobody") + server_frame((1).to_bytes(8, "big") + b"\xff"),
             "not msgpack|malformed",
         ),
-        (server_frame((1).to_bytes(8, "big")), "calls this Hello malformed"),
+        (server_frame((1).to_bytes(8, "big")), "rejects the question as malformed"),
         (server_frame(b"", 9) + server_frame((1).to_bytes(8, "big")), "malformed answer: a ping"),
         (server_frame(b"", 10) + server_frame((1).to_bytes(8, "big")), "malformed answer: a ping"),
     ],
@@ -100,7 +100,7 @@ async def test_a_question_the_other_side_finds_malformed_is_named_so() -> None:
     async with link() as (server, client, address):
         assert Ok() == await client.ask(address, Hello(1), Ok, 5)
         server.message_bytes_max = 3
-        with pytest.raises(RemoteError, match="calls this Hello malformed"):
+        with pytest.raises(RemoteError, match="rejects the question as malformed"):
             await client.ask(address, Hello(1), Ok, 5)
         assert (1, 1) == (server.malformed, len(server._incoming))
 
