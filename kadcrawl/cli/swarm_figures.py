@@ -45,6 +45,11 @@ class FoundFigures:
     """Pages of `--max-pages` that were granted to peers whose journals are not in the directory."""
 
     @property
+    def damaged_journals(self) -> list[str]:
+        """The directories of the journals whose figures are missing."""
+        return [str(one.directory) for one in self.unreadable]
+
+    @property
     def is_damaged(self) -> bool:
         """True if figures are missing, as a journal is damaged whose directory nobody has moved aside."""
         data = self.directory

@@ -279,6 +279,7 @@ _TOTALS = {
     "paused_sites": FieldNotes(["shop.example.org"]),
     "changed_settings": FieldNotes({"delay": 5.0}, form={"additionalProperties": {"type": "number", "minimum": 0}}),
     "orders": FieldNotes([_ORDER_EXAMPLE]),
+    "damaged_journals": FieldNotes([]),
 }
 _TOTALS_EXAMPLE = {name: note.example for name, note in _TOTALS.items() if not name.startswith("record")}
 _LEFT_OUT_PARTS = (

@@ -198,6 +198,8 @@ async def test_a_damaged_journal_is_named_and_its_peer_is_moved_aside(tmp_path: 
             run = await kadcrawl(asked, "--data", str(tmp_path))
             assert (run.code, f"the figures lack those of {damaged}, whose journal is damaged" in run.err) == (5, True)
             assert f"{3 * (PAGES + 2) - pages} pages" in run.out, run
+            figures = json.loads((await kadcrawl(asked, "--data", str(tmp_path), "--json")).out)
+            assert [str(damaged)] == figures["damaged_journals"]
         run = await kadcrawl(*command)
         assert (run.code, "move this directory away and go on without it" in run.err) == (2, True), run
         damaged.rename(aside)

@@ -71,7 +71,7 @@ def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bo
     from kadcrawl.cli.view.status import show
 
     found = swarm_figures(peer, data, key_file)
-    show(found.status, as_json)
+    show(found.status, as_json, found.damaged_journals)
     found.say_source()
     return PROBLEMS if found.is_damaged else DONE
 

@@ -34,6 +34,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
     found = swarm_figures(peer, data, key_file)
     rows, job = found.status.answer.rows, found.status.job
     result = add_up(rows, None, job, found.status.orders)
+    result = replace(result, damaged_journals=found.damaged_journals)
     pending = sum(row.pending for row in rows)
     if found.directory is not None:
         result = with_pages_lost(result, rows, job, found.granted_elsewhere)

@@ -1,6 +1,8 @@
 """The output of `kadcrawl status`: a line about the swarm, its blocked reasons, and a table of peers, or JSON."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 import msgspec
@@ -113,6 +115,8 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Settings of the job that an order has changed: seconds, bytes or counts, by the name of the option."""
     orders: list[GivenOrder]
     """The orders of people that stand, the latest first."""
+    damaged_journals: list[str]
+    """Directories of peers whose figures are missing, as their journals are damaged. None while a peer answers."""
     peers: list[PeerFigures]
     """The peers that are there, in the order of their answers."""
     state: str
@@ -133,9 +137,10 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The seeds of the job."""
 
 
-def show(answer: Status, as_json: bool) -> None:
-    """Print a peer's answer about its swarm."""
+def show(answer: Status, as_json: bool, damaged_journals: Sequence[str] = ()) -> None:
+    """Print the status of a swarm, and in JSON the directories whose journals are damaged."""
     summary = add_up(answer.answer.rows, 0.0, answer.job, answer.orders)
+    summary = replace(summary, damaged_journals=[*damaged_journals])
     there = [row for row in answer.answer.rows if row.state not in GONE]
     left = [row for row in answer.answer.rows if row.state in GONE]
     states = {row.state for row in there if not row.hosted_leaf}

@@ -118,6 +118,8 @@ class Summary:
     pages_lost: int = 0
     """Pages of `--max-pages` that were granted to peers that crashed, and not fetched, so that the limit ended the
     crawl early. The same command goes on with them."""
+    damaged_journals: list[str] = field(default_factory=list)
+    """Directories of peers whose figures are missing, as their journals are damaged. None while a peer answers."""
     failed_examples: dict[str, str] = field(default_factory=dict)
     """The last failed URL of each reason, as far as the page logs were read."""
 
