@@ -14,6 +14,11 @@ def title(page: Page) -> dict[str, object]:
     return {"title": page.selector.css("title::text").get(), "role": page.role, "of": [page.mime, page.charset]}
 
 
+def loaded(page: Page) -> dict[str, bool]:
+    """Tell whether the selectors are imported, without a use of them."""
+    return {"parsel": "parsel" in sys.modules}
+
+
 def several(page: Page) -> list[dict[str, object]]:
     return [{"link": link} for link in page.links]
 

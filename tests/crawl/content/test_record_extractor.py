@@ -100,6 +100,12 @@ async def test_a_page_does_not_pay_for_what_pages_before_it_left(start_extractio
     assert pages.count(1) > 1  # In a new worker.
 
 
+async def test_the_first_page_does_not_pay_for_the_import_of_selectors(start_extraction: Make) -> None:
+    extraction = await start_extraction("loaded")
+    found = await extraction.extract(0, PAGE)
+    assert [{"parsel": True}] == [json.loads(bytes(record)) for record in found.records]
+
+
 async def test_a_worker_killed_from_outside_is_replaced_and_the_page_tried_again(start_extraction: Make) -> None:
     extraction = await start_extraction("title")
     first = pid_of(extraction)
