@@ -199,6 +199,7 @@ def test_peers_run_in_the_background(text: str, background: bool) -> None:
         (['{"url":"https://…/item/7"}'], ['{"url":"https://example.org/item/7"}']),
         (["a"], ["crawl: 3 pages (0.0/s), 0 pending, 0 failed, 2 peers, 0:01", "a", ""]),
         (["crawl: 3 pages (0.0/s), 0 pending, 0 failed, 2 peers, 0:01", "a"], ["a"]),
+        (["a"], ["crawl: 1 page (0.5/s), 19 pending, 0 failed, 2 peers, 0:04", "a"]),
         (["a"], ["checking crawl-data/peer-1/warc/a.warc.gz: 1%", "checking crawl-data/peer-1/pages.jsonl", "a"]),
     ],
 )

@@ -37,7 +37,7 @@ _MASKS: Final = tuple(
         (r"\s+$", ""),
     )
 )
-_PROGRESS: Final = re.compile(r"^\w[\w ]*: \d[\d,]* pages \(.*\bpending\b.*$|^checking \S+(: \d+%)?$")
+_PROGRESS: Final = re.compile(r"^\w[\w ]*: \d[\d,]* pages? \(.*\bpending\b.*$|^checking \S+(: \d+%)?$")
 
 
 @lru_cache(maxsize=10_000)
