@@ -48,7 +48,7 @@ def retry(
     from kadcrawl.link.wire.given_order import silent_parts
     from kadcrawl.link.wire.retry_messages import Retried, RetryFailed, RetryOrder
 
-    wanted = RetryOrder(0, _checked(reasons), site.strip().lower(), seed(url) if url else "")
+    wanted = RetryOrder(0, _checked(reasons), _host(site), seed(url) if url else "")
     resting = [] if is_given("peer") else directories(data)
     if rests(resting):
         urls = retry_at_rest(resting, wanted)
@@ -72,6 +72,16 @@ def said(urls: Mapping[str, int], becomes: str) -> str:
     if not count:
         return "no failed URL is fetched again: none is left that the order applies to"
     return f"{count} failed URL{'s' if count != 1 else ''} {becomes} ({reasons(urls)})"
+
+
+def _host(site: str) -> str:
+    """Return the host or domain of --site, or an empty text without the option. Raises ConfigError."""
+    from kadcrawl.settings.site_rules import match_named
+
+    name = match_named(site, f", or give --url {site}") if site else ""
+    if name.startswith("*."):
+        raise ConfigError(f"--site is a host or a domain, such as {name[2:]}, and no pattern")
+    return name
 
 
 def _checked(reasons: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,10 +1,13 @@
 """`kadcrawl retry` in a running swarm and in a directory at rest."""
 
+import re
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from kadcrawl.cli.commands.retry import _host
+from kadcrawl.errors import ConfigError
 from scripts.kadcrawl_run import page_lines
 from tests.support.sites.web import Web, html
 from tests.support.swarm.command import address_of, interrupted, joinable, kadcrawl, until
@@ -73,3 +76,20 @@ async def test_a_crawl_of_fingerprints_is_refused_at_rest(tmp_path: Path) -> Non
         await kadcrawl(*crawl, "--allow-network", "127.0.0.0/8")
         refused = await kadcrawl("retry", "--data", data)
         assert (2, True) == (refused.code, "does not remember which URLs failed" in refused.err), refused
+
+
+@pytest.mark.parametrize(
+    ("site", "why"),
+    [
+        (
+            "https://example.org/a",
+            "is one page, and the order would be about its whole host: name example.org, or give",
+        ),
+        ("*.example.org", "--site is a host or a domain, such as example.org, and no pattern"),
+        ("two words", "two words"),
+    ],
+)
+def test_a_site_that_is_no_host_is_refused(site: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(why)):
+        _host(site)
+    assert ["", "example.org", "example.org"] == list(map(_host, ("", "Example.org", "https://example.org/")))
