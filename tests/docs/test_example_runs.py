@@ -2,8 +2,11 @@
 
 import asyncio
 import re
+import socket
+import ssl
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from tests.support.examples.programs import pip, scp
 from tests.support.examples.repository_commands import read_repository
 from tests.support.examples.run_page import Outcome, run_page
 from tests.support.examples.virtual_network import PACE, VirtualNetwork, quicken
+from tests.support.examples.web_server import serving
 
 REPOSITORY = read_repository(Path(__file__).parents[2])
 
@@ -282,3 +286,27 @@ def test_the_web_is_the_same_in_each_run() -> None:
         for _ in range(2)
     }
     assert 1 == len(outputs)
+
+
+async def test_the_web_ends_with_no_connection_left_open(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, asyncio.SelectorEventLoop)
+
+    def silent_client(port: int) -> ssl.SSLSocket:
+        """Ask for a page, and say nothing when the server says goodbye."""
+        context = ssl.create_default_context(cafile=str(tmp_path / "authority.pem"))
+        client = context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="example.org")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n")
+        assert client.recv(1)
+        return client
+
+    def left(ports: Collection[int]) -> list[object]:
+        at_ports = [one for one in loop._transports.values() if one.get_extra_info("sockname")[1] in ports]  # type: ignore[attr-defined]
+        return [one for one in at_ports if one.get_extra_info("socket").fileno() >= 0]
+
+    async with serving(tmp_path) as sites:
+        ports = set(sites.values())
+        client = await asyncio.to_thread(silent_client, next(sites[name] for name in sites if name.endswith(":443")))
+        assert left(ports)
+    assert not left(ports)
+    client.close()

@@ -1,5 +1,6 @@
 """The server of the web of the examples: HTTPS and HTTP on loopback, with certificates of an authority of its own."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -51,7 +52,23 @@ async def serving(directory: Path) -> AsyncIterator[dict[str, int]]:
             for port, served in ((HTTPS, secure), (HTTP, plain))
         }
     finally:
+        ports = {address[1] for address in runner.addresses}
         await runner.cleanup()
+        await _hung_up(ports)
+
+
+async def _hung_up(ports: set[int]) -> None:
+    """Close all connections of these ports at once.
+
+    A connection with TLS that is closed waits for the client to say goodbye, and the loop of a test ends sooner than a
+    client that is slow or was killed in the middle.
+    """
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, asyncio.SelectorEventLoop)
+    for transport in list(loop._transports.values()):  # type: ignore[attr-defined]
+        if transport.get_extra_info("sockname", ("", 0))[1] in ports:
+            transport.abort()
+    await asyncio.sleep(0)  # An aborted transport closes its socket in the next turn of the loop.
 
 
 def _tls_context(directory: Path) -> ssl.SSLContext:
