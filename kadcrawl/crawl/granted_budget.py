@@ -26,7 +26,7 @@ class GrantedBudget:
         """The grant of this peer, over all time."""
         self._written = granted
         """The grant that the journal has, or will have with its next commit."""
-        self._kept = granted
+        self._journaled = granted
         """The largest grant that the journal may have, with which this peer would start again."""
         self.known = known or {}
         """The last known total of each peer, by ID. One `Grant` message limits their number."""
@@ -45,17 +45,17 @@ class GrantedBudget:
 
         After a crash the peer would spend it again, although others have it by then.
         """
-        return max(self.granted, self._kept)
+        return max(self.granted, self._journaled)
 
     def to_journal(self) -> bytes:
         """Return the grant to write with the next commit of the journal."""
         self._written = self.granted
-        self._kept = max(self._kept, self._written)
+        self._journaled = max(self._journaled, self._written)
         return str(self._written).encode()
 
     def is_journaled(self) -> None:
         """Note that the journal has the grant written last."""
-        self._kept = self._written
+        self._journaled = self._written
 
     def total_of(self, row: PeerRow) -> int:
         """Return what the peer with this row takes from the budget."""
