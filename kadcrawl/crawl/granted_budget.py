@@ -53,7 +53,7 @@ class GrantedBudget:
         self._journaled = max(self._journaled, self._written)
         return str(self._written).encode()
 
-    def is_journaled(self) -> None:
+    def note_journaled(self) -> None:
         """Note that the journal has the grant written last."""
         self._journaled = self._written
 

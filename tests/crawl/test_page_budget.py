@@ -298,7 +298,7 @@ def test_others_hear_of_a_smaller_grant_when_the_journal_has_it() -> None:
     assert (0, 50) == (budget.granted, budget.told), "after a crash the peer would have 50"
     assert b"0" == budget.to_journal()
     assert 50 == budget.told, "the commit is under way"
-    budget.is_journaled()
+    budget.note_journaled()
     assert 0 == budget.told
     budget.learn({b"me": 10}, b"me", spent=False)
     assert 10 == budget.told

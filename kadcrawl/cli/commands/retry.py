@@ -78,7 +78,7 @@ def _host(site: str) -> str:
     """Return the host or domain of --site, or an empty text without the option. Raises ConfigError."""
     from kadcrawl.settings.site_rules import match_named
 
-    name = match_named(site, f", or give --url {site}") if site else ""
+    name = match_named(site.strip(), f", or give --url {site}") if site else ""
     if name.startswith("*."):
         raise ConfigError(f"--site is a host or a domain, such as {name[2:]}, and no pattern")
     return name

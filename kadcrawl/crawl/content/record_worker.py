@@ -80,9 +80,9 @@ def main() -> None:
     if any(rule.hook for rule in begin.records):
         with suppress(OSError):  # If it is gone nothing is found there.
             sys.path.insert(0, os.getcwd())  # Whoever allows hooks here means those of this directory.
-    # In the time of the start: on a slow machine the import takes longer than a page may, and the first page would pay.
-    import_module("parsel")
     try:
+        # In the time of the start: on a slow machine the import takes longer than a page may, and the first would pay.
+        import_module("parsel")
         hooks = {rule.hook: load(rule.hook) for rule in begin.records if rule.hook}
     except BaseException as error:
         _answer(answered, WorkerReply(error=said(error)))

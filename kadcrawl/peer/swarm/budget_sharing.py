@@ -69,7 +69,7 @@ async def give_back(runtime: Runtime, budget: SharedBudget) -> None:
         store = runtime.resources.store
         store.meta.set(GRANT_NAMES[budget.unit], budget.to_journal())
         await store.journal.durable()
-        budget.is_journaled()
+        budget.note_journaled()
 
 
 async def _hear_grants(runtime: Runtime, budget: SharedBudget, cell: Cell) -> bool:
