@@ -15,7 +15,8 @@ from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
 from tests.support.waiting import until
 
 Lines = Callable[[], dict[str, LoggedPage]]
-SITES = 12
+SITES = 20
+"""So many that each of two peers owns some, whatever the ports and IDs are."""
 
 
 @pytest.fixture(autouse=True)

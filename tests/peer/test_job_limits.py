@@ -11,7 +11,7 @@ from tests.support.sites.web import Web, html
 from tests.support.swarm.command import LOOPBACK, crawl, ended, kadcrawl, start
 from tests.support.swarm.peers import MakePeer, finish, swarm
 
-SITES, LINKS, MOST = 6, 30, 4
+SITES, LINKS, MOST = 20, 30, 4
 
 
 def serve(site: Web) -> None:

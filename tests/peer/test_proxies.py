@@ -137,8 +137,8 @@ async def test_with_all_proxies_dead_the_crawl_waits_for_the_first_that_works(
 async def test_a_peer_without_a_live_proxy_fetches_through_a_peer_that_has_proxies(
     make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Web(sites=12) as site:
-        site.fallback = tree(60, sites=12)(site)
+    async with Web(sites=20) as site:
+        site.fallback = tree(60, sites=20)(site)
         able, unable = await swarm(make_peer, "ab", limits=LIMITS, retries=0, **of_job(proxies, judge))
         without = GivenAnswers()
         without.error = FetchError.NO_PROXY

@@ -15,6 +15,8 @@ from tests.support.sites.web import Web, html, tree
 from tests.support.swarm.peers import MakePeer, finish, swarm
 
 ANY_PORT = ("127.0.0.1", 0)
+SITES = 20
+"""So many that each of two peers owns some, whatever the ports and IDs are."""
 SERIES_MAX = 1_000
 """Series of one peer at most. A large crawl has as many as a small crawl."""
 
@@ -83,8 +85,8 @@ async def test_no_series_names_a_site_a_url_or_a_peer(make_peer: MakePeer) -> No
 
 
 async def test_two_peers_keep_a_copy_of_each_cell(make_peer: MakePeer) -> None:
-    async with Web(6) as site:
-        site.fallback = tree(60, 6)(site)
+    async with Web(SITES) as site:
+        site.fallback = tree(60, SITES)(site)
         one, two = await swarm(make_peer, "ab")
         await one.crawl([site.url("/0")])
         await finish([one, two])
@@ -93,7 +95,7 @@ async def test_two_peers_keep_a_copy_of_each_cell(make_peer: MakePeer) -> None:
             assert 0 == holdings.copies_missing(1)
             # With one more peer that keeps nothing yet, each cell lacks a copy.
             assert len(holdings.owned) == holdings.copies_missing(2)
-        assert 6 <= len(one.cells.holdings.owned) + len(two.cells.holdings.owned)
+        assert SITES <= len(one.cells.holdings.owned) + len(two.cells.holdings.owned)
         assert one.cells.sync.times.count == one.cells.sync.syncs > 0
         assert one.components.forwarder.acknowledgement_times.count > 0
 
