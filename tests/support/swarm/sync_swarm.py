@@ -219,6 +219,7 @@ class SyncSwarm:
             number, Contact(id_bytes(number), f"10.0.{place // 250}.{place % 250 + 1}", 4160)
         )
         peer = FakePeer(self, contact, directory)
+        peer.cells.events.cell_opened.append(self._count_open)
         for other in self.peers.values():
             if not other.frozen:
                 peer.overlay.known[other.contact.id] = other.contact
@@ -413,17 +414,12 @@ class SyncSwarm:
         assert not self.errors, self.errors
         assert not self.lost(), f"lost: {len(self.lost())}"
         assert not why, why
-        self.look()
-
-    async def watch(self) -> None:
-        """See how often a cell is open at two peers."""
-        while True:
-            self.look()
-            await asyncio.sleep(0.004)
-
-    def look(self) -> None:
         for cell in CELLS:
-            self.open_at_once[cell] = max(self.open_at_once.get(cell, 0), len(self.open_at(cell)))
+            self._count_open(cell)
+
+    def _count_open(self, cell: Cell) -> None:
+        """See at how many peers a cell is open. That can only grow when one opens the cell, which calls this."""
+        self.open_at_once[cell] = max(self.open_at_once.get(cell, 0), len(self.open_at(cell)))
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -441,12 +437,10 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
 
     def play(scenario: Callable[[SyncSwarm], Awaitable[None]]) -> None:
         async def run(swarm: SyncSwarm) -> None:
-            watcher = swarm.loop.create_task(swarm.watch())
             try:
                 async with asyncio.timeout(400):
                     await scenario(swarm)
             finally:
-                watcher.cancel()
                 await swarm.kill(*swarm.peers.values())
             assert [] == swarm.errors
 
