@@ -16,8 +16,8 @@ from tests.support.sites.foreign_addresses import ALLOWED, CrawlSeeds, Listener,
 from tests.support.swarm.brisk_loop import BriskLoop
 from tests.support.swarm.peers import JOB, QUICK, finish
 
-WAITING = ("test_members.py",)
-"""Peers wait for each other in these, and for nobody outside."""
+WAITING = ("test_addresses.py", "test_members.py", "test_servers.py", "test_sites.py")
+"""Peers and servers in the process wait for each other in these, and for nobody outside."""
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -20,6 +20,8 @@ from tests.support.swarm.peers import QUICK
 
 HOPS = QUICK.redirects_max
 DEPTH = 15
+SILENT_S = 5.0
+"""Seconds without a byte after which a server is given up. A busy machine stands still for less."""
 
 
 def to(location: str) -> web.Response:
@@ -109,7 +111,7 @@ ROBOTS: dict[str, tuple[list[Step], str | None, str | None, int]] = {
 
 async def test_no_robots_txt_is_taken_for_one_that_forbids_nothing(crawl: CrawlSeeds) -> None:
     """A file without end counts as far as the crawler reads it. A file that broke off may forbid anything."""
-    limits = replace(QUICK, body_bytes_max=1_000_000, inflated_bytes_max=2_000_000, idle_timeout_s=0.3)
+    limits = replace(QUICK, body_bytes_max=1_000_000, inflated_bytes_max=2_000_000, idle_timeout_s=SILENT_S)
     async with AsyncExitStack() as stack:
         sites = {name: await stack.enter_async_context(HostileSite().serving()) for name in ROBOTS}
         for name, site in sites.items():

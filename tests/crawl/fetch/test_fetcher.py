@@ -70,7 +70,7 @@ async def answered(site: ScriptedSite, fetcher: Fetcher, *steps: Step) -> FetchR
 
 
 async def test_few_large_bodies_are_read_at_once_and_that_wait_blames_no_site(scripted_site: ScriptedSite) -> None:
-    limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1, rate_grace_s=1.0)
+    limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1, rate_grace_s=10.0)
     scripted_site.answers = {
         "/slow": [length(1_000), b"x" * 200, DRIP],
         "/large": [length(1_000), b"y" * 1_000],

@@ -6,7 +6,7 @@ The answer has no end where the row says so.
 import asyncio
 from collections.abc import Sequence
 
-from tests.support.sites.scripted_site import ScriptedSite, Step
+from tests.support.sites.scripted_site import DRIP_S, ScriptedSite, Step
 
 
 class Endless(bytes):
@@ -40,5 +40,5 @@ class HostileSite(ScriptedSite):
                 writer.write(step)
                 self.sent += len(step)
                 await writer.drain()
-                await asyncio.sleep(0 if isinstance(step, Endless) else 0.02)
+                await asyncio.sleep(0 if isinstance(step, Endless) else DRIP_S)
         return keep
