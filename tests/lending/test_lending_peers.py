@@ -77,11 +77,12 @@ async def test_at_max_time_lent_pages_come_back_and_until_then_they_are_lent(
 ) -> None:
     async with Web(SITES) as site:
         site.fallback = slow(answered, 0.05)
-        weak = await make_peer("a", limits=WEAK, max_time_s=3.0, **BALANCE)
+        weak = await make_peer("a", limits=WEAK, max_time_s=1000.0, **BALANCE)
         strong = await make_peer("b", join=weak, limits=replace(QUICK, fetches_max=4))
         assert "drain" == weak.job.lends_by
         await weak.crawl([site.url(f"/{page}", one) for one in sites_of(weak, strong, site, 4) for page in range(250)])
-        await until(lambda: strong.balancing.loans.borrower.done > 0)
+        await until(lambda: strong.balancing.loans.borrower.done > 0 and weak.balancing.loans.lender.urls)
+        weak.runtime.hear_time(1_000_000)
         await finish([weak, strong])
         await until(lambda: not weak.balancing.loans.lender.urls and not strong.balancing.loans.borrower.urls)
         assert {"time"} == {weak.limit_reached, strong.limit_reached}

@@ -20,6 +20,8 @@ Lines = Callable[[], dict[str, LoggedPage]]
 OFF, SLOW, MAPPED, PLAIN = "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"
 PAGES = 8
 DELAY_S = 0.1
+ENOUGH_S = 10.0
+"""Seconds in which also a machine that is busy elsewhere answers."""
 RULES = (
     SiteRule(match=(OFF,), off=True),
     SiteRule(match=(SLOW,), delay_s=DELAY_S),
@@ -129,13 +131,13 @@ async def test_a_crawl_has_its_own_headers_and_name_and_obeys_what_is_said_to_it
 async def test_a_site_has_bounds_of_its_own_for_an_answer(make_peer: MakePeer, lines: Lines) -> None:
     bounds = (
         SiteRule(match=(OFF,), body_bytes_max=100),
-        SiteRule(match=(SLOW,), fetch_timeout_s=0.2, retries=0),
+        SiteRule(match=(SLOW,), fetch_timeout_s=ENOUGH_S, retries=0),
         SiteRule(match=(MAPPED,), retries=0),
     )
     async with Web(4) as site:
         site.pages |= {
             "/large": lambda request: web.Response(body=b"x" * 101),
-            "/late": slow(lambda request: html(), 30.0),
+            "/late": slow(lambda request: html(), 10 * ENOUGH_S),
             "/broken": lambda request: html(status=500),
         }
         peers = await swarm(make_peer, "ab", sites=bounds, retries=1)
