@@ -14,6 +14,7 @@ from kadcrawl.sinks.batch import LOGS
 from kadcrawl.sinks.log_reader import LogReader
 from kadcrawl.sinks.sink import Sink
 from kadcrawl.sinks.sink_names import SinkName
+from kadcrawl.system.plural import counted
 
 log = logging.getLogger(__name__)
 
@@ -88,14 +89,14 @@ class LogWork:
     def lacking(self) -> str:
         """The numbers of undelivered lines for a person, or empty."""
         counts = ((each.reader.table, each.reader.lines_after(each.offset)) for each in self._logs)
-        return " and ".join(f"{count} {table}" for table, count in counts if count)
+        return " and ".join(counted(count, table.removesuffix("s"), table) for table, count in counts if count)
 
     @property
     def done(self) -> str:
         """The number of delivered lines, for a person."""
         refused = f", {self.refused} of them refused (see the log)" if self.refused else ""
-        elsewhere = f", without {self._elsewhere} lines of parts that are not here" if self._elsewhere else ""
-        return f"{self._lines} lines{refused}{elsewhere}"
+        elsewhere = f", without {counted(self._elsewhere, 'line')} of parts that are not here" if self._elsewhere else ""
+        return f"{counted(self._lines, 'line')}{refused}{elsewhere}"
 
     async def step(self, hurry: bool) -> bool:
         """Deliver a batch of each log with enough lines, and return whether there was any.

@@ -20,6 +20,7 @@ from kadcrawl.sinks.destinations import Destination
 from kadcrawl.sinks.sink import OneCall, SinkError
 from kadcrawl.sinks.sink_names import SinkName
 from kadcrawl.system.file_names import JOURNAL
+from kadcrawl.system.plural import counted
 
 CHUNK_BYTES = 1024 * 1024
 """Bytes that are read at a time."""
@@ -58,12 +59,12 @@ class WarcWork:
     def lacking(self) -> str:
         """The number of missing files for a person, or empty."""
         count = len(self._left)
-        return f"{count} WARC file{'s' if count > 1 else ''}" if count else ""
+        return counted(count, "WARC file") if count else ""
 
     @property
     def done(self) -> str:
         """The number of uploaded files, for a person."""
-        return f"{self._files_done} WARC files"
+        return counted(self._files_done, "WARC file")
 
     async def step(self, hurry: bool) -> bool:
         """Upload the first missing file, and return whether there was any. In a `hurry`, unfinished files count too."""

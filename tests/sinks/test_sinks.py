@@ -45,6 +45,8 @@ async def test_all_of_both_logs_arrives_and_later_only_what_is_new(directory: Di
     assert second.each[0].work.done == "3 lines"
     again = await deliver(directory.path, name)
     assert again.each[0].work.done == "0 lines"
+    directory.write(1, 0)
+    assert (await deliver(directory.path, name)).each[0].work.done == "1 line"
 
 
 async def test_after_an_unchanged_visit_a_sink_has_the_last_answer_beside_the_visit(

@@ -10,6 +10,7 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import DIRECTORIES
+from kadcrawl.system.plural import counted
 
 
 @cloup.command(short_help="Learn from finished crawls how long machines take.")
@@ -41,6 +42,6 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
     found, skipped = load_batches(directories)
     save_network(train_network(found, seed=seed), output)
     machines = len({batch.profile for batch in found})
-    others = f" ({skipped} lines are none)" if skipped else ""
-    click.echo(f"learned from {len(found)} batches{others} of {machines} kinds of machines; {output}")
+    others = f" ({counted(skipped, 'line is none', 'lines are none')})" if skipped else ""
+    click.echo(f"learned from {counted(len(found), 'batch', 'batches')}{others} of {counted(machines, 'kind')} of machines; {output}")
     return DONE
