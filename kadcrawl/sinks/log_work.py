@@ -95,8 +95,9 @@ class LogWork:
     def done(self) -> str:
         """The number of delivered lines, for a person."""
         refused = f", {self.refused} of them refused (see the log)" if self.refused else ""
-        elsewhere = f", without {counted(self._elsewhere, 'line')} of parts that are not here" if self._elsewhere else ""
-        return f"{counted(self._lines, 'line')}{refused}{elsewhere}"
+        elsewhere = counted(self._elsewhere, "line")
+        without = f", without {elsewhere} of parts that are not here" if self._elsewhere else ""
+        return f"{counted(self._lines, 'line')}{refused}{without}"
 
     async def step(self, hurry: bool) -> bool:
         """Deliver a batch of each log with enough lines, and return whether there was any.

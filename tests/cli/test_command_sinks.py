@@ -53,7 +53,7 @@ def test_what_peers_have_left_is_delivered_and_what_cannot_be_is_said(
     command = ["export", str(data), "--to", f"jsonl:{out}", "--to", f"parquet:{tmp_path}/p"]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 4, done.output
-    assert f"the sink jsonl:{out} lacks 3 pages and 1 records: NotADirectoryError" in done.output
+    assert f"the sink jsonl:{out} lacks 3 pages and 1 record: NotADirectoryError" in done.output
     assert "kadcrawl export goes on" in done.output
     out.unlink()
     done = CliRunner().invoke(main, command)

@@ -116,7 +116,7 @@ async def test_a_kill_between_documents_and_mark_leaves_each_once(directory: Dir
     with killed_between_documents_and_mark(name):
         async with delivering(directory.path, name) as broken:
             await broken.finish(patience_s=0.01)
-    assert "lacks 3 pages and 1 records" in broken.shortfalls[0]
+    assert "lacks 3 pages and 1 record" in broken.shortfalls[0]
     assert "killed" in broken.shortfalls[0]
     there = (await read())[0]["pages"]
     # MongoDB has the documents by now, and gets them again; the others undo what they cannot finish.
@@ -223,7 +223,7 @@ async def test_mongodb_may_go_and_return(directory: Directory, mongo: MongoServe
         directory.write(3, 1)
         await deliveries.finish(patience_s=0.1)
         (said,) = deliveries.shortfalls
-        assert said.startswith(f"the sink mongodb://{mongo.address}/crawl?... lacks 3 pages and 1 records: ")
+        assert said.startswith(f"the sink mongodb://{mongo.address}/crawl?... lacks 3 pages and 1 record: ")
         mongo.open()
         await deliveries.finish()
         assert not deliveries.shortfalls

@@ -43,5 +43,6 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
     save_network(train_network(found, seed=seed), output)
     machines = len({batch.profile for batch in found})
     others = f" ({counted(skipped, 'line is none', 'lines are none')})" if skipped else ""
-    click.echo(f"learned from {counted(len(found), 'batch', 'batches')}{others} of {counted(machines, 'kind')} of machines; {output}")
+    batches, kinds = counted(len(found), "batch", "batches"), counted(machines, "kind")
+    click.echo(f"learned from {batches}{others} of {kinds} of machines; {output}")
     return DONE
