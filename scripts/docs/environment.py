@@ -125,6 +125,12 @@ OF_DEVELOPMENT = (
         "The tests of the dashboard's pages fail without Chromium, Node.js and npm. Otherwise they are skipped.",
     ),
     Variable(
+        "KADCRAWL_TESTS_EXEC",
+        "1",
+        "Each command of a test is a new process of Python. Otherwise most commands are forks of a process that has "
+        "imported kadcrawl, which takes a fraction of the CPU.",
+    ),
+    Variable(
         "KADCRAWL_MONGODB",
         "a MongoDB connection string",
         "The tests of the MongoDB sink use this server. Without it they start BriskDB.",

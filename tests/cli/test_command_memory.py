@@ -12,6 +12,8 @@ from tests.support.sites.web import Web, slow
 from tests.support.swarm.bounded_process import memory_group, peak_private_bytes
 from tests.support.swarm.command import KADCRAWL, LOOPBACK, address_of, ended, finished, joinable, kadcrawl, start
 
+pytestmark = pytest.mark.usefixtures("new_processes")  # A fork shares memory with the process that forked it.
+
 PAGES = 150
 JOB = ("--delay", "0", "--exit-when-done")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells private memory")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_parts import HEAVY
-from tests.support.swarm.command import children, crawl, ended, finished, slow_web, start, until
+from tests.support.swarm.command import NEW_PROCESS, children, crawl, ended, finished, slow_web, start, until
 
 PEER = """
 import os, random, signal, sys
@@ -217,7 +217,7 @@ print(any(isinstance(one, (asyncio.AbstractEventLoop, sqlite3.Connection)) for o
 
 async def test_the_peers_of_a_crawl_are_forked_and_the_server_is_gone(tmp_path: Path) -> None:
     async with slow_web(300) as site:
-        process = await start(*crawl(tmp_path, site.url("/0"), peers=2))
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=2), program=NEW_PROCESS)
         await until(lambda: len(finished(tmp_path)) > 10, process)
         titles = [Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode() for pid in children(process)]
         files = [os.readlink(f"/proc/{pid}/fd/2") for pid in (*children(process), process.pid)]

@@ -1,4 +1,8 @@
-"""The command in a process of its own, its exit code and output, and a web to crawl."""
+"""The command in a process of its own, its exit code and output, and a web to crawl.
+
+The process is a fork of one that has imported the command, which saves most of its CPU (command_server.py). A test of
+what only a new process of Python has gives `start` the program `NEW_PROCESS`, or takes the fixture `new_processes`.
+"""
 
 import asyncio
 import atexit
@@ -14,8 +18,11 @@ from pathlib import Path
 
 from scripts.kadcrawl_run import page_lines
 from tests.support.sites.web import Web, slow, tree
+from tests.support.swarm.forked_command import fork_command, may_fork
 
 KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
+NEW_PROCESS = (KADCRAWL,)
+"""The program as a new process of Python, not as a fork."""
 IMPATIENT = (sys.executable, "-m", "tests.support.swarm.impatient")
 """The same, but its peers give each other up sooner."""
 SITES = 20
@@ -51,18 +58,25 @@ async def kadcrawl(*arguments: str, env: dict[str, str] | None = None) -> Run:
 async def start(
     *arguments: str,
     env: dict[str, str] | None = None,
-    program: Sequence[str] = (KADCRAWL,),
+    program: Sequence[str] | None = None,
     directory: Path | None = None,
 ) -> asyncio.subprocess.Process:
+    """Start the command, or another program that takes its place, as the head of a session."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
-    environment |= {"KADCRAWL_KEY": KEY, "XDG_STATE_HOME": STATE}
+    environment |= {"KADCRAWL_KEY": KEY, "XDG_STATE_HOME": STATE} | (env or {})
+    if program is None and may_fork(environment):
+        process: asyncio.subprocess.Process = await fork_command(
+            KADCRAWL, arguments, environment, str(directory or Path.cwd())
+        )
+        STARTED.append(process)
+        return process
     process = await asyncio.create_subprocess_exec(
-        *program,
+        *(program or NEW_PROCESS),
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=PIPE,
         stderr=PIPE,
-        env=environment | env if env else environment,
+        env=environment,
         cwd=directory,
         start_new_session=True,
     )
