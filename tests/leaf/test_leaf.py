@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from aiohttp import web
 
 from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
 from kadcrawl.crawl.pause_reasons import PauseReason
@@ -23,7 +22,7 @@ from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.swarm.seeds import each, stream_seeds
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.support.sites.web import Web, html, slow, tree
+from tests.support.sites.web import Web, html, slow, slow_while, tree
 from tests.support.swarm.crash import crash
 from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
 from tests.support.waiting import until
@@ -164,16 +163,10 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     before = leaf.counters.pages
     peers.remove(home)
     unsafe = in_hand(slow_web, home, leaf, peers)
-    quick = slow_web.fallback
-
-    async def page(request: web.BaseRequest) -> web.StreamResponse:
-        """Slow until the leaf has had its part: else the others may be through before it has found one of them."""
-        if leaf.counters.pages <= before + PAGES // 20:
-            await asyncio.sleep(LATE_ANSWER_S)
-        answer = quick(request)
-        return answer if isinstance(answer, web.StreamResponse) else await answer
-
-    slow_web.fallback = page
+    # Else the others may be through before the leaf has found one of them.
+    slow_web.fallback = slow_while(
+        slow_web.fallback, LATE_ANSWER_S, lambda: leaf.counters.pages <= before + PAGES // 20
+    )
     await crash(home)
     await finish(peers)
     await done(leaf)
@@ -288,12 +281,13 @@ async def test_a_leaf_stops_with_the_swarm_at_max_time(
     make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, lines: Callable[[], dict[str, LoggedPage]]
 ) -> None:
     slow_web.fallback = slow(tree(20 * PAGES, SITES)(slow_web), ANSWER_S)
-    peer = await make_peer("a", limits=WEAK, max_time_s=3.0)
+    peer = await make_peer("a", limits=WEAK, max_time_s=1000.0)
     leaf = await make_leaf("leaf", peer)
     peer.runtime.hear_time(1_000)
     await until(lambda: leaf.work.components.crawl_limits.time.counted_s(0.0) >= 1.0)
     await peer.crawl([slow_web.url("/0")])
     await until(lambda: leaf.counters.pages > 0)
+    peer.runtime.hear_time(1_000_000)
     await done(leaf)
     await finish([peer])
     assert {"time"} == {peer.limit_reached, leaf.limit_reached}
@@ -307,6 +301,7 @@ async def test_a_leaf_follows_links_as_deep_as_the_job_says(
 ) -> None:
     peer = await make_peer("a", limits=WEAK, max_depth=6)
     leaf = await make_leaf("leaf", peer)
+    slow_web.fallback = slow_while(slow_web.fallback, LATE_ANSWER_S, lambda: not leaf.counters.pages)
     await peer.crawl([slow_web.url("/0")])
     await finish([peer])
     assert set(slow_web.numbered(127)) == set(slow_web.fetched)
@@ -316,9 +311,12 @@ async def test_a_leaf_follows_links_as_deep_as_the_job_says(
 async def test_exactly_max_pages_are_fetched_by_a_peer_and_its_leaf_also_after_a_restart(
     make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, lines: Callable[[], dict[str, LoggedPage]]
 ) -> None:
+    pages = slow_web.fallback
     for limit in (100, 160):
         peer = await make_peer("a", limits=WEAK, max_pages=limit)
         leaf = await make_leaf("leaf", peer)
+        before = leaf.counters.pages
+        slow_web.fallback = slow_while(pages, LATE_ANSWER_S, lambda: leaf.counters.pages <= before + 10)  # noqa: B023
         await peer.crawl([slow_web.url("/0")])
         await finish([peer])
         await done(leaf)

@@ -18,13 +18,16 @@ from kadcrawl.settings.site_rules import SiteRule
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.sites.given_answers import GivenAnswers
 from tests.support.sites.proxies import ProxyServer
-from tests.support.sites.web import Answer, Web, html, slow, tree
+from tests.support.sites.web import Answer, Web, html, slow, slow_while, tree
 from tests.support.swarm.peers import QUICK, MakePeer, finish, swarm
 from tests.support.waiting import until
 
 Lines = Callable[[], dict[str, LoggedPage]]
 LIMITS = replace(QUICK, proxy_retry_s=0.05, proxy_verify_s=0.3, connect_timeout_s=1)
 SECRET = ("someone", "pa55word")
+PART = 10
+"""Pages of a leaf, until which each answer is late: else the others may be through before it has begun."""
+LATE_ANSWER_S = 0.3
 
 
 @pytest.fixture(autouse=True)
@@ -263,12 +266,13 @@ async def test_a_leaf_fetches_through_the_proxies_of_the_job(
 ) -> None:
     async with Web(sites=8) as site:
         site.fallback = slow(tree(200, sites=8)(site), 0.02)
+        site.fallback = slow_while(site.fallback, LATE_ANSWER_S, lambda: leaf.counters.pages <= PART)
         peer = await make_peer(limits=replace(LIMITS, fetches_max=2), retries=0, **of_job(proxies, judge))
-        await peer.crawl([site.url("/0")])
         config = Config(data=tmp_path / "leaf", allow_networks=("127.0.0.0/8",), limits=LIMITS)
         async with Leaf(config) as leaf:
             await leaf.join([peer.contact.address])
-            await until(lambda: leaf.counters.pages > 10)
+            await peer.crawl([site.url("/0")])
+            await until(lambda: leaf.counters.pages > PART)
             await asyncio.gather(*(proxy.die() for proxy in proxies))
             await until(lambda: "waiting for proxies" in (leaf.state, peer.state))
             await proxies[0].start()

@@ -78,6 +78,20 @@ def slow(page: Page, seconds: float) -> Callable[[web.BaseRequest], Awaitable[we
     return later
 
 
+def slow_while(
+    page: Page, seconds: float, lacks: Callable[[], object]
+) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+    """Return the page answered so much later to each request that comes while somebody still lacks something."""
+
+    async def later(request: web.BaseRequest) -> web.StreamResponse:
+        if lacks():
+            await asyncio.sleep(seconds)
+        answer = page(request)
+        return answer if isinstance(answer, web.StreamResponse) else await answer
+
+    return later
+
+
 def tree(size: int, sites: int = 1) -> Callable[["Web"], Page]:
     """Return a fallback page maker: page n links to 2n+1 and 2n+2 below `size`, on each of the web's sites in turn."""
 
