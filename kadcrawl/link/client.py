@@ -36,6 +36,8 @@ NO_KEY = (
 )
 ANOTHER_KEY = "it goes by another swarm's key, or its swarm's was changed (kadcrawl rekey), or it is no peer"
 
+ENDING = "is asked nothing more, as this peer ends"
+
 Expected = TypeVar("Expected", bound=Message)
 Address = tuple[str, int]
 Endpoint = tuple[str, int, bytes | None]
@@ -64,6 +66,7 @@ class LinkClient:
         self._peer_score = peer_score or PeerScore()
         self._peer_score.on_banned.append(self._disconnect_from)
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
         self._connections: dict[Endpoint, ClientConnection] = {}
         self._inside: dict[Endpoint, InsideConnection] = {}
         """The peers of this process that are being asked."""
@@ -86,9 +89,10 @@ class LinkClient:
         )
 
     async def close(self) -> None:
-        """End all connections. Waiting callers get a RemoteError."""
+        """End all connections, and make no other. Waiting and later callers get a RemoteError."""
+        self._is_closed = True
         for connection in self._all():
-            connection.drop("is asked nothing more, as this peer ends")
+            connection.drop(ENDING)
         if self._tasks:
             await asyncio.wait(self._tasks)
         if self._session is not None:
@@ -115,6 +119,8 @@ class LinkClient:
         asked_at = asyncio.get_running_loop().time()
         if proven is not None and self._peer_score.banned_until(proven, asked_at) is not None:
             raise RemoteError(shown, "is banned, as it has misbehaved too often", name)
+        if self._is_closed:
+            raise RemoteError(shown, ENDING, name)
         question = pack(message)
         connection = self._inside_connection(place) or self._connection(place)
         try:
@@ -168,9 +174,11 @@ class LinkClient:
             del self._inside[place]
 
     def _connection(self, place: Endpoint) -> ClientConnection:
-        """Return the connection to a peer. Dial if there is none."""
+        """Return the connection to a peer. Dial if there is none. Raises BrokenError if this client is closed."""
         connection = self._connections.get(place)
         if connection is None:
+            if self._is_closed:
+                raise BrokenError(ENDING)
             connection = ClientConnection(partial(self._dial, place), partial(self._forget, place))
             self._connections[place] = connection
             self.dialed += 1

@@ -19,6 +19,32 @@ async def test_a_question_gets_its_answer() -> None:
         assert client.asked == 1
 
 
+async def test_a_closed_client_asks_nobody_and_says_why() -> None:
+    """Tasks of a peer that ends may still want to ask, when all connections are closed."""
+    async with link() as (_, client, address):
+        asked = asyncio.create_task(client.ask(address, Hello(1), Ok, 5))
+        await client.close()
+        with pytest.raises(RemoteError, match="as this peer ends"):
+            await asked
+        dialed = client.dialed
+        with pytest.raises(RemoteError, match="as this peer ends"):
+            await client.ask(address, Hello(1), Ok, 5)
+        assert dialed == client.dialed
+
+
+async def test_a_question_that_was_not_sent_before_the_client_closed_dials_nobody() -> None:
+    gate = Gate()
+    async with link(slow=gate) as (_, client, address):
+        asks = [asyncio.create_task(client.ask(address, Hello(1), Ok, 60)) for _ in range(IN_FLIGHT_MAX + 1)]
+        await until(lambda: gate.inside == IN_FLIGHT_MAX)
+        gate.open()
+        await client.close()
+        ends = await asyncio.gather(*asks, return_exceptions=True)
+        assert 1 == client.dialed
+        assert all(end == Ok() or "as this peer ends" in str(end) for end in ends)
+        assert "as this peer ends" in str(ends[-1])
+
+
 async def test_a_refusal_is_a_remote_error_with_its_sentence() -> None:
     def refuse(hello: Hello) -> Message:
         raise ConfigError("not today")
