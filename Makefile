@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Some commands need less than all that the others need.
+EXTRAS ?= test,check,docs,papers,dist
 
 .DEFAULT_GOAL := help
 
@@ -17,7 +19,7 @@ setup: $(STAMP) ## Make .venv with kadcrawl and everything the other commands ne
 $(STAMP): setup.cfg setup.py pyproject.toml constraints.txt $(wildcard native/src/*.rs)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kadcrawl needs Python 3.11 or newer; try: make setup PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check,docs,papers,dist]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	touch $(STAMP)
 
 demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the end, and judge every request
