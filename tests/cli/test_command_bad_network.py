@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from scripts.kadcrawl_run import page_lines
-from tests.support.swarm.command import KADCRAWL, LOOPBACK, address_of, ended, joinable, kadcrawl, slow_web, start
+from tests.support.swarm.command import LOOPBACK, address_of, ended, joinable, kadcrawl, slow_web, start
 
 PAGES = 500
 NO_ROUTE = (sys.executable, "-m", "tests.support.swarm.no_route")
@@ -20,12 +20,12 @@ NO_ROUTE = (sys.executable, "-m", "tests.support.swarm.no_route")
     ("program", "options", "told"),
     [
         (NO_ROUTE, LOOPBACK, "this peer does not reach sites that other peers reach"),
-        ((KADCRAWL,), (), "start again with --allow-network 127.0.0.0/8"),
+        (None, (), "start again with --allow-network 127.0.0.0/8"),
     ],
     ids=["no route", "refused"],
 )
 async def test_a_peer_with_a_bad_network_fails_no_url_for_the_others(
-    program: tuple[str, ...], options: tuple[str, ...], told: str, tmp_path: Path
+    program: tuple[str, ...] | None, options: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
     good, bad = tmp_path / "good", tmp_path / "bad"
     job = ("--delay", "0", "--scope", "any", "--exit-when-done", "--balance", "off")

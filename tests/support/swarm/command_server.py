@@ -2,12 +2,14 @@
 
 The imports of the command cost more CPU than most of what commands do in tests. Each process of pytest starts one
 server (forked_command.py is its side of it). The server has no thread, no event loop and no open file. So its forks go
-on as new processes of Python would: with the same `main`, and with the same end of Python.
+on as new processes of Python would, with the same `main`.
 
-A fork differs from a new process in three ways. Its imports are done, so what an import reads from the environment was
-read by the server. A missing import goes unseen, as all modules are there. And `ps` shows the line of the server. So
-tests of the start, of memory and of the environment of processes make new processes, as do the examples of the
-documentation and all tests of `make test-chaos`. With `KADCRAWL_TESTS_EXEC=1` all tests do.
+A fork differs from a new process in four ways. Its imports are done, so what an import reads from the environment was
+read by the server. A missing import goes unseen, as all modules are there. `ps` shows the line of the server. And at
+its end a fork does not free all modules, for which it would copy them: it ends as peers of `kadcrawl crawl` do
+(kadcrawl/system/quick_exit.py). So tests of the start, of memory and of the environment of processes make new
+processes, as do the examples of the documentation and all tests of `make test-chaos`. With `KADCRAWL_TESTS_EXEC=1` all
+tests do.
 
 Tests: tests/support/swarm/test_forked_command.py
 """
@@ -42,6 +44,9 @@ def main() -> None:
     """Serve the test process at the other end of a socket, and run the command in each fork."""
     program, descriptor = sys.argv[1:]
     sys.path[0] = os.path.dirname(program)  # As in the process of that script.
+    from kadcrawl.system.quick_exit import allow_quick_exit, exit_quickly
+
+    allow_quick_exit()
     import_command()
     if len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError("an import started a thread, so the server cannot fork: add the module to LEFT_OUT")
@@ -55,7 +60,13 @@ def main() -> None:
     sys.argv = [program, *arguments]
     from kadcrawl.cli import main as command
 
-    command()
+    try:
+        command()
+    except SystemExit as ending:
+        gc.collect()  # What the end of Python would find: a task that was destroyed, or never awaited.
+        if isinstance(ending.code, int):
+            exit_quickly(ending.code)
+        raise
 
 
 def import_command() -> None:
