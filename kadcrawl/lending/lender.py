@@ -23,7 +23,7 @@ from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.recrawl.rounds import Rounds, VisitStart
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
-from kadcrawl.lending.loan import CONNECTION_WAIT_S, RETURNED_WAIT_MAX_S, LatePages, Loan, allow_silence
+from kadcrawl.lending.loan import CONNECTION_WAIT_S, RETURNED_WAIT_MAX_S, LatePages, Loan, allow_silence, await_reports
 from kadcrawl.lending.visit_facts import reported_visits, visit_of
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.leaf_messages import is_leaf
@@ -182,8 +182,7 @@ class Lender:
         """
         if self._is_away():
             return []
-        reserved = [self._reserve(borrower, site, count) for site, count in allotment]
-        loans = [loan for loan in reserved if loan is not None]
+        loans = [loan for one in allotment if (loan := self._reserve(borrower, *one)) is not None]
         if self._budget.limit is not None:
             await self._store.journal.durable()  # After a crash this peer must not spend the same units again.
         # The borrower offers no links to these URLs, so all holders must have them before.
@@ -373,13 +372,15 @@ class Lender:
             if not self._loans:
                 self._has_loans.clear()
             await self._has_loans.wait()
+            looked_at = asyncio.get_running_loop().time()
             await asyncio.sleep(RENEW_S / 2)
             now = asyncio.get_running_loop().time()
+            if self._is_away() or now > looked_at + RENEW_S:
+                await_reports(self._loans.values(), now)
             for loan in [loan for loan in self._loans.values() if loan.until <= now]:
                 log.info("loan.lost to=%s site=%s urls=%d", loan.borrower, loan.site, len(loan.entries))
                 # Nobody says when the borrower's last request went out.
-                hold_until = max(loan.hold_until, self._now() + self._delay_s(loan))
-                self._frontier.hold(loan.site, hold_until, self._now())
+                self._frontier.hold(loan.site, max(loan.hold_until, self._now() + self._delay_s(loan)), self._now())
                 self.lost[loan.site] += 1
                 if len(self.lost) > LOST_SITES_MAX:
                     del self.lost[next(iter(self.lost))]
@@ -446,5 +447,4 @@ class Lender:
             self._frontier.put_back(entry, now)
 
     def _delay_s(self, loan: Loan) -> float:
-        _, delay_s = self._frontier.clock(loan.site, self._now())
-        return delay_s
+        return self._frontier.clock(loan.site, self._now())[1]

@@ -6,11 +6,11 @@ the site's politeness.
 Tests: tests/lending/test_lender.py, tests/lending/test_lending_to_leaves.py
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from kadcrawl.balance.leases import RENEW_S, allowed_silence_s, lender_takes_back_at
+from kadcrawl.balance.leases import MARGIN_S, RENEW_S, allowed_silence_s, lender_takes_back_at
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, SiteRecord
@@ -142,6 +142,12 @@ def allow_silence(loans: Sequence[Loan], wall_s: float, loop_s: float) -> float:
     for loan in loans:
         loan.renew(loop_s, silence_s)
     return silence_s
+
+
+def await_reports(loans: Iterable[Loan], loop_s: float) -> None:
+    """Keep the loans for a moment more, as this peer stood still and reports that came meanwhile wait to be read."""
+    for loan in loans:
+        loan.until = max(loan.until, loop_s + MARGIN_S)
 
 
 class LatePages:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S, SILENCE_MAX_S
+from kadcrawl.balance.leases import LEASE_S, LOAN_S_MAX, MARGIN_S, RENEW_S, SILENCE_MAX_S
 from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.keys import id_bytes, site_hash, url_key
@@ -47,6 +47,40 @@ def test_an_unreported_loan_is_recalled_and_its_site_rests_as_reported(play_loan
         assert bench.frontier.next(bench.loop.time() + 61.0) is not None
 
     play_loans(1.0, scenario)
+
+
+def test_a_lender_that_stood_still_reads_the_reports_before_it_takes_a_loan_back(play_loans: Play) -> None:
+    """Else both would fetch the pages that the borrower has done meanwhile."""
+
+    async def scenario(bench: LenderBench) -> None:
+        await bench.lender.lend(A, SITE, 3)
+        assert await bench.report(A, 0)
+        bench.loop.now += 60.0  # Nothing of this process runs.
+        await asyncio.sleep(RENEW_S)
+        assert 3 == bench.lender.urls
+        assert await bench.report(A, 0)
+        await asyncio.sleep(LOAN_S_MAX + RENEW_S)
+        assert (0, 1) == (bench.lender.urls, bench.lender.lost[SITE]), "this time the borrower is silent"
+
+    play_loans(0.0, scenario)
+
+
+def test_a_lender_that_does_not_know_its_cells_takes_no_loan_back(play_loans: Play) -> None:
+    """Until it knows them it reads no report."""
+
+    async def scenario(bench: LenderBench) -> None:
+        await bench.lender.lend(A, SITE, 3)
+        assert await bench.report(A, 0)
+        bench.sure.clear()
+        report = asyncio.create_task(bench.report(A, 0))
+        await asyncio.sleep(60.0)
+        assert 3 == bench.lender.urls
+        bench.sure.set()
+        assert await report
+        await asyncio.sleep(LOAN_S_MAX + RENEW_S)
+        assert (0, 1) == (bench.lender.urls, bench.lender.lost[SITE])
+
+    play_loans(0.0, scenario)
 
 
 async def silence_s(bench: LenderBench, *done: bytes) -> float:
