@@ -30,18 +30,26 @@ class NetworkProof:
         self._now = now
         self._testing = asyncio.Lock()
         self._started = False
+        self.is_closed = False
+        """The peer ends, so nothing is tested any more: a request that is not sent proves no connection."""
         self._failed_at: float | None = None
         self._worked_at = -inf
         """Second of the last test that succeeded."""
 
     async def close(self) -> None:
-        """Close the connections of tests."""
+        """Close the connections of tests, and make no others."""
+        self.is_closed = True
         if self._started:
             await self._fetcher.close()
 
     async def works(self, since: float) -> bool | None:
-        """Return whether the network has made a connection since this second, or None if no host is known to work."""
+        """Return whether the network has made a connection since this second, or None if no host is known to work.
+
+        Nothing is known either once the proof is closed.
+        """
         async with self._testing:
+            if self.is_closed:
+                return None
             if self._worked_at >= since:
                 return True
             if self._failed_at is not None and self._now() < self._failed_at + FAILED_S:
@@ -49,15 +57,20 @@ class NetworkProof:
             urls = self._health.to_prove()
             if not urls:
                 return None
-            if await self.reaches_any(urls):
-                return True
-            self._failed_at = self._now()
-            return False
+            is_reached = await self.reaches_any(urls)
+            if is_reached is False:
+                self._failed_at = self._now()
+            return is_reached
 
-    async def reaches_any(self, urls: Sequence[str]) -> bool:
-        """Connect to the hosts of these URLs until one is reached, and return whether one was."""
+    async def reaches_any(self, urls: Sequence[str]) -> bool | None:
+        """Connect to the hosts of these URLs until one is reached, and return whether one was.
+
+        Return None if the proof was closed meanwhile.
+        """
         for url in urls:
             result = await self.connect(url)
+            if self.is_closed:
+                return None
             if result.error is FetchError.NOT_SENT:
                 self._worked_at = self._now()
                 self._health.reached(site_of(url, "host"), url)
@@ -65,7 +78,7 @@ class NetworkProof:
         return False
 
     async def connect(self, url: str) -> FetchResult:
-        """Connect to the host of a URL, and return NOT_SENT if it was reached."""
+        """Connect to the host of a URL, and return NOT_SENT if it was reached. A closed proof connects to no host."""
         if not self._started:
             self._started = True
             await self._fetcher.start()

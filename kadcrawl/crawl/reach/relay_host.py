@@ -96,7 +96,8 @@ class RelayHost:
         if unable := self._why_not(question):
             return FetchedForPeer(unable)
         if question.connect_only:
-            return self._answer(question, await self._proof.connect(question.url), proven=False)
+            result = await self._proof.connect(question.url)
+            return FetchedForPeer("busy") if self._proof.is_closed else self._answer(question, result, proven=False)
         begun_at, asked_at = asyncio.get_running_loop().time(), self._now()
         recoveries = self._health.recoveries
         memory_slots = MemorySlots()
@@ -162,7 +163,7 @@ class RelayHost:
             return "refused"
         if site_of(url, "domain") != site_of(page, "domain") and self._scope.why_not(url, 0) is not None:
             return "refused"
-        if self._scope.site_settings.steering.is_paused(page):
+        if self._scope.site_settings.steering.is_paused(page) or self._proof.is_closed:
             return "busy"
         if self._health.is_failing:
             return "network"

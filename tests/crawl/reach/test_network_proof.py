@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.reach.network_health import NetworkHealth
 from kadcrawl.crawl.reach.network_proof import FAILED_S, NetworkProof
-from tests.support.sites.given_answers import Connector
+from tests.support.sites.given_answers import Connector, given
 
 KNOWN = [f"http://{number}.example/" for number in range(5)]
 
@@ -66,3 +67,33 @@ async def test_many_misses_at_once_cost_one_test_and_the_next_comes_later() -> N
     bench.now += FAILED_S
     bench.up = {KNOWN[4]}
     assert await bench.works()
+
+
+class ClosedOnTheWay(Bench):
+    """A network whose test is under way as the peer ends: then it sends nothing, whatever it had reached."""
+
+    starts = closes = 0
+
+    async def start(self) -> None:
+        self.starts += 1
+
+    async def close(self) -> None:
+        self.closes += 1
+
+    async def fetch(self, url: str, *_: Any, **__: Any) -> FetchResult:
+        await self.proof.close()
+        return given(url, FetchError.NOT_SENT)
+
+
+async def test_a_test_that_a_closing_peer_does_not_finish_proves_nothing() -> None:
+    bench = ClosedOnTheWay()
+    assert await bench.works() is None
+    assert await bench.works() is None
+    assert (1, 1) == (bench.starts, bench.closes)
+
+
+async def test_a_closed_proof_opens_no_connections() -> None:
+    bench = ClosedOnTheWay()
+    await bench.proof.close()
+    assert await bench.works() is None
+    assert (0, 0) == (bench.starts, bench.closes)

@@ -41,6 +41,8 @@ class Bench:
         self.health = NetworkHealth(60.0)
         self.pause_reasons: set[PauseReason] = set()
         self.network: bool | None = True
+        self.is_closed = False
+        """As of a `NetworkProof`."""
         self.host = RelayHost(
             self.site,
             cast(Any, self),
@@ -95,6 +97,19 @@ async def test_what_no_owner_may_ask_is_refused_and_not_fetched(bench: Bench, re
 
 async def test_a_robots_txt_may_redirect_within_its_domain(bench: Bench) -> None:
     assert "" == (await bench.ask("https://www.a.example/robots.txt")).unable
+
+
+async def test_a_peer_that_ends_neither_tries_nor_says_that_it_reached_a_host(bench: Bench) -> None:
+    """A request that it does not send any more looks as one that was called off once the connection was there."""
+    bench.site.open.clear()
+    asked = asyncio.create_task(bench.ask(connect_only=True))
+    await asyncio.sleep(0)
+    bench.is_closed = True
+    bench.site.open.set()
+    assert "busy" == (await asked).unable
+    assert "busy" == (await bench.ask(connect_only=True)).unable
+    assert "busy" == (await bench.ask()).unable
+    assert [] == bench.site.asked
 
 
 async def test_a_peer_whose_own_network_fails_does_not_try(bench: Bench) -> None:
