@@ -120,29 +120,47 @@ class CountedPeer:
         return advertised_level(self.stock.load, self.rates.arrivals, self.rates.crawls)
 
     def advance(self, until: float) -> None:
-        """Let URLs arrive and be crawled."""
+        """Let URLs arrive and be crawled.
+
+        Most of the model's work is here, so what changes with every URL has local names.
+        """
+        stock, arrivals, mine = self.stock, self._arrivals, self._mine
+        now, next_arrival, next_done = self._now, self._next_arrival, self._next_done
+        pending, url_seconds, busy_s = stock.pending, self.url_seconds, self.busy_s
+        fewest, most = inf, -inf
         while True:
-            at = min(self._next_arrival, self._next_done, until)
-            self.url_seconds += self.stock.pending * (at - self._now)
-            if self._next_done < inf:
-                self.busy_s += at - self._now
-            self._now = at
+            at = next_arrival if next_arrival < next_done else next_done
+            if at > until:
+                at = until
+            url_seconds += pending * (at - now)
+            if next_done < inf:
+                busy_s += at - now
+            now = at
             if at == until:
-                return
-            if at == self._next_arrival:
-                self.stock.arrived()
-                self._mine.append(True)
+                break
+            if at == next_arrival:
+                stock.arrived()
+                mine.append(True)
                 self.own += 1
                 self.arrived += 1
-                self._next_arrival = next(self._arrivals, inf)
-                if self._next_done == inf:
-                    self._begin()
+                next_arrival = next(arrivals, inf)
+                pending += 1
+                if next_done == inf:
+                    next_done = now + 1 / self.setting.crawls
             else:
-                self.stock.crawled()
+                stock.crawled()
                 self.crawled += 1
-                self.own -= self._mine.popleft()
-                self._begin()
-            self.look()
+                self.own -= mine.popleft()
+                pending -= 1
+                next_done = now + 1 / self.setting.crawls if pending else inf
+            if pending < fewest:
+                fewest = pending
+            if pending > most:
+                most = pending
+        self._now, self._next_arrival, self._next_done = now, next_arrival, next_done
+        self.url_seconds, self.busy_s = url_seconds, busy_s
+        self.lowest = min(self.lowest, fewest / stock.work_area)
+        self.highest = max(self.highest, most / stock.work_area)
 
     def take(self, blocks: int) -> None:
         self.stock.taken(blocks)

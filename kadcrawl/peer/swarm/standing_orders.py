@@ -63,12 +63,15 @@ class StandingOrders:
         return [order for order in self.to_wire() if order.stands]
 
     def stamps(self, kind: OrderKind) -> dict[str, int]:
-        """Return the stamps of the orders of a kind that are not lifted, by what they are about."""
-        return {one.about: one.stamp for one in self._orders.values() if one.kind == kind and one.value is not None}
+        """Return the stamps of the orders of a kind that are not lifted, by what they are about, the latest first."""
+        return {one.about: one.stamp for one in self.of_kind(kind) if one.value is not None}
 
     def values(self, kind: OrderKind) -> dict[str, float]:
-        """Return the values of the orders of a kind that are not lifted, by what they are about."""
-        return {one.about: one.value for one in self._orders.values() if one.kind == kind and one.value is not None}
+        """Return the values of the orders of a kind that are not lifted, by what they are about, the latest first.
+
+        A setting may have no meaning beside another one, so all peers go through them in the same order.
+        """
+        return {one.about: one.value for one in self.of_kind(kind) if one.value is not None}
 
     def give(self, wanted: Iterable[StandingOrder], peer: bytes, now: float) -> list[StandingOrder]:
         """Return these orders with stamps, at this second, that are later than all orders known here.
@@ -116,8 +119,8 @@ class StandingOrders:
             known = self._orders.get(_key(order))
             if known is None or rank(order) > rank(known):
                 self._orders[_key(order)] = news[_key(order)] = order
-        kept = self.to_wire()[:STANDING_ORDERS_MAX]
-        self._orders = {_key(order): order for order in kept}
+        if len(self._orders) > STANDING_ORDERS_MAX:
+            self._orders = {_key(order): order for order in self.to_wire()[:STANDING_ORDERS_MAX]}
         return [order for key, order in news.items() if key in self._orders]
 
     @property
