@@ -409,7 +409,7 @@ class Attempt:
     def _put_off(self, wait_s: float) -> AttemptOutcome:
         """Leave the whole site alone for some seconds."""
         now = self._parts.clock.now()
-        self._source.frontier.hold(self._entry.site, now + wait_s, now)
+        self._source.frontier.put_off(self._entry, now + wait_s, now)
         return AttemptOutcome.PUT_BACK
 
     # --- the end of a page ---------------------------------------------------------------------------------------

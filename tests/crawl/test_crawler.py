@@ -36,6 +36,7 @@ from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.robots.rules import parse
 from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Link
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.job import Job
@@ -282,6 +283,30 @@ async def test_nothing_is_fetched_of_a_cell_while_nobody_else_would_learn_of_it(
         unheard.clear()
         await world.until(lambda: world.state(PAGE) == DONE)
         assert [OTHER, PAGE] == world.requests
+
+
+async def test_pages_that_end_without_a_request_wait_too_and_are_not_tried_on_and_on(tmp_path: Path) -> None:
+    """No request waits for the clock of an excluded site, but its pages do wait until another peer would learn."""
+    async with crawling(tmp_path) as world:
+        tries, is_alone = 0, True
+
+        def alone(cell: Cell) -> bool:
+            nonlocal tries
+            tries += 1
+            return is_alone
+
+        world.crawler.hooks.no_backup_reachable = alone
+        world.open(PAGE)
+        world.take(PAGE)
+        world.frontier._sites[world.place(PAGE).site].excluded = True
+        began = asyncio.get_running_loop().time()
+        await world.until(lambda: tries > 0)
+        await asyncio.sleep(1.5 * ALONE_WAIT_S)
+        assert tries <= 2 + (asyncio.get_running_loop().time() - began) / ALONE_WAIT_S
+        assert world.state(PAGE) != DONE
+        is_alone = False
+        await world.until(lambda: world.state(PAGE) == DONE)
+        assert [] == world.requests
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["robots.txt", "page"])

@@ -189,6 +189,14 @@ class Frontier(ActiveSites):
             heapq.heappush(site.ready, entry)
         self._settle(site, now)
 
+    def put_off(self, entry: FrontierEntry, until: float, now: float) -> None:
+        """Leave the site of an entry in flight alone until `until`, and give out none of its entries before.
+
+        The clock of a site that is excluded or given up holds back requests alone, and its entries end without one.
+        """
+        self.hold(entry.site, until, now)
+        self._sites[entry.site].put_off_until = until
+
     def postpone(self, entry: FrontierEntry, due: float, now: float) -> FrontierEntry:
         """Try an entry again at `due` after a passing fault, unless the entry was removed or its cell closed meanwhile.
 
@@ -345,7 +353,9 @@ class Frontier(ActiveSites):
         if not site.ready and site.more:
             self._refill(site, now)
             self._settle(site, now)
-        if not site.ready or (site.next_at > now and not site.gives_up(now)) or not site.may_start:
+        if not site.ready or site.put_off_until > now or not site.may_start:
+            return None
+        if site.next_at > now and not site.gives_up(now):
             return None
         self._unproven.add(site.next_is_unproven)
         return site.take()

@@ -73,6 +73,8 @@ class Site:
     """The robots.txt of the site is being fetched, so no other request may start."""
     parked: bool = False
     """The site waits for its turn on a shared clock (crawl/clocks/), so no request may start."""
+    put_off_until: float = 0.0
+    """Second before which no entry is given out, also none that would end without a request."""
     excluded: bool = False
     """A person excluded the site, so its entries are given out to be finished without a request."""
     paused: bool = False
@@ -146,7 +148,7 @@ class Site:
         """Return the second from which the site has an entry to fetch, or entries to look for in the store. None if
         there are none.
         """
-        next_at = 0.0 if self.given_up_until or self.excluded else self.next_at
+        next_at = self.put_off_until if self.given_up_until or self.excluded else self.next_at
         if self.ready or (self.more and len(self.waiting) < window):
             return next_at
         return max(next_at, self.waiting[0][0]) if self.waiting else None

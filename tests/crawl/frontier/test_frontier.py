@@ -137,6 +137,26 @@ def test_only_a_delay_beyond_the_rule_of_its_site_is_told_to_the_next_holder(fro
     assert 5.0 == frontier.clock("slow.test", START + 60)[1]
 
 
+@pytest.mark.parametrize("excluded", [False, True])
+def test_a_site_that_was_put_off_gives_out_no_entry_although_none_needs_a_request(
+    frontier_store: Store, excluded: bool
+) -> None:
+    settings = SiteSettings(Job(delay_s=1.0))
+    frontier = Frontier(frontier_store, Limits(), settings)
+    for cell in CELLS:
+        frontier.open(cell, START, hold=False)
+    settings.steering.follow({}, {}, {"off.test": True} if excluded else {}, {}, ())
+    Feed(frontier_store, frontier)("off.test")
+    entry = frontier.next(START)
+    assert entry is not None
+    frontier.put_off(entry, START + 5, START)
+    frontier.give_up_slot(entry)
+    frontier.put_back(entry, START)
+    assert START + 5 == frontier.next_due()
+    assert frontier.next(START + 4.9) is None
+    assert entry == frontier.next(START + 5)
+
+
 @pytest.mark.parametrize("told", [False, True])
 def test_a_delay_that_a_person_lifts_ends_also_for_a_request_of_another_peer(frontier_store: Store, told: bool) -> None:
     settings = SiteSettings(Job(delay_s=1.0))
