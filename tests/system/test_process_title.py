@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.support.swarm.command import children, crawl, ended, finished, slow_web, start, until
+from tests.support.swarm.command import NEW_PROCESS, children, crawl, ended, finished, slow_web, start, until
 
 PROGRAM = """
 from kadcrawl.system.process_title import set_title
@@ -36,7 +36,7 @@ async def test_a_process_is_named_and_keeps_its_environment() -> None:
 
 async def test_the_processes_of_a_local_crawl_tell_their_peers(tmp_path: Path) -> None:
     async with slow_web(300) as site:
-        process = await start(*crawl(tmp_path, site.url("/0"), peers=3))
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=3), program=NEW_PROCESS)
         await until(lambda: len(finished(tmp_path)) > 5, process)
         expected = {f"kadcrawl: peer {number} of 3" for number in (1, 2, 3)}
         assert expected == {title(pid) for pid in children(process)}
