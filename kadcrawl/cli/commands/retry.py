@@ -71,7 +71,7 @@ def said(urls: Mapping[str, int], becomes: str) -> str:
     count = sum(urls.values())
     if not count:
         return "no failed URL is fetched again: none is left that the order applies to"
-    return f"{count} failed URL{'s' if count != 1 else ''} {becomes} ({reasons(urls)})"
+    return f"{counted(count, 'failed URL')} {becomes} ({reasons(urls)})"
 
 
 def _host(site: str) -> str:
