@@ -23,6 +23,8 @@ def in_words(waiting: dict[str, int], peers: int) -> str:
 
 def explained(waiting: Collection[str]) -> Iterator[str]:
     """Yield advice on blocked reasons, where the state itself gives none."""
+    if state_text(PeerState.PAUSED) in waiting:
+        yield "a paused swarm fetches nothing until kadcrawl resume, or until a local crawl has read its seeds"
     if state_text(PeerState.DISK_FULL) in waiting:
         mebibytes = Limits().disk_reserve_bytes // 1024**2
         yield f"with less than {mebibytes} MiB left on its disk a peer fetches nothing; it goes on when there is room"

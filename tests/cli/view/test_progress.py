@@ -112,6 +112,14 @@ def test_a_pause_is_news_and_what_helps_is_said_once(
     ]
 
 
+def test_it_is_said_once_how_a_paused_swarm_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """A person who starts a peer again may not know that somebody paused the swarm before."""
+    shown = Progress("start")
+    for _ in range(3):
+        shown.update(rows_in_states("paused", "crawling"))
+    assert 1 == capsys.readouterr().err.count("a paused swarm fetches nothing until kadcrawl resume")
+
+
 def test_what_to_expect_is_said_once_and_each_correction_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
