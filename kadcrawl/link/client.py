@@ -93,11 +93,13 @@ class LinkClient:
         self._is_closed = True
         for connection in self._all():
             connection.drop(ENDING)
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        if self._session is not None:
-            await self._session.close()
-        self._session = None
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+        finally:  # Also if the caller is cancelled in its wait.
+            session, self._session = self._session, None
+            if session is not None:
+                await session.close()
 
     def disconnect(self) -> None:
         """End all connections, as after a change of keys. Later requests dial by the new keys."""

@@ -197,6 +197,26 @@ async def test_a_closing_client_tells_who_waits() -> None:
         gate.open()
 
 
+async def test_a_client_that_is_cancelled_as_it_closes_leaves_no_session_open() -> None:
+    async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await shake_hands(reader, writer)
+        await reader.read()  # It says no goodbye, so the client waits for it.
+        writer.close()
+
+    async with serving(mute) as (client, address):
+        ask = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))
+        await until(lambda: any(one._socket is not None for one in client._connections.values()))
+        session, closing = client._session, asyncio.create_task(client.close())
+        with pytest.raises(RemoteError, match="this peer ends"):
+            await ask
+        assert session is not None
+        assert not session.closed, "it closes after its connections"
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert session.closed
+
+
 async def test_the_dialler_closes_what_is_without_use_but_not_what_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
