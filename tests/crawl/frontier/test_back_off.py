@@ -153,6 +153,21 @@ def test_after_too_many_refusals_in_a_row_pages_are_given_out_for_the_wait_and_o
     bench.store.close()
 
 
+def test_a_site_that_refused_too_often_and_was_put_off_gives_out_no_page(tmp_path: Path) -> None:
+    """Its pages end without a request, so they wait for no clock, but nobody else would learn of their ends yet."""
+    bench = Bench(tmp_path, delay_s=1.0, refusals_max=1)
+    bench.refuse(START)
+    entry = bench.take(START + 1)
+    bench.frontier.put_off(entry, START + 6, START + 1)
+    bench.frontier.give_up_slot(entry)
+    bench.frontier.put_back(entry, START + 1)
+    assert START + 6 == bench.frontier.next_due()
+    assert bench.frontier.next(START + 5.9) is None
+    assert entry == bench.take(START + 6)
+    assert bench.frontier.gives_up(SITE, START + 6), "the wait of the site is not over"
+    bench.store.close()
+
+
 def test_a_changed_limit_of_refusals_counts_for_a_site_that_refuses_already(tmp_path: Path) -> None:
     bench = Bench(tmp_path, delay_s=1.0, refusals_max=10)
     bench.refuse(START)
