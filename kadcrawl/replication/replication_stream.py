@@ -27,6 +27,8 @@ places by a comparison."""
 BATCHES_PER_DELIVERY = 4
 """Batches that travel at the same time if so many changes wait. Each costs a commit here and one at the peer, so one at
 a time would bound a crawl of two peers to some three thousand new URLs a second."""
+CANCELLED_LEAST = 64
+"""Waiting calls among which those that were cancelled are looked for. A look at each call would cost a square."""
 SILENT_MAX_S = 20.0
 """Longest time for which a silent stream holds up the crawl of its cells: a live peer may accept nothing."""
 
@@ -83,6 +85,8 @@ class ReplicationStream:
         self._moved_at: float | None = None
         """Second at which the delivery under way began or last moved on, or None between two deliveries."""
         self.waiting: list[tuple[int, asyncio.Future[bool]]] = []
+        self._look_above = CANCELLED_LEAST
+        """Waiting calls above which those that were cancelled are looked for."""
         self.failures = 0
         """Failed deliveries in a row."""
         self.lost = False
@@ -246,7 +250,9 @@ class ReplicationStream:
         With `hurries` the next delivery does not wait for company.
         """
         self._hurries |= hurries
-        self.waiting = [waiting for waiting in self.waiting if not waiting[1].done()]  # Some callers were cancelled.
+        if len(self.waiting) >= self._look_above:
+            self.waiting = [waiting for waiting in self.waiting if not waiting[1].done()]  # Some were cancelled.
+            self._look_above = max(CANCELLED_LEAST, 2 * len(self.waiting))
         self.waiting.append((self.queued, future))
         self.hurried.set()
 
