@@ -15,15 +15,15 @@ import argparse
 import json
 import os
 import platform
-import sqlite3
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from cProfile import Profile
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import kadcrawl
 from sim.loop import SimLoop
@@ -31,6 +31,9 @@ from sim.plan import Plan
 from sim.synthetic_sites import PLAIN
 from sim.synthetic_web import SyntheticWeb
 from sim.trial import SEEDS, WEB_ADDRESS, Size, run
+
+if TYPE_CHECKING:
+    from _lsprof import profiler_entry
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs/figures/page-counts.json"
 PACKAGE: Final = f"{Path(kadcrawl.__file__).parent}{os.sep}"
@@ -44,6 +47,11 @@ GROWTH_MAX: Final = 0.02
 """The part by which a count may exceed the file. A change that adds a statement or a task to each page is above it."""
 HASHED: Final = frozenset({"digest", "hexdigest"})
 STATEMENTS: Final = frozenset({"execute", "executemany"})
+KINDS: Final = {"row": "reads", "rows": "reads", "_commit": "statements of commits"}
+"""The kind of the statements that a function of the journal executes. All others write."""
+METHOD: Final = re.compile(r"<method '(?P<name>\w+)' of '(?P<type>[\w.]+)' objects>")
+"""A method of a built-in type, as a profiler names it."""
+OTHER_PROFILER: Final = "another profiler is at work; count in a process of its own"
 BY_VERSION: Final = frozenset({"own functions called", "built-in functions called"})
 """The counts that depend on the minor version of Python."""
 
@@ -74,49 +82,47 @@ class Growth:
         return f"{self.swarm}: {self.name} per page: {self.counted:g}, not {self.kept:g}"
 
 
-class CallCounter:
-    """Counts the calls that kadcrawl's code makes, as a function for `sys.setprofile`."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self._own: dict[CodeType, bool] = {}
-        """Whether the code is of kadcrawl."""
-
-    def __call__(self, frame: FrameType, event: str, called: Any) -> None:
-        code = frame.f_code
-        own = self._own.get(code)
-        if own is None:
-            own = self._own[code] = code.co_filename.startswith(PACKAGE)
-        if event == "call":
-            if own:
-                self.counts["own functions called"] += 1
-            elif code is SimLoop.create_task.__code__:
-                self.counts["tasks"] += 1
-        elif event == "c_call" and own:
-            self.counts["built-in functions called"] += 1
-            name = called.__name__
-            if name in HASHED:
-                self.counts["hashes"] += 1
-            elif name in STATEMENTS and isinstance(called.__self__, sqlite3.Connection):
-                self.counts[self._kind(frame)] += 1
-
-    @staticmethod
-    def _kind(frame: FrameType) -> str:
-        """Return the kind of the statement that this function of the journal has executed."""
-        return {"row": "reads", "rows": "reads", "_commit": "statements of commits"}.get(frame.f_code.co_name, "writes")
+def counts_of(entries: Iterable["profiler_entry"]) -> Counter[str]:
+    """Return the counts in the entries of a profiler: of each function, with what it called."""
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        code = entry.code
+        if isinstance(code, str):
+            continue  # A built-in function, which is counted with its callers.
+        if code is SimLoop.create_task.__code__:
+            counts["tasks"] += entry.callcount
+        if not code.co_filename.startswith(PACKAGE):
+            continue
+        counts["own functions called"] += entry.callcount
+        for called in entry.calls or ():
+            if not isinstance(called.code, str):
+                continue
+            counts["built-in functions called"] += called.callcount
+            if (method := METHOD.fullmatch(called.code)) is None:
+                continue
+            if method["name"] in HASHED:
+                counts["hashes"] += called.callcount
+            elif method["name"] in STATEMENTS and method["type"] == "sqlite3.Connection":
+                counts[KINDS.get(code.co_name, "writes")] += called.callcount
+    return counts
 
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
     """Count the calls of the block. Raises PageCountsError if another profiler is at work."""
     if sys.getprofile() is not None:
-        raise PageCountsError("another profiler is at work; count in a process of its own")
-    counter = CallCounter()
-    sys.setprofile(counter)
+        raise PageCountsError(OTHER_PROFILER)
+    counts: Counter[str] = Counter()
+    profiler = Profile()
     try:
-        yield counter.counts
+        profiler.enable()
+    except ValueError:  # From Python 3.12 on.
+        raise PageCountsError(OTHER_PROFILER) from None
+    try:
+        yield counts
     finally:
-        sys.setprofile(None)
+        profiler.disable()
+    counts.update(counts_of(profiler.getstats()))
 
 
 def crawl_counts(peers: int, pages: int) -> Counter[str]:
