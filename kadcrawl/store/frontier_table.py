@@ -40,7 +40,11 @@ _DELETE_BETWEEN = (
     f"DELETE FROM frontier WHERE (site_hash, depth, seq) IN (SELECT substr(key, 1, {SITE_BYTES}), depth, seq "
     "FROM history WHERE key BETWEEN ? AND ? AND seq NOT NULL)"
 )
-_SHORTEN = f"UPDATE frontier SET depth=?3 WHERE {_ROW_OF_KEY} AND depth>?3"
+_SHORTEN = (
+    "UPDATE frontier SET depth=?3 "
+    "WHERE (site_hash, depth, seq) = (SELECT ?2, depth, seq FROM history WHERE key=?1 AND depth>?3)"
+)
+"""The record of a key tells its depth, so the entry is looked up only if it changes. Most links were met before."""
 _SET_TRIES = f"UPDATE frontier SET tries=?3, due=?4 WHERE {_ROW_OF_KEY}"
 _PUT_OFF = f"UPDATE frontier SET due=?3 WHERE {_ROW_OF_KEY} AND due<?3"
 
