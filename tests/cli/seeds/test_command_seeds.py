@@ -14,11 +14,7 @@ from aiohttp import web
 
 from tests.support.sites.web import Web, html
 from tests.support.swarm.command import (
-    KADCRAWL,
-    KEY,
     LOOPBACK,
-    PIPE,
-    STARTED,
     Run,
     address_of,
     crawl,
@@ -34,21 +30,15 @@ from tests.support.swarm.command import (
 
 
 async def with_input(text: bytes, *arguments: str) -> Run:
-    """Return the run of a command that reads this from standard input."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
-    process = await asyncio.create_subprocess_exec(
-        KADCRAWL,
-        *arguments,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        env=environment | {"KADCRAWL_KEY": KEY},
-        start_new_session=True,
-    )
-    STARTED.append(process)
-    async with asyncio.timeout(60):
-        out, err = await process.communicate(text)
-    return Run(process.returncode, out, err)
+    """Return the run of a command that reads this from standard input, which is a pipe."""
+    readable, writable = os.pipe()
+    with open(readable, "rb", 0) as its_input:
+        process = await start(*arguments, stdin=its_input)
+    end = open(writable, "wb", 0)  # noqa: SIM115 -- the transport closes it
+    pipe, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.BaseProtocol, end)
+    pipe.write(text)
+    pipe.close()  # Once all is written.
+    return await ended(process)
 
 
 def lines_of(urls: list[str]) -> str:

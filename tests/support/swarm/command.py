@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import IO
 
 from scripts.kadcrawl_run import page_lines
 from tests.support.sites.web import Web, slow, tree
@@ -60,20 +61,24 @@ async def start(
     env: dict[str, str] | None = None,
     program: Sequence[str] | None = None,
     directory: Path | None = None,
+    stdin: IO[bytes] | None = None,
 ) -> asyncio.subprocess.Process:
-    """Start the command, or another program that takes its place, as the head of a session."""
+    """Start the command, or another program that takes its place, as the head of a session.
+
+    Its input is an open file, or nothing.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
     environment |= {"KADCRAWL_KEY": KEY, "XDG_STATE_HOME": STATE} | (env or {})
     if program is None and may_fork(environment):
         process: asyncio.subprocess.Process = await fork_command(
-            KADCRAWL, arguments, environment, str(directory or Path.cwd())
+            KADCRAWL, arguments, environment, str(directory or Path.cwd()), stdin
         )
         STARTED.append(process)
         return process
     process = await asyncio.create_subprocess_exec(
         *(program or NEW_PROCESS),
         *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=stdin or asyncio.subprocess.DEVNULL,
         stdout=PIPE,
         stderr=PIPE,
         env=environment,

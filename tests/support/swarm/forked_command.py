@@ -38,16 +38,15 @@ def may_fork(environment: Mapping[str, str]) -> bool:
 
 
 async def fork_command(
-    program: str, arguments: Sequence[str], environment: dict[str, str], directory: str
+    program: str, arguments: Sequence[str], environment: dict[str, str], directory: str, stdin: IO[bytes] | None = None
 ) -> "ForkedCommand":
-    """Start the command without input. Its stdout and stderr are pipes."""
+    """Start the command with an open file as its input, or without input. Its stdout and stderr are pipes."""
     server = _server(program)
     (out, its_out), (err, its_err) = _pipe(), _pipe()
     with open(os.devnull, "rb") as nothing, its_out, its_err:
         try:
-            pid = server.fork(
-                arguments, environment, directory, [file.fileno() for file in (nothing, its_out, its_err)]
-            )
+            streams = [file.fileno() for file in (stdin or nothing, its_out, its_err)]
+            pid = server.fork(arguments, environment, directory, streams)
         except BaseException:
             out.close()
             err.close()
