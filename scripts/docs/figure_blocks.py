@@ -6,7 +6,7 @@ Tests: tests/docs/test_figures.py
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from scripts.docs.long_figures import bench_long, soak
+from scripts.docs.long_figures import bench_long, bench_longest, soak
 from sim import sometimes
 
 
@@ -557,6 +557,7 @@ BLOCKS: Final[dict[str, Callable[[KeptFigures], str]]] = {
     "bench-restart": restart,
     "bench-web": dashboard,
     "bench-long": bench_long,
+    "bench-long-million": bench_longest,
     "soak": soak,
     "seeds": seeds,
     "five-peers": five_peers,

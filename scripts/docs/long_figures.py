@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+SHORT: Final = "bench-long"
+LONGEST: Final = "bench-long-million"
+"""The kept files of a crawl that takes minutes, and of a crawl of a million pages."""
 ROW_COUNT: Final = 8
 """Rows of the curve that the table shows."""
 STAGES: Final = {
@@ -39,7 +42,16 @@ PANELS: Final = (
 
 def bench_long(kept: Any) -> str:
     """Return the table of a long crawl, and of its stops and restarts."""
-    figures = kept["bench-long"]
+    return _long(kept, SHORT)
+
+
+def bench_longest(kept: Any) -> str:
+    """Return the same of a crawl of a million pages."""
+    return _long(kept, LONGEST)
+
+
+def _long(kept: Any, name: str) -> str:
+    figures = kept[name]
     curve = figures["curve"]
     step = max(1, len(curve) // ROW_COUNT)
     shown = [*curve[step - 1 : -1 : step], curve[-1]]
@@ -86,7 +98,7 @@ def bench_long(kept: Any) -> str:
         f"{curve[-1]['pages']:,.0f} pages by two peers, of a web of {web_pages:,} pages. "
         f"{figures['twice']:,} were fetched twice. The peer alone knew {alone['known']:,.0f} URLs when it was killed."
         f"\n\n{_table(head, rows, 0)}\n\n{_table(('', 'seconds, each time', 'CPU s'), times, 1)}\n\n"
-        f"{kept.measured('bench-long')}"
+        f"{kept.measured(name)}"
     )
 
 
@@ -110,11 +122,11 @@ def soak(kept: Any) -> str:
 
 
 def generate(root: Path) -> Mapping[str, str]:
-    """Return the picture of the curves, if they were measured."""
-    path = root / "docs/figures/bench-long.json"
-    if not path.exists():
-        return {}
-    return {PICTURE: picture(json.loads(path.read_text(encoding="utf-8"))["figures"]["curve"])}
+    """Return the picture of the curves of the longest crawl that was measured."""
+    for path in (root / f"docs/figures/{name}.json" for name in (LONGEST, SHORT)):
+        if path.exists():
+            return {PICTURE: picture(json.loads(path.read_text(encoding="utf-8"))["figures"]["curve"])}
+    return {}
 
 
 def picture(curve: Sequence[Mapping[str, float]]) -> str:

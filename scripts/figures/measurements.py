@@ -52,6 +52,12 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
         3,
         may_miss=True,
     ),
+    "bench-long-million": Measurement(
+        "The same over a million pages",
+        _module("scripts.bench_long", "--pages", "1000000", "--hosts", "1200", "--minutes", "70", "--rows", "40"),
+        62,
+        may_miss=True,
+    ),
     "soak": Measurement("Random faults for an hour", _module("scripts.soak"), 62),
     "seeds": Measurement("Seeds from a pipe", _module("scripts.bench_seeds"), 2, may_miss=True),
     "links": Measurement(

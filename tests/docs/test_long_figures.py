@@ -6,7 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from scripts.docs.figures import Kept
-from scripts.docs.long_figures import PANELS, bench_long, generate, picture, soak
+from scripts.docs.long_figures import (
+    LONGEST,
+    PANELS,
+    PICTURE,
+    SHORT,
+    bench_long,
+    bench_longest,
+    generate,
+    picture,
+    soak,
+)
 
 CURVE = [
     {
@@ -64,3 +74,14 @@ def test_the_picture_has_a_curve_for_each_figure(tmp_path: Path) -> None:
     lines = drawn.findall(".//{http://www.w3.org/2000/svg}polyline")
     assert [len(CURVE)] * len(PANELS) == [len(line.attrib["points"].split()) for line in lines]
     assert {} == generate(tmp_path)
+
+
+def test_the_picture_is_of_the_longest_crawl(tmp_path: Path) -> None:
+    figures = tmp_path / "docs/figures"
+    figures.mkdir(parents=True)
+    kept(figures, SHORT, LONG)
+    assert {PICTURE: picture(CURVE)} == generate(tmp_path)
+    longest = kept(figures, LONGEST, {**LONG, "curve": CURVE[:10]})
+    assert {PICTURE: picture(CURVE[:10])} == generate(tmp_path)
+    assert "10,000 pages by two peers" in bench_longest(longest)
+    assert "20,000 pages by two peers" in bench_long(longest)
