@@ -44,7 +44,7 @@ from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.output.warc import warc_name
-from kadcrawl.crawl.page_budget import Budget
+from kadcrawl.crawl.page_budget import PAGES_BEGUN, Budget
 from kadcrawl.crawl.reach.build import Reach, Swarm, build_reach
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.crawl.recrawl.rounds import Rounds
@@ -414,7 +414,7 @@ def _crawl_limits(job: Job, resources: PeerResources) -> CrawlLimits:
     meta = resources.store.meta
     granted = meta.read(GRANT_NAMES["pages"], int) or 0
     known = meta.read("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
-    begun = meta.read("pages_begun", int)
+    begun = meta.read(PAGES_BEGUN, int)
     pages = Budget(job.max_pages, granted, resources.counters.tried if begun is None else begun, known)
     granted_bytes = meta.read(GRANT_NAMES["bytes"], int) or 0
     known_bytes = meta.read("bytes_grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)

@@ -53,9 +53,9 @@ class GrantedBudget:
         self._journaled = max(self._journaled, self._written)
         return str(self._written).encode()
 
-    def note_journaled(self) -> None:
-        """Note that the journal has the grant written last."""
-        self._journaled = self._written
+    def note_journaled(self, written: int) -> None:
+        """Note that the journal has this grant. A smaller one written since may still be lost."""
+        self._journaled = max(written, self._written)
 
     def total_of(self, row: PeerRow) -> int:
         """Return what the peer with this row takes from the budget."""

@@ -18,9 +18,10 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Literal
 
-from kadcrawl.crawl.granted_budget import GrantedBudget
+from kadcrawl.crawl.granted_budget import GRANT_NAMES, GrantedBudget
 from kadcrawl.keys import Cell, Key, cell_of
 from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
+from kadcrawl.store.meta_table import MetaTable
 
 PORTION_MAX = 100
 """Fetches granted to one peer at a time. The number is small, so that an idle peer hoards little."""
@@ -30,6 +31,9 @@ SOON_S = 5.0
 """Seconds within which a due fetch keeps its grant. The time is longer than the rest, so no fetch is late for want of a
 grant."""
 
+
+PAGES_BEGUN = "pages_begun"
+"""Name of the units taken in the journal."""
 
 LOST_MAX = 10_000
 """URLs of lost loans whose units may still come back."""
@@ -149,6 +153,12 @@ class Budget(GrantedBudget):
     def shares(self, rows: Sequence[PeerRow], resting: Collection[bytes], absent: int) -> tuple[dict[bytes, int], bool]:
         """Return the new totals of the peers that lack allowance and do not rest, and whether the budget is spent."""
         return share(self.limit or 0, rows, resting, absent)
+
+
+def write_units(meta: MetaTable, budget: Budget) -> None:
+    """Journal the grant and the units taken of it with the next commit, so that no crash has them spent again."""
+    meta.set(GRANT_NAMES["pages"], budget.to_journal())
+    meta.set(PAGES_BEGUN, str(budget.kept).encode())
 
 
 def budget_cell(cell_bits: int) -> Cell:

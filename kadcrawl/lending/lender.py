@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kadcrawl.balance.leases import RENEW_S
 from kadcrawl.balance.loan_backoff import LoanBackoff
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.page_budget import Budget
+from kadcrawl.crawl.page_budget import Budget, write_units
 from kadcrawl.crawl.recrawl.rounds import Rounds, VisitStart
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
@@ -183,8 +183,9 @@ class Lender:
         if self._is_away():
             return []
         loans = [loan for one in allotment if (loan := self._reserve(borrower, *one)) is not None]
-        if self._budget.limit is not None:
-            await self._store.journal.durable()  # After a crash this peer must not spend the same units again.
+        if self._budget.limit is not None:  # After a crash this peer must not spend the same units again.
+            write_units(self._store.meta, self._budget)
+            await self._store.journal.durable()
         # The borrower offers no links to these URLs, so all holders must have them before.
         copied = await asyncio.gather(*(self._are_copied(loan.cell, list(loan.entries)) for loan in loans))
         free = await asyncio.gather(*(self._connections_free(loan) for loan in loans))
@@ -207,10 +208,7 @@ class Lender:
         return messages
 
     def _reserve(self, borrower: Contact, site: str, count: int) -> Loan | None:
-        """Take the entries to lend out of the frontier, before the borrower has the loan.
-
-        Return None if the budget of pages has no unit left.
-        """
+        """Take the entries to lend out of the frontier. Return None if the budget of pages has no unit left."""
         now, count = self._now(), min(count, BATCH_MAX)
         if self._budget.limit is not None:
             count = min(count, self._budget.allowance)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.granted_budget import GRANT_NAMES
+from kadcrawl.crawl.page_budget import write_units
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Contact, Order, PeerRow, SwarmStatus
@@ -402,8 +403,7 @@ class Peer(SteeredPeer):
             limits = self.components.crawl_limits
             self.runtime.parts.queue_counter.note_arrivals()
             self.balancing.loans.marker.update()
-            self.store.meta.set(GRANT_NAMES["pages"], limits.pages.to_journal())
-            self.store.meta.set("pages_begun", str(limits.pages.kept).encode())
+            write_units(self.store.meta, limits.pages)
             self.store.meta.set(GRANT_NAMES["bytes"], limits.bytes.to_journal())
             self.store.meta.set("limit", limits.journaled)
         return super()._flush()

@@ -298,7 +298,20 @@ def test_others_hear_of_a_smaller_grant_when_the_journal_has_it() -> None:
     assert (0, 50) == (budget.granted, budget.told), "after a crash the peer would have 50"
     assert b"0" == budget.to_journal()
     assert 50 == budget.told, "the commit is under way"
-    budget.note_journaled()
+    budget.note_journaled(0)
     assert 0 == budget.told
     budget.learn({b"me": 10}, b"me", spent=False)
     assert 10 == budget.told
+
+
+def test_a_grant_written_during_the_commit_of_another_counts_when_it_is_journaled_itself() -> None:
+    budget = Budget(100, granted=50, begun=40)
+    budget.give_back()
+    assert b"40" == budget.to_journal()
+    budget.begun = 39  # A page of a borrower came back during the commit, and the peer stops.
+    budget.give_back()
+    assert b"39" == budget.to_journal()
+    budget.note_journaled(40)
+    assert 40 == budget.told
+    budget.note_journaled(39)
+    assert 39 == budget.told

@@ -1,14 +1,16 @@
 """The lender's side of loans: the effects of reports, silence and recalls."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from kadcrawl.balance.leases import LEASE_S, LOAN_S_MAX, MARGIN_S, RENEW_S, SILENCE_MAX_S
 from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
-from kadcrawl.crawl.page_budget import Budget
+from kadcrawl.crawl.page_budget import Budget, write_units
 from kadcrawl.keys import id_bytes, site_hash, url_key
 from kadcrawl.lending import loan as loan_module
 from kadcrawl.lending.loan import RECALLED_MAX_S, RETURNED_WAIT_MAX_S
@@ -210,6 +212,35 @@ def test_with_a_budget_of_pages_no_more_is_lent_than_it_pays_for(play_loans: Pla
         assert 1 == budget.allowance, "another peer did not have the page"
         await bench.lender.renew_lease(RenewLease(A, [late]))
         assert 2 == budget.allowance
+
+    play_loans(0.0, scenario)
+
+
+def test_the_units_of_a_loan_are_on_disk_before_its_borrower_hears_of_it(play_loans: Play) -> None:
+    """Else a lender that crashed would pay for other pages with them, and --max-pages would be exceeded."""
+
+    async def scenario(bench: LenderBench) -> None:
+        budget = bench.lender._budget = Budget(100, granted=3, begun=0)
+
+        def flush() -> list[int]:
+            write_units(bench.store.meta, budget)  # As a peer does before each commit.
+            return []
+
+        bench.store.journal.before_commit(flush)
+        await bench.store.journal.commit()  # Nothing else is to be written as the loans begin.
+        journaled: list[dict[str, bytes]] = []
+        ask = bench.ask
+
+        async def look(*message: Any) -> Any:
+            with closing(sqlite3.connect(bench.store.journal.path)) as journal:
+                named = "SELECT name, value FROM meta WHERE name IN ('granted', 'pages_begun')"
+                journaled.append(dict(journal.execute(named)))
+            return await ask(*message)
+
+        bench.ask = look  # type: ignore[method-assign, assignment]
+        for count, borrower in ((2, A), (1, B)):
+            assert count == await bench.lender.lend(borrower, SITE, count)
+        assert [{"granted": b"3", "pages_begun": units} for units in (b"2", b"3")] == journaled
 
     play_loans(0.0, scenario)
 

@@ -66,10 +66,10 @@ async def give_back(runtime: Runtime, budget: SharedBudget) -> None:
     """Give the unused grant back, and return when the journal has the smaller grant."""
     budget.give_back()
     if budget.told > budget.granted:
-        store = runtime.resources.store
+        store, written = runtime.resources.store, budget.granted
         store.meta.set(GRANT_NAMES[budget.unit], budget.to_journal())
         await store.journal.durable()
-        budget.note_journaled()
+        budget.note_journaled(written)
 
 
 async def _hear_grants(runtime: Runtime, budget: SharedBudget, cell: Cell) -> bool:
