@@ -71,21 +71,32 @@ def test_a_hundred_thousand_lines_come_in_batches_and_from_any_place(
 ) -> None:
     text = numbered(100_000).encode()
     path = file_of(tmp_path, gzip.compress(text, 1) if packed else text)
-    tracemalloc.start()
     seeds, places, count = open_seeds(path), [(0, 0)], 0
     for batch in batches(seeds):
         assert 0 < len(batch.urls) <= STREAM_URLS_MAX
         count += len(batch.urls)
         places.append((batch.offset, batch.lines))
-    _, peak_bytes = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
     assert (100_000, 100_000, len(text)) == (count, seeds.lines, seeds.offset)
-    assert peak_bytes < 4_000_000, "a batch, and no more of the file"
     offset, lines = places[len(places) // 2]
     again = open_seeds(path)
     again.skip_to(offset, lines)
     rest = urls(again)
     assert (f"http://h{lines}.example/", 100_000) == (rest[0], lines + len(rest))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_costs_the_memory_of_a_batch(packed: bool, tmp_path: Path, open_seeds: OpenSeeds) -> None:
+    """The first batches have as many URLs as there may be, and the others as many characters."""
+    short = 2 * STREAM_URLS_MAX
+    text = (numbered(short) + "".join(f"http://h.example/{n:01000}\n" for n in range(10_000))).encode()
+    path = file_of(tmp_path, gzip.compress(text, 1) if packed else text)
+    tracemalloc.start()
+    seeds = open_seeds(path)
+    sizes = [len(batch.urls) for batch in batches(seeds)]
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (short + 10_000, STREAM_URLS_MAX) == (sum(sizes), max(sizes))
+    assert peak_bytes < 4_000_000 < len(text), "a batch, and no more of the file"
 
 
 def test_long_urls_close_a_batch(tmp_path: Path, open_seeds: OpenSeeds) -> None:
