@@ -51,7 +51,8 @@ class Packing:
         """Let go of one URL."""
         assert self.inside, "a URL is crawled from the work area"
         self.inside -= 1
-        self._unpack()
+        if self.buffer or self.blocks:
+            self._unpack()
 
     def taken(self, blocks: int) -> None:
         """Take blocks of another peer."""
