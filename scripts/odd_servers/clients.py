@@ -70,13 +70,15 @@ class Kadcrawl:
     def __init__(self, authority: Path) -> None:
         """`authority` is a file with the certificate to trust."""
         self._agent = user_agent(VERSION)
-        self._settings = SiteSettings(Job(ca_pem=read_authorities(authority)))
+        settings = SiteSettings(Job(ca_pem=read_authorities(authority)))
+        # Made once, as each reads all certificates of the system.
+        self._short, self._patient = (RequestRules(limits, self._agent, settings) for limits in (LIMITS, PATIENT))
 
     async def outcome(self, behavior: Behavior, url: str) -> str:
         """Return the outcome of one request, on a connection of its own."""
         guard = Guard(["127.0.0.0/8"])
-        limits = LIMITS if behavior.kadcrawl.endswith(TIMES_OUT) else PATIENT
-        rules = RequestRules(limits, self._agent, self._settings)
+        ends = behavior.kadcrawl.endswith(TIMES_OUT)
+        limits, rules = (LIMITS, self._short) if ends else (PATIENT, self._patient)
         fetcher = Fetcher(limits, guard, self._agent, time.time, request_rules=rules)
         await fetcher.start()
         try:
