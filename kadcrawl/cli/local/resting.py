@@ -23,7 +23,7 @@ from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import ID_BYTES, Cell, anchor, site_hash
 from kadcrawl.link.wire.given_order import orders_in_force
-from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.leaf_messages import is_leaf, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import (
     COUNT_MAX,
@@ -41,16 +41,15 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.link.wire.peer_state import PeerState
-from kadcrawl.members.key_file import read_secret
-from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.peer.membership.departed import departed_row, each_once, journaled_departed
+from kadcrawl.peer.membership.key_store import KeyStore
 from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_changes import changed
 from kadcrawl.store.journal import PAGE_LOG, UNREADABLE, said
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.migration import BY_ROWID
-from kadcrawl.system.file_names import JOURNAL, PEER_KEY
+from kadcrawl.system.file_names import JOURNAL
 
 _GRANTS = msgspec.msgpack.Decoder(dict[bytes, int])
 _ORDERS = msgspec.msgpack.Decoder(list[StandingOrder])
@@ -134,6 +133,7 @@ def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
             refusing=refusing[peer.contact.id][:REFUSING_MAX],
             refusing_count=len(refusing[peer.contact.id]),
             due_s=None if peer.due is None else min(max(0.0, peer.due - now), LONG_S_MAX),
+            hosted_leaf=is_leaf(peer.contact),
         )
         for peer in peers
     ]
@@ -249,6 +249,5 @@ def _contact(directory: Path, meta: dict[str, bytes]) -> Contact:
     """Return the contact under which others knew the peer. A leaf has no address."""
     if len(node_id := meta.get("node_id", b"")) == ID_BYTES:
         return Contact(node_id, *(address_of(directory) or NO_ADDRESS))
-    if (directory / PEER_KEY).exists():
-        return leaf_contact(PeerKey(read_secret(directory / PEER_KEY)).id)
-    return leaf_contact(meta["leaf_id"])
+    key = KeyStore(directory).peer_key()
+    return leaf_contact(meta["leaf_id"] if key is None else key.id)

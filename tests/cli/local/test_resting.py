@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.cli.local.resting import RestingPeer, status_of
+from kadcrawl.cli.local.resting import RestingPeer, journals_at_rest, status_of
+from kadcrawl.cli.local.stores_at_rest import commit
 from kadcrawl.keys import Cell, anchor, id_bytes
+from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact, PeerCounters
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.peer.job_store import JobRecord
+from kadcrawl.peer.membership.key_store import KeyStore
 from kadcrawl.settings.job import Job
+from kadcrawl.store.store import Store
 
 JOB = Job(seeds=("http://a.example/",))
 CELL = Cell(7)
@@ -55,3 +61,21 @@ def test_the_owner_says_it_among_equal_journals() -> None:
 def test_the_owner_says_it_where_known_urls_are_no_measure(job: Job) -> None:
     owner, backup = resting_peer(NEAR, known=4, pending=4), resting_peer(FAR, known=9, pending=3)
     assert [4, 0] == told_pending(job, owner, backup)
+
+
+@pytest.mark.parametrize("has_key", [True, False], ids=["key", "insecure"])
+def test_a_leaf_has_its_row_in_the_figures(has_key: bool, tmp_path: Path) -> None:
+    directory = tmp_path / "peer-2"
+    directory.mkdir()
+    store, key = Store(directory, 0.0), PeerKey.generate()
+    JobRecord(store).keep(JOB)
+    if has_key:
+        KeyStore(directory).keep_peer_key(key)
+    else:
+        store.meta.set("leaf_id", key.id)
+    commit([store])
+    store.close()
+    peers, unreadable = journals_at_rest(tmp_path)
+    assert [] == unreadable
+    assert [leaf_contact(key.id)] == [peer.contact for peer in peers]
+    assert ["leaf: not running"] == [row.state_text for row in status_of(peers, JOB, 0.0).answer.rows]
