@@ -14,7 +14,7 @@ from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import Message
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.system.directory_lock import is_running
-from kadcrawl.system.file_names import ADDRESS, JOURNAL, PEER_KEY
+from kadcrawl.system.file_names import ADDRESS, JOURNAL, PAGE_LOG, PEER_KEY
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
@@ -86,6 +86,15 @@ def directories(data: Path) -> list[Path]:
     return [data, *peer_directories(data)]
 
 
+def data_directories(data: Path) -> list[Path]:
+    """Return the directories that may hold a peer's data: this one, and those in it.
+
+    A peer or leaf of a swarm may have a directory of any name, in which its journal or its pages are.
+    """
+    others = (path.parent for name in (JOURNAL, PAGE_LOG) for path in data.glob(f"*/{name}"))
+    return [data, *sorted({*peer_directories(data), *others})]
+
+
 def peer_directories(data: Path) -> list[Path]:
     """Return the directories of the peers of a crawl, also of those set aside."""
     return sorted(path for path in data.glob("peer-*") if path.is_dir())
@@ -94,7 +103,8 @@ def peer_directories(data: Path) -> list[Path]:
 def is_set_aside(directory: Path, data: Path) -> bool:
     """Return whether the directory of a peer of a crawl was moved aside: the crawl goes on without it."""
     number = directory.name.removeprefix("peer-")
-    return directory != data and not (number.isascii() and number.isdecimal())
+    is_named_by_crawl = number != directory.name
+    return directory != data and is_named_by_crawl and not (number.isascii() and number.isdecimal())
 
 
 def of_full_peers(directories: "Sequence[Path]") -> list[Path]:

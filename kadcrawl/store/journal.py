@@ -31,7 +31,7 @@ from kadcrawl.store.log_roller import PARTS_OF, LogRoller, known_index
 from kadcrawl.store.migration import OPENED, bring_up_to_date
 from kadcrawl.store.schema import SCHEMA_VERSION
 from kadcrawl.store.wal import Wal
-from kadcrawl.system.file_names import JOURNAL
+from kadcrawl.system.file_names import JOURNAL, PAGE_LOG
 
 UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
 """The exceptions that Python's SQLite module raises for a damaged file.
@@ -43,7 +43,6 @@ PAGE_BYTES = 4096
 """Size of a page of a new journal, in bytes: SQLite's own. Each table and index takes one at least."""
 HAS_TIME_TIMES = 5
 """Factor on the spacing between two commits of a peer that has time. A crash repeats the pages in between."""
-PAGE_LOG = "pages.jsonl"
 RECORD_LOG = "records.jsonl"
 _OTHER_TYPE = "a value is of another type than was written"
 

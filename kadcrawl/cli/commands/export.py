@@ -15,11 +15,11 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, UNDELIVERED, told
 from kadcrawl.cli.options import DIRECTORIES, sink_option
+from kadcrawl.cli.targets import data_directories
 from kadcrawl.cli.view.shortfalls import say_shortfalls
 from kadcrawl.errors import ConfigError
+from kadcrawl.system.file_names import PAGE_LOG
 
-LOGS_DEEP = ("pages.jsonl", "*/pages.jsonl")
-"""Places of page logs: in a peer's directory, or in those below a crawl's directory."""
 EXPORT_STALL_S = 3.0
 """Seconds without progress before a sink is given up. A person can call the command again, and peers have waited
 before."""
@@ -65,8 +65,8 @@ def deliver(directory: Path, sinks: Sequence[str], *, say: bool = False) -> bool
 
 
 def peers_in(directory: Path) -> list[Path]:
-    """Return the directories of peers, at this directory or below it."""
-    return sorted(path.parent for pattern in LOGS_DEEP for path in directory.glob(pattern))
+    """Return the directories of peers and leaves with pages, at this directory or in it."""
+    return [one for one in data_directories(directory) if (one / PAGE_LOG).exists()]
 
 
 async def _deliver(directory: Path, sinks: Sequence[str], say: bool) -> bool:

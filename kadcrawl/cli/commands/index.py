@@ -22,7 +22,7 @@ def index(directories: tuple[Path, ...]) -> int:
     A running peer does so by itself for each file that it has finished. The command also indexes the files being
     written, with the pages up to now. It may run while peers do. pywb and other replay tools read the files.
     """
-    from kadcrawl.cli.targets import directories as peers_of
+    from kadcrawl.cli.targets import data_directories
     from kadcrawl.crawl.output.cdxj import WARC_SUFFIX, index_of, is_indexed, write_index
     from kadcrawl.crawl.output.outputs import WARC_DIRECTORY
     from kadcrawl.system.directory_lock import is_running
@@ -30,7 +30,7 @@ def index(directories: tuple[Path, ...]) -> int:
     try:
         for directory in directories:
             warcs = f"{WARC_DIRECTORY}/*{WARC_SUFFIX}"
-            found = [(peer, warc) for peer in peers_of(directory) for warc in sorted(peer.glob(warcs))]
+            found = [(peer, warc) for peer in data_directories(directory) for warc in sorted(peer.glob(warcs))]
             if not found:
                 raise ConfigError(f"{directory} has no WARC files: name the directory of a crawl, or of a peer")
             for peer, warc in found:

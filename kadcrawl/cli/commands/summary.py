@@ -14,7 +14,7 @@ from kadcrawl.cli.exits import DONE, PROBLEMS, told
 from kadcrawl.cli.keys import peer_options
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.swarm_figures import swarm_figures
-from kadcrawl.cli.targets import directories, peer_directories
+from kadcrawl.cli.targets import data_directories, peer_directories
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
 from kadcrawl.cli.view.limit_end import limit_sentence, limit_that_ended, with_pages_lost
@@ -39,7 +39,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
     if found.directory is not None:
         result = with_pages_lost(result, rows, job, found.granted_elsewhere)
     limit = limit_that_ended(result, job, left=pending)
-    logs = [directory for directory in directories(data) if directory.is_dir() and not is_given("peer")]
+    logs = [directory for directory in data_directories(data) if directory.is_dir() and not is_given("peer")]
     if result.urls_done <= LINES_COMPARED_MAX and peer_directories(data) and logs:
         read = PageLogs(logs, job)
         result = replace(result, duplicates=read.repeats, failed_examples=read.failed_examples)

@@ -14,7 +14,7 @@ from kadcrawl.cli.data_check.journal_check import JournalFacts, check_journal
 from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, check_pages, check_records
 from kadcrawl.cli.data_check.state_file_check import check_state_files
 from kadcrawl.cli.data_check.warc_check import check_warc, compare_archive, files_here
-from kadcrawl.cli.targets import directories, is_set_aside
+from kadcrawl.cli.targets import data_directories, is_set_aside
 from kadcrawl.cli.view.repeats import recurring_visits
 from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.plural import plural
@@ -53,7 +53,7 @@ class DataReport:
 
     @property
     def is_whole(self) -> bool:
-        """True if all peers of the swarm are here, as far as they knew each other, with all parts of their logs."""
+        """True if all peers and leaves of the swarm are here, as far as they knew each other, with all their logs."""
         here = {facts.node_id for facts in self.journals}
         if self.are_lines_elsewhere:
             return False
@@ -71,9 +71,9 @@ class DataReport:
 
 
 def peers_with_data(directory: Path) -> list[Path]:
-    """Return the directories of peers at this directory or below it: those with a journal or with results."""
+    """Return the directories of peers at this directory or in it: those with a journal or with results."""
     names = (JOURNAL, PAGES, RECORDS, "warc")
-    return [peer for peer in directories(directory) if any((peer / name).exists() for name in names)]
+    return [peer for peer in data_directories(directory) if any((peer / name).exists() for name in names)]
 
 
 def check_data(directory: Path, report: Report, *, with_urls: bool = False) -> DataReport:

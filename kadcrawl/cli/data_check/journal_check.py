@@ -5,7 +5,7 @@ Tests: tests/cli/data_check/test_data_check.py
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,10 +13,13 @@ import msgspec
 
 from kadcrawl.cli.data_check.catalog import Catalog
 from kadcrawl.cli.data_check.data_finding import REPAIR, DataFinding, Report, damage
+from kadcrawl.cli.local.resting import peer_id
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.scope.partitioner import Partitioner
+from kadcrawl.errors import ConfigError
 from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, cell_of
 from kadcrawl.link.wire.messages import Contact
+from kadcrawl.peer.membership.departed import journaled_departed
 from kadcrawl.settings.job import Job
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.journal import UNREADABLE, faults_in, said
@@ -42,6 +45,7 @@ class JournalFacts:
     job: Job | None = None
     node_id: bytes = b""
     contacts: list[Contact] = field(default_factory=list)
+    """The other peers that the peer knew, and the peers and leaves that left and had fetched pages."""
     warc: tuple[str, int] | None = None
     """The WARC file that was written last, with its length."""
     lines: int | None = None
@@ -72,7 +76,7 @@ def check_journal(directory: Path, catalog: Catalog, report: Report) -> tuple[Jo
             journal.set_progress_handler(lambda: report(path, None), STEPS)
             findings += _check_file(path, journal)
             if not findings:
-                _read_facts(journal, facts)
+                _read_facts(directory, journal, facts)
                 findings += _check_rows(path, journal, facts, catalog, report)
                 facts.is_readable = True
     except msgspec.MsgspecError as error:
@@ -98,16 +102,18 @@ def _check_file(path: Path, journal: sqlite3.Connection) -> list[DataFinding]:
     return [damage("journal", path, len(faults), f"SQLite finds damage{places}: {faults[0]}", MOVE_AWAY)]
 
 
-def _read_facts(journal: sqlite3.Connection, facts: JournalFacts) -> None:
+def _read_facts(directory: Path, journal: sqlite3.Connection, facts: JournalFacts) -> None:
     """Read the facts. Raises MsgspecError for a damaged value."""
     meta: dict[str, bytes] = dict(journal.execute("SELECT name, value FROM meta WHERE typeof(value)='blob'"))
     decode = msgspec.json.decode
     facts.job = decode(meta["job"], type=Job) if "job" in meta else None
     facts.warc = decode(meta["warc"], type=tuple[str, int]) if "warc" in meta else None
     facts.lines = decode(meta["totals"], type=Counters).done if "totals" in meta else None
-    facts.node_id = meta.get("node_id", b"")
+    with suppress(ConfigError):  # The check of the key names its damage.
+        facts.node_id = peer_id(directory, meta)
     if "contacts" in meta:
         facts.contacts = msgspec.msgpack.decode(meta["contacts"], type=list[Contact])
+    facts.contacts += [one.contact for one in journaled_departed(meta.get("departed")) if one.counters.pages]
 
 
 def _check_rows(

@@ -9,7 +9,7 @@ Tests: tests/cli/test_command_resting.py, tests/cli/local/test_resting.py
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,10 +46,10 @@ from kadcrawl.peer.membership.key_store import KeyStore
 from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_changes import changed
-from kadcrawl.store.journal import PAGE_LOG, UNREADABLE, said
+from kadcrawl.store.journal import UNREADABLE, said
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.migration import BY_ROWID
-from kadcrawl.system.file_names import JOURNAL
+from kadcrawl.system.file_names import JOURNAL, PAGE_LOG
 
 _GRANTS = msgspec.msgpack.Decoder(dict[bytes, int])
 _ORDERS = msgspec.msgpack.Decoder(list[StandingOrder])
@@ -247,7 +247,19 @@ def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
 
 def _contact(directory: Path, meta: dict[str, bytes]) -> Contact:
     """Return the contact under which others knew the peer. A leaf has no address."""
+    if not (own := peer_id(directory, meta)):
+        raise KeyError("leaf_id")
+    if own == meta.get("node_id"):
+        return Contact(own, *(address_of(directory) or NO_ADDRESS))
+    return leaf_contact(own)
+
+
+def peer_id(directory: Path, meta: Mapping[str, bytes]) -> bytes:
+    """Return the ID of a full peer or leaf, or no bytes if it had none yet. Raises ConfigError for a damaged key.
+
+    `meta` has the journaled values of the directory.
+    """
     if len(node_id := meta.get("node_id", b"")) == ID_BYTES:
-        return Contact(node_id, *(address_of(directory) or NO_ADDRESS))
+        return node_id
     key = KeyStore(directory).peer_key()
-    return leaf_contact(meta["leaf_id"] if key is None else key.id)
+    return meta.get("leaf_id", b"") if key is None else key.id

@@ -23,6 +23,13 @@ def test_each_warc_file_gets_an_index_once(tmp_path: Path) -> None:
     assert (0, "") == ((again := run(tmp_path)).exit_code, again.output)
 
 
+def test_the_files_of_a_leaf_get_an_index_too(tmp_path: Path) -> None:
+    make(tmp_path, is_finished=True, peers=("peer-1", "leaf"))
+    result = run(tmp_path)
+    assert (0, 2) == (result.exit_code, len(result.output.splitlines())), result
+    assert 1 == len([*tmp_path.glob("leaf/warc/*.cdxj")])
+
+
 def test_a_directory_without_archives_is_refused(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.exit_code == 2

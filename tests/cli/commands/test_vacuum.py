@@ -46,6 +46,13 @@ def test_free_pages_go_back_and_all_rows_stay(tmp_path: Path, journal: Path) -> 
     assert f"{journal}: {size:,} bytes before, {journal.stat().st_size:,} now" in result.output
 
 
+def test_the_journal_of_a_leaf_is_made_smaller_too(tmp_path: Path, journal: Path) -> None:
+    journal.parent.rename(tmp_path / "leaf")
+    size = (leaf := tmp_path / "leaf" / journal.name).stat().st_size
+    assert 0 == run(tmp_path).exit_code
+    assert size - leaf.stat().st_size > 900_000
+
+
 def test_a_running_peer_a_full_disk_and_no_journal_are_refused(
     tmp_path: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,17 +3,22 @@
 import gzip
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from fuzz.data_directories import DataPeer, make
+from fuzz.data_directories import IDS, DataPeer, make
 from kadcrawl.cli.data_check.data_check import DataReport, check_data
 from kadcrawl.cli.doctor.directory_probes import directory_findings
 from kadcrawl.crawl.output.gzip_member import member_at
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.leave_messages import Departed
+from kadcrawl.link.wire.messages import PeerCounters
 
 
 def checked(directory: Path) -> DataReport:
@@ -96,6 +101,44 @@ def test_nothing_is_wrong_with_a_crawl_in_order(tmp_path: Path, is_finished: boo
     assert [] == report.findings
     assert (2, 12 if is_finished else 9) == (len(report.peers), report.page_lines)
     assert [] == [each for each in checked(tmp_path / "peer-1").findings if each.outcome == "problem"]
+
+
+def make_with_leaf(directory: Path, *, is_leaf_known: bool) -> Path:
+    """Make the directory of a swarm of a peer and a leaf, and return that of the leaf.
+
+    With `is_leaf_known` the leaf has said goodbye to the peer.
+    """
+    make(directory, is_finished=True)
+    peer, leaf = directory / "peer-1", directory / "leaf"
+    (directory / "peer-2").rename(leaf)
+    (leaf / "address").unlink()
+    sql(
+        "UPDATE meta SET name='leaf_id' WHERE name='node_id'",
+        "DELETE FROM meta WHERE name='contacts'",
+        "DELETE FROM history",
+        "DELETE FROM cell",
+    )(leaf)
+    sql("DELETE FROM meta WHERE name='contacts'")(peer)
+    if is_leaf_known:
+        departed = msgspec.msgpack.encode([Departed(leaf_contact(IDS[1]), PeerCounters(pages=6))]).hex()
+        sql(f"INSERT INTO meta VALUES ('departed', x'{departed}')")(peer)
+    return leaf
+
+
+@pytest.mark.parametrize("is_leaf_known", [True, False])
+def test_the_lines_of_a_leaf_count_whatever_its_directory_is_called(tmp_path: Path, is_leaf_known: bool) -> None:
+    leaf = make_with_leaf(tmp_path, is_leaf_known=is_leaf_known)
+    report = checked(tmp_path)
+    assert [] == report.findings
+    assert ([tmp_path / "peer-1", leaf], 12) == (sorted(report.peers, reverse=True), report.page_lines)
+    (leaf / "peer.sqlite").write_bytes(b"no journal" * 1000)
+    assert "!journal peer.sqlite 1" in kinds(checked(tmp_path)), "no directory that was moved aside"
+
+
+def test_lines_of_a_leaf_that_is_elsewhere_are_no_problem(tmp_path: Path) -> None:
+    shutil.rmtree(make_with_leaf(tmp_path, is_leaf_known=True))
+    assert [f"url_without_line {tmp_path.name} 6"] == kinds(report := checked(tmp_path))
+    assert not report.is_whole, "a repair would have the pages of the leaf fetched again"
 
 
 DAMAGED_LINE = "!damaged_line pages.jsonl 1"
