@@ -147,9 +147,8 @@ class Attempt:
             return True
         finally:
             self._memory_slots.release()
-            if self._has_budget:
-                fetched = self._outcome in (None, AttemptOutcome.FINISHED)
-                self._parts.crawl_limits.end(fetched, self._entry.key)
+            if self._has_budget:  # A page that a stop leaves unfinished is fetched again, and counts then.
+                self._parts.crawl_limits.end(self._outcome is AttemptOutcome.FINISHED, self._entry.key)
             self._context.work.end()
             self._context.wake()
 
@@ -447,4 +446,5 @@ class Attempt:
     def _is_finished(self) -> AttemptOutcome:
         self._source.frontier.finish(self._entry, self._parts.clock.now())
         self._source.activity.move()
-        return AttemptOutcome.FINISHED
+        self._outcome = AttemptOutcome.FINISHED
+        return self._outcome

@@ -359,6 +359,38 @@ async def test_a_page_whose_cell_closed_during_its_fetch_is_still_finished_here(
         assert 0 == world.frontier.out(world.place(PAGE).cell)
 
 
+async def test_a_page_that_a_stop_leaves_unfinished_takes_nothing_of_max_pages(tmp_path: Path) -> None:
+    async with crawling(tmp_path) as world:
+        world.know_robots(PAGE)
+
+        async def reader(page: Any) -> None:
+            await asyncio.Event().wait()
+
+        world.page_feed.show(reader)
+        world.open(PAGE)
+        world.take(PAGE)
+        await world.until(lambda: bool(world.requests) and not world.crawler.in_flight)
+        await world.crawler.drained(0.0)
+        assert (1, 0) == (world.budget.begun, world.budget.kept)
+        state = world.state(PAGE)
+    assert (PENDING, 0, 0, 9) == (state, world.budget.begun, world.budget.kept, world.budget.allowance)
+
+
+async def test_a_page_with_a_bug_takes_its_unit_of_max_pages(tmp_path: Path) -> None:
+    async with crawling(tmp_path) as world:
+        world.know_robots(PAGE)
+
+        async def reader(page: Any) -> None:
+            raise ValueError("bug")
+
+        world.page_feed.show(reader)
+        world.open(PAGE)
+        world.take(PAGE)
+        await world.until(lambda: world.state(PAGE) == DONE)
+        await world.until(lambda: not world.budget.held)
+        assert ({"internal_error": 1}, 1) == (world.counters.failed, world.budget.begun)
+
+
 @pytest.mark.parametrize("known", [False, True], ids=["robots.txt", "page"])
 async def test_no_file_to_open_is_no_fault_of_the_site(
     known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
