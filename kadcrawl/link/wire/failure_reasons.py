@@ -35,10 +35,13 @@ _BY_NAME: Final = {
     "body_too_large": Reason("the body is larger than the limit"),
     "connect": Reason("the host refuses connections, or cannot be reached in time", unreached=True),
     "cookie_wall": Reason("the URL redirects to itself until a cookie comes back, and the crawl keeps none"),
+    "depth": Reason("the URL is further from the seeds than --max-depth"),
     "disconnected": Reason("the site closed the connection before it answered"),
     "dns": Reason("the host's name has no address, or no name server answers", unreached=True),
+    "exclude": Reason("the URL matches a pattern of --exclude"),
     "headers_too_large": Reason("the headers are larger than the limit"),
     "idle": Reason("the site stopped in the middle of its answer"),
+    "include": Reason("the URL matches no pattern of --include"),
     "inflated_too_large": Reason("the page is larger than the limit after decompression"),
     "inflated_no_memory": Reason(
         "the page is larger after decompression than the memory of its peer has room for",
@@ -47,16 +50,22 @@ _BY_NAME: Final = {
     "internal_error": Reason("kadcrawl has a fault that this page shows", "peer.log has the details: please report it"),
     "kept_waiting": Reason("the site closed the connection while this machine was busy", "use a smaller --fetches"),
     "killed_peer": Reason("the page crashed two peers, so nobody asks for it any more", "please report it"),
+    "length": Reason("the URL is longer than the limit"),
     "login_failed": Reason("nobody can log in to the site", "check the login of its rule, and the secret"),
     "no_memory": Reason(
         "the body is larger than the memory of its peer has room for",
         "kadcrawl retry --reason no_memory fetches it, once its peer runs with a larger --memory",
     ),
+    "path_repeats": Reason("the path of the URL repeats itself too often"),
+    "path_segments": Reason("the path of the URL has too many segments"),
     "protocol": Reason("the answer is not valid HTTP"),
+    "proxy_judge": Reason("the URL is on the site of --proxy-judge, which is not crawled"),
+    "query_parameters": Reason("the query of the URL has too many parameters"),
     "redirect_limit": Reason("the URL redirects too often"),
     "redirect_loop": Reason("the redirects lead back to where they began"),
     "robots": Reason("robots.txt forbids it"),
     "robots_unreachable": Reason("the robots.txt cannot be read, so the site is left alone"),
+    "scope": Reason("the URL is outside the scope"),
     "scope_removed": Reason(
         "a person took the URL out of the scope",
         "after kadcrawl scope add, kadcrawl retry --reason scope_removed fetches it",
@@ -67,6 +76,7 @@ _BY_NAME: Final = {
     "site_excluded": Reason(
         "a person excluded the site", "after kadcrawl site include, kadcrawl retry --reason site_excluded fetches them"
     ),
+    "site_off": Reason("a rule of [[sites]] leaves the site out of the crawl"),
     "site_refused": Reason(
         "the site answered too many requests in a row with 429 or 503",
         "run kadcrawl retry --reason site_refused some hours later, or use a larger --delay",

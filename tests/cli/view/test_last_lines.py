@@ -16,11 +16,12 @@ from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.output.counters import COUNTED_ALONE
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.wire.failure_reasons import explained
+from kadcrawl.link.wire.failure_reasons import explained, is_reason
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.job import Job
+from scripts.docs.failures import FAILURES
 
 NEVER_COUNTED = {
     FetchError.NO_SOCKET,
@@ -56,6 +57,12 @@ def page_log(directory: Path, *failed: tuple[str, str | None]) -> Path:
     "name", [*sorted(set(FetchError) - NEVER_COUNTED), *OF_THE_CRAWL, *sorted(COUNTED_ALONE), "http_4xx"]
 )
 def test_every_reason_has_a_sentence_of_its_own(name: str) -> None:
+    assert "pages.jsonl has the details" not in str(explained(name))
+
+
+@pytest.mark.parametrize("name", sorted(FAILURES))
+def test_every_reason_of_a_page_line_has_words_and_can_be_named_in_an_order(name: str) -> None:
+    assert is_reason(name)
     assert "pages.jsonl has the details" not in str(explained(name))
 
 
