@@ -185,7 +185,9 @@ def _of_peer(make: "Callable[[], Peer]", enter: "Enter[Peer]", title: str) -> "P
         return (await peer.census()).rows
 
     def sites(peer: "Peer") -> SiteReport:
-        return report_sites(peer.components.frontier.figures(peer.clock.now()), peer.job.partition)
+        parts = peer.components
+        figures = parts.frontier.figures(peer.clock.now())
+        return report_sites(figures, peer.job.partition, parts.site_settings.delay_s)
 
     return PeerRun(
         make=make,

@@ -163,7 +163,9 @@ class PeerLife:
         """Report the largest and slowest sites now and then."""
         while True:
             await asyncio.sleep(interval_s)
-            report = report_sites(peer.components.frontier.figures(peer.clock.now()), peer.job.partition)
+            parts = peer.components
+            figures = parts.frontier.figures(peer.clock.now())
+            report = report_sites(figures, peer.job.partition, parts.site_settings.delay_s)
             while not self._reports.send_if_room(DoingSites(report)) and report.lines:
                 report = msgspec.structs.replace(report, lines=report.lines[: len(report.lines) // 2])
 

@@ -21,6 +21,7 @@ from kadcrawl.cli.local.peer_life import PeerLife
 from kadcrawl.cli.local.protocol import Assignment, DoingSites, Go, Ready, Report, line
 from kadcrawl.crawl.frontier.site_figures import SiteFigures
 from kadcrawl.peer.environment import Environment
+from kadcrawl.settings.site_settings import SiteSettings
 
 
 def telling_sites(peer: Any) -> asyncio.Task[None]:
@@ -38,8 +39,11 @@ async def test_a_report_of_sites_fits_one_write_to_the_pipe(
 ) -> None:
     figures = [SiteFigures(f"{n:03}" + "x" * name_chars, 1 + n % 7, 1 + n % 5, n, 1e3 - n) for n in range(99)]
     frontier = SimpleNamespace(figures=lambda now: figures)
+    site_settings = SiteSettings(Job())
     peer: Any = SimpleNamespace(
-        components=SimpleNamespace(frontier=frontier), clock=SimpleNamespace(now=lambda: 0.0), job=Job()
+        components=SimpleNamespace(frontier=frontier, site_settings=site_settings),
+        clock=SimpleNamespace(now=lambda: 0.0),
+        job=Job(),
     )
     written: list[bytes] = []
     sent = asyncio.Event()
@@ -68,7 +72,7 @@ async def test_sites_are_not_told_to_a_parent_that_does_not_read(monkeypatch: py
         return [SiteFigures("a", 1, 1.0, 0.0, 0.0)]
 
     peer: Any = SimpleNamespace(
-        components=SimpleNamespace(frontier=SimpleNamespace(figures=figures)),
+        components=SimpleNamespace(frontier=SimpleNamespace(figures=figures), site_settings=SiteSettings(Job())),
         clock=SimpleNamespace(now=lambda: 0.0),
         job=Job(),
     )

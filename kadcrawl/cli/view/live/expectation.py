@@ -1,15 +1,16 @@
 """The expectation tells a person at the start how long a crawl takes, and the reason for its pace.
 
 The delay between two requests to a site bounds most crawls, so the number of the seeds' sites tells the rate, however
-many peers there are. Two corrections follow, each at most once: a robots.txt that asks for a longer delay, and many
-more sites than those of the seeds. A decision: times are seconds since the crawl began here.
+many peers there are. Three corrections follow, each at most once: a robots.txt that asks for a longer delay, an order
+of a person that does, and many more sites than those of the seeds. A decision: times are seconds since the crawl began
+here.
 
 Tests: tests/cli/view/live/test_expectation.py
 """
 
 from collections.abc import Iterator, Sequence
 
-from kadcrawl.cli.view.live.sites import SiteReport
+from kadcrawl.cli.view.live.sites import SiteReport, why_slower
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
@@ -41,7 +42,9 @@ class Expectation:
         self._sees_all = sees_all
         self._peers = peers
         self._sites = {site_of(url, "host" if job.partition == "url" else job.partition) for url in seeds}
-        self._delay_told = self._sites_told = False
+        self._sites_told = False
+        self._causes_told: set[str] = set()
+        """The causes of longer delays that were told."""
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences for the start of a crawl: none without seeds."""
@@ -70,15 +73,16 @@ class Expectation:
         if not self._sites:
             return
         # A small site among many is not worth the sentence, whatever its robots.txt says.
-        matters = (line for number, line in enumerate(report.lines) if not number or line.site in self._sites)
-        slower = [line for line in matters if line.delay_s > self._site_settings.delay_s(line.site) and not line.adapts]
-        if slower and not self._delay_told:
-            self._delay_told = True
-            slowest = max(slower, key=lambda line: line.delay_s)
-            yield (
-                f"robots.txt of {slowest.site} asks for {slowest.delay_s:g} s between two requests: "
-                f"{_time(slowest.delay_s, PAGES)} per {PAGES:,} pages of this site"
-            )
+        matters = [line for number, line in enumerate(report.lines) if not number or line.site in self._sites]
+        for line in sorted(matters, key=lambda line: -line.delay_s):
+            cause = "" if line.adapts else why_slower(line, self._site_settings)
+            if cause and cause not in self._causes_told:
+                self._causes_told.add(cause)
+                told = f"robots.txt of {line.site} asks for" if cause == "robots.txt" else f"by order {line.site} has"
+                yield (
+                    f"{told} {line.delay_s:g} s between two requests: "
+                    f"{_time(line.delay_s, PAGES)} per {PAGES:,} pages of this site"
+                )
         is_more = report.active >= max(2 * len(self._sites), len(self._sites) + MORE_SITES_MIN)
         if is_more and not self._sites_told and seconds >= MORE_SITES_AFTER_S and job.delay_s:
             self._sites_told = True

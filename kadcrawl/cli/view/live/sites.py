@@ -7,7 +7,7 @@ Tests: tests/cli/view/live/test_sites.py
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -44,6 +44,8 @@ class SiteLine(msgspec.Struct, frozen=True, array_like=True):
     """The delay follows the time of the last answer."""
     takes_turns: bool = False
     """The site waits for its turn on the clock of its address."""
+    set_s: float = 0.0
+    """The part of the delay that the job and the orders of a person ask for. 0 if unknown."""
 
     @property
     def least_s(self) -> float:
@@ -77,8 +79,14 @@ ORDERS: tuple[Callable[[SiteLine], float], ...] = (
 )
 
 
-def report_sites(figures: Iterable["SiteFigures"], partition: Partition) -> SiteReport:
-    """Return the report of a peer with these figures."""
+def _unknown(_site: str) -> float:
+    return 0.0
+
+
+def report_sites(
+    figures: Iterable["SiteFigures"], partition: Partition, set_s: Callable[[str], float] = _unknown
+) -> SiteReport:
+    """Return the report of a peer with these figures. `set_s` returns the delay of a site by the settings in force."""
     lines = [
         SiteLine(
             figure.site,
@@ -90,6 +98,7 @@ def report_sites(figures: Iterable["SiteFigures"], partition: Partition) -> Site
             figure.status,
             figure.adapts,
             figure.takes_turns,
+            round(set_s(figure.site), 3),
         )
         for figure in figures
     ]
@@ -104,6 +113,14 @@ def merge_reports(reports: Iterable[SiteReport]) -> SiteReport:
     lines = _merged(line for report in reports for line in report.lines)
     repeated = sum(len(report.lines) for report in reports) - len(lines)
     return SiteReport(_by_need(lines), sum(report.active for report in reports) - repeated)
+
+
+def why_slower(line: SiteLine, site_settings: SiteSettings) -> Literal["order", "robots.txt", ""]:
+    """Return the cause of a delay longer than that of these settings, with which the crawl began, or an empty text."""
+    began_s = round(site_settings.delay_s(line.site), 3)
+    if line.delay_s > max(began_s, line.set_s):
+        return "robots.txt"
+    return "order" if line.delay_s > began_s else ""
 
 
 def reason_for_pace(line: SiteLine, site_settings: SiteSettings) -> str:
@@ -121,12 +138,13 @@ def reason_for_pace(line: SiteLine, site_settings: SiteSettings) -> str:
     if line.adapts:
         return f"{line.delay_s:g} s, --delay-factor"
     own = "--delay" if rule is None or rule.delay_s is None else "[[sites]]"
-    return f"{line.delay_s:g} s, {'robots.txt' if line.delay_s > site_settings.delay_s(line.site) else own}"
+    return f"{line.delay_s:g} s, {why_slower(line, site_settings) or own}"
 
 
 def _of_host(line: SiteLine) -> SiteLine:
     """Return the line of a URL as a line of its host, whose URLs share a clock."""
-    return SiteLine(site_of(line.site, "host"), line.pending, line.delay_s, 0.0, line.request_s, adapts=line.adapts)
+    host, adapts = site_of(line.site, "host"), line.adapts
+    return SiteLine(host, line.pending, line.delay_s, 0.0, line.request_s, adapts=adapts, set_s=line.set_s)
 
 
 def _merged(lines: Iterable[SiteLine]) -> list[SiteLine]:
@@ -144,6 +162,7 @@ def _merged(lines: Iterable[SiteLine]) -> list[SiteLine]:
                 max(line.status, other.status),
                 line.adapts or other.adapts,
                 line.takes_turns and other.takes_turns,
+                max(line.set_s, other.set_s),
             )
         merged[line.site] = line
     return list(merged.values())

@@ -161,6 +161,21 @@ def test_a_longer_delay_of_robots_txt_is_told_once(seed: str, lines: list[SiteLi
     assert [] == [*expectation.corrections(SiteReport(lines, 2), 2.0)]
 
 
+@pytest.mark.parametrize("settings", [{}, {"delay_s": 2 / 3}], ids=str)
+def test_a_longer_delay_by_order_is_not_laid_on_robots_txt(settings: dict[str, Any]) -> None:
+    expectation = Expectation(Job(scope="any", **settings), ("http://slow.example/",), Limits())
+    began_s = round(Job(**settings).delay_s, 3)
+    as_begun = SiteLine("slow.example", 9, began_s, 0.0, 0.1, set_s=began_s)
+    assert [] == [*expectation.corrections(SiteReport([as_begun], 1), 1.0)]
+    ordered = SiteLine("slow.example", 9, 10.0, 0.0, 0.1, set_s=10.0)
+    said = "by order slow.example has 10 s between two requests: about 2 h 50 min per 1,000 pages of this site"
+    assert [said] == [*expectation.corrections(SiteReport([ordered], 1), 2.0)]
+    assert [] == [*expectation.corrections(SiteReport([ordered], 1), 3.0)]
+    asked = SiteLine("slow.example", 9, 20.0, 0.0, 0.1, set_s=10.0)
+    (said,) = expectation.corrections(SiteReport([asked], 1), 4.0)
+    assert said.startswith("robots.txt of slow.example asks for 20 s")
+
+
 @pytest.mark.parametrize(("active", "is_said"), [(5, False), (6, True), (20, True)])
 def test_many_more_sites_are_told_once_and_not_at_once(active: int, is_said: bool) -> None:
     expectation = Expectation(Job(scope="any"), ONE, Limits())

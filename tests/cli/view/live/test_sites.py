@@ -14,6 +14,7 @@ from kadcrawl.crawl.frontier.site_figures import SiteFigures
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.site_rules import SiteRule
 from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.urls import Partition
 
 
 def test_the_largest_and_the_slowest_sites_are_picked() -> None:
@@ -53,6 +54,15 @@ def test_the_urls_of_a_host_add_up_where_each_is_a_site() -> None:
     assert 2 == merged.active
 
 
+@pytest.mark.parametrize(("partition", "site"), [("host", "a.example"), ("url", "http://a.example/1")])
+def test_a_report_tells_the_delay_by_the_settings_in_force(partition: Partition, site: str) -> None:
+    settings = SiteSettings(Job(delay_s=0.1, partition=partition))
+    settings.steering.follow({}, {"a.example": 3.0})
+    report = report_sites([SiteFigures(site, 1, 3.0, 0.0, 0.1)], partition, settings.delay_s)
+    for lines in (report.lines, merge_reports([report, report]).lines):
+        assert [("a.example", 3.0)] == [(line.site, line.set_s) for line in lines]
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -64,6 +74,9 @@ def test_the_urls_of_a_host_add_up_where_each_is_a_site() -> None:
         (SiteLine("a", 1, 10.0, 12.0, 0.1), "10 s, robots.txt"),
         (SiteLine("own.test", 1, 5.0, 0.0, 0.1), "5 s, [[sites]]"),
         (SiteLine("own.test", 1, 6.0, 0.0, 0.1), "6 s, robots.txt"),
+        (SiteLine("a", 1, 10.0, 0.0, 0.1, set_s=10.0), "10 s, order"),
+        (SiteLine("own.test", 1, 6.0, 0.0, 0.1, set_s=6.0), "6 s, order"),
+        (SiteLine("a", 1, 20.0, 0.0, 0.1, set_s=10.0), "20 s, robots.txt"),
         (SiteLine("a", 1, 10.0, 300.0, 0.1), "back-off, 5 min more"),
         (SiteLine("a", 1, 0.0, 0.0, 0.1), "none"),
         (SiteLine("a", 1, 0.0, 40.0, 0.1), "back-off, 40 s more"),
