@@ -59,13 +59,16 @@ class FoundFigures:
         """Print that no peer answered, the journals that are damaged, and the command that goes on with the crawl."""
         if self.directory is not None:
             verb = "crawl" if peer_directories(self.directory) else "start"
-            click.echo(
-                f"kadcrawl: no peer runs in {self.directory}, whose journals have these figures; "
-                f"kadcrawl {verb} --data {self.directory} goes on",
-                err=True,
-            )
+            goes_on = f"; kadcrawl {verb} --data {self.directory} goes on" if self._may_go_on(verb) else ""
+            source = f"no peer runs in {self.directory}, whose journals have these figures"
+            click.echo(f"kadcrawl: {source}{goes_on}", err=True)
         for one in self.unreadable:
             say(f"kadcrawl: {_lacking(one, self.directory)}", err=True)
+
+    def _may_go_on(self, verb: str) -> bool:
+        """Return whether a URL may be left: in the journals, or if they are not all, elsewhere."""
+        is_whole = verb == "crawl" and not self.unreadable
+        return not is_whole or any(row.pending or row.due_s is not None for row in self.status.answer.rows)
 
 
 def _lacking(journal: "UnreadableJournal", data: Path | None) -> str:

@@ -62,7 +62,7 @@ async def test_a_finished_crawl_answers_from_its_directory(tmp_path: Path, peers
     assert peers == len(found["peers"])  # type: ignore[arg-type]
     told = await kadcrawl("status", "--data", str(data))
     assert told.out.startswith(f"not running: {total} pages, 0 pending, 3 failed\n")
-    assert f"kadcrawl crawl --data {data} goes on" in told.err
+    assert f"kadcrawl: no peer runs in {data}, whose journals have these figures\n" == told.err
 
     said = await kadcrawl("summary", "--data", str(data), "--json")
     expected = json.loads(written.read_text())
@@ -105,6 +105,9 @@ async def test_a_killed_crawl_goes_on_without_its_urls_and_counts_its_pending_ur
         assert "not running" == found["state"]
         assert 0 < int(str(found["pending"])) == 2 * (PAGES + 2) - int(str(found["urls_done"]))
         assert sorted(seeds) == sorted(found["seeds"])  # type: ignore[call-overload]
+        assert (
+            f"; kadcrawl crawl --data {tmp_path} goes on\n" in (await kadcrawl("summary", "--data", str(tmp_path))).err
+        )
         run = await kadcrawl("crawl", "--data", str(tmp_path))
         expected = {
             site.url(path, one) for one in range(2) for path in ("/", "/gone", *map("/{}".format, range(PAGES)))

@@ -28,9 +28,9 @@ def order_lines(orders: Sequence[GivenOrder]) -> Iterator[str]:
     if (paused := paused_line(orders)) is not None:
         yield paused
     if slowed := [f"{one.about} ({shown(one.value)})" for one in _of_kind(orders, "delay")]:
-        yield f"{_sites(slowed)} slowed down by order: {_first(slowed)} (kadcrawl site slow SITE off)"
+        yield f"{_sites(slowed)} slowed down by order: {_first(slowed)} (kadcrawl site slow SITE off lifts it)"
     if excluded := [one.about for one in _of_kind(orders, "exclude")]:
-        yield f"{_sites(excluded)} excluded by order: {_first(excluded)} (kadcrawl site include SITE)"
+        yield f"{_sites(excluded)} excluded by order: {_first(excluded)} (kadcrawl site include SITE lifts it)"
     if changes := [f"{one}" for one in orders if one.kind == "scope"]:
         yield f"the scope changed by order: {_first(changes)} (kadcrawl site ls)"
     for one in orders:

@@ -61,8 +61,8 @@ def test_each_kind_of_order_has_a_line_with_its_remedy() -> None:
     ]
     assert [
         "1 site paused by order, its URLs stay pending: a.example (kadcrawl site resume SITE)",
-        "1 site slowed down by order: b.example (90s) (kadcrawl site slow SITE off)",
-        "2 sites excluded by order: d.example, e.example (kadcrawl site include SITE)",
+        "1 site slowed down by order: b.example (90s) (kadcrawl site slow SITE off lifts it)",
+        "2 sites excluded by order: d.example, e.example (kadcrawl site include SITE lifts it)",
         "the scope changed by order: /calendar/ is out of scope (kadcrawl site ls)",
         f"delay is 5s by order of ann {AT} (kadcrawl set delay default lifts it)",
         f"max-bytes is 2 MB by order of ? {AT} (kadcrawl set max-bytes default lifts it)",
