@@ -113,6 +113,7 @@ def test_a_job_file_names_local_sinks_and_check_hides_their_passwords(tmp_path: 
             "environment variable KADCRAWL_SINK",
         ),
         (["export", ".", "--to", "sqlite:a.db"], "there is no pages.jsonl in ."),
+        (["export", ".", "--to", "sqlite:nowhere/a.db"], "cannot write sqlite:nowhere/a.db: there is no directory"),
         (["export", "."], "--to"),
     ],
 )
@@ -121,6 +122,7 @@ def test_mistakes_are_said(arguments: list[str], says: str, tmp_path: Path, monk
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 2
     assert says in done.output
+    assert [] == [*tmp_path.iterdir()]
 
 
 async def test_a_sink_that_is_down_is_told_of_without_lines_of_a_log(tmp_path: Path) -> None:

@@ -41,12 +41,22 @@ def export(directories: tuple[Path, ...], sinks: tuple[str, ...]) -> int:
                 4  a sink lacks something; the same command goes on
     """
     whole = True
+    _check_places(sinks)
     for directory in directories:
         if not peers_in(directory):
             raise ConfigError(f"there is no pages.jsonl in {directory}, nor in the directories in it")
     for directory in directories:
         whole = deliver(directory, sinks, say=True) and whole
     return DONE if whole else UNDELIVERED
+
+
+def _check_places(sinks: Sequence[str]) -> None:
+    """Raise ConfigError for a database in a directory that does not exist, as its name is mistyped."""
+    from kadcrawl.sinks.sink_names import parse
+
+    for name in map(parse, sinks):
+        if name.kind == "sqlite" and not (directory := Path(name.target).parent).is_dir():
+            raise ConfigError(f"cannot write {name.shown}: there is no directory {directory}")
 
 
 def deliver(directory: Path, sinks: Sequence[str], *, say: bool = False) -> bool:
