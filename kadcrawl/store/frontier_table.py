@@ -80,6 +80,11 @@ class FrontierTable:
         """Return the first `count` entries of a site, breadth first."""
         return [entry_of(row) for row in self._journal.rows(ENTRY_TYPES, _WINDOW, (site_hash(site), count))]
 
+    def ready(self, site_hash: bytes, now: float) -> int:
+        """Return the number of entries of a site that are not put off beyond this wall-clock second."""
+        row = self._journal.row((int,), "SELECT count(*) FROM frontier WHERE site_hash=? AND due<=?", (site_hash, now))
+        return row[0] if row else 0
+
     def know_order(self, stamp: int) -> None:
         """Note that this peer knows an order to drop URLs. It does not apply to URLs that become PENDING later."""
         self.drop_order = max(self.drop_order, stamp)

@@ -1,8 +1,11 @@
 """Brings due pages back into the frontier of their owner, cell by cell, while the cell is open.
 
 Very many pages are due at once after a pause in the crawl, or if a site has more pages than one period can fetch. Only
-a bounded number of pages per cell is therefore pending at a time, the longest due first. Each page brought back is a
-change that travels to the backups. No page is brought back while too many changes are on their way.
+a bounded number of pages per cell is therefore pending at a time, the longest due first. The pages of a site come back
+in rounds (site_rounds.py), or those near the seeds would always be first. Each page brought back is a change that
+travels to the backups. No page is brought back while too many changes are on their way.
+
+Tests: tests/crawl/recrawl/test_scheduler.py
 """
 
 import asyncio
@@ -11,6 +14,7 @@ from collections.abc import Callable
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters, counted_as
 from kadcrawl.crawl.recrawl.due_cells import DueCells
+from kadcrawl.crawl.recrawl.site_rounds import SiteRounds
 from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.store.cell_digest import EMPTY
@@ -20,10 +24,12 @@ from kadcrawl.system.clock import Clock
 AT_ONCE = 200
 """Pages brought back before other work gets its turn."""
 CELL_PENDING_MAX = 1_000
-"""Pending pages of a cell above which none are brought back, until half of them are done."""
+"""Pending pages of a cell above which none are brought back."""
 COPYING_MAX = 2_000
 """Changes on their way to backups above which no page is brought back."""
 COPYING_WAIT_S = 0.1
+RECOUNT_S = 30.0
+"""Seconds between two counts of what is pending at the sites whose next round is to come."""
 OVER_WAIT_S = 1.0
 """Seconds between two looks whether a limit still ends the crawl."""
 
@@ -58,7 +64,8 @@ class Recrawling:
         self._copying = copying
         self._is_over = is_over
         self._wake = wake
-        self._due = DueCells(store.visits.next_due)
+        self._rounds = SiteRounds(lambda site: store.frontier.ready(site, clock.now()))
+        self._due = DueCells(lambda cell: store.visits.next_due(cell, self._rounds.held(cell)))
         self._full: set[Cell] = set()
         """Open cells with enough pending pages."""
         self._news = asyncio.Event()
@@ -66,30 +73,35 @@ class Recrawling:
     @property
     def due_s(self) -> float | None:
         """Seconds until the first page of an open cell is due, or None if no visit is to come."""
+        if self._rounds.any_held:
+            return 0.0
         first = self._due.first()
         return None if first is None else max(0.0, first[0] - self._clock.now())
 
     def opened(self, cell: Cell) -> None:
         """Bring back pages of this cell from now on."""
-        self._full.discard(cell)
-        self._due.look(cell)
-        self._news.set()
+        self._rounds.forget(cell)
+        self._look(cell)
 
     def closed(self, cell: Cell) -> None:
+        self._rounds.forget(cell)
         self._full.discard(cell)
         self._due.drop(cell)
 
     def visited(self, key: Key) -> None:
         """Look again at the cell of a page that was finished, hastened, or visited by another holder."""
         cell = self._store.cell_of(key)
+        if not self._rounds.finish(cell, key):
+            return
         if self._frontier.is_open(cell) and (cell not in self._full or self._pending(cell) <= CELL_PENDING_MAX // 2):
-            self.opened(cell)
+            self._look(cell)
 
     async def run(self) -> None:
         """Bring back pages as they fall due, until cancelled."""
         while True:
             self._news.clear()
             first = self._due.first()
+            wait_s = None if first is None else first[0] - self._clock.now()
             if first is not None and first[0] <= self._clock.now():
                 if self._is_over():
                     await asyncio.sleep(OVER_WAIT_S)
@@ -99,11 +111,19 @@ class Recrawling:
                     self._bring_back(first[1])
                     await asyncio.sleep(0)
                 continue
+            if self._rounds.any_held and (wait_s is None or wait_s > RECOUNT_S):
+                wait_s = RECOUNT_S
             try:
-                async with asyncio.timeout(None if first is None else first[0] - self._clock.now()):
+                async with asyncio.timeout(wait_s):
                     await self._news.wait()
             except TimeoutError:
-                pass
+                for cell in self._rounds.recount():
+                    self._look(cell)
+
+    def _look(self, cell: Cell) -> None:
+        self._full.discard(cell)
+        self._due.look(cell)
+        self._news.set()
 
     def _pending(self, cell: Cell) -> int:
         return self._store.cells.get(cell, EMPTY).pending
@@ -111,16 +131,22 @@ class Recrawling:
     def _bring_back(self, cell: Cell) -> None:
         room = CELL_PENDING_MAX - self._pending(cell)
         if room <= 0:
+            self._rounds.hold(cell)
             self._full.add(cell)
             self._due.drop(cell)
             return
         now = self._clock.now()
-        for key in self._store.visits.due_keys(cell, now, min(room, AT_ONCE)):
+        keys = self._store.visits.due_keys(cell, now, min(room, AT_ONCE), self._rounds.held(cell))
+        for key in keys:
+            self._rounds.bring_back(cell, key)
             last = self._store.visits.get(key)
             entry = self._store.begin_round(key)
             if entry is not None:
                 self._counters.retry(counted_as(last.failed) if last is not None else "")
                 self._frontier.add(entry, now)
+        next_due = self._store.visits.next_due(cell, self._rounds.held(cell))
+        if next_due is None or next_due > now:
+            self._rounds.hold(cell)
         self._due.look(cell)
         self._activity.move()
         self._wake()
