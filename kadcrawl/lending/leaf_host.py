@@ -29,6 +29,7 @@ from kadcrawl.link.wire.leaf_messages import (
     is_leaf,
     leaf_contact,
 )
+from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import LOANS_MAX, Contact, Lend, Message, PeerRow
 from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX, WatchedSink
@@ -174,6 +175,10 @@ class LeafHost:
             )
             for leaf, (_, request) in self._requests.items()
         ]
+
+    def last_figures(self) -> list[Departed]:
+        """Return the counters of each leaf as it last told them, for the time after this peer's end."""
+        return [Departed(leaf_contact(row.contact.id), row.counters) for row in self.rows()]
 
     # --- inside --------------------------------------------------------------------------------------------------
 

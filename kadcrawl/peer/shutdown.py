@@ -25,7 +25,7 @@ LOANS_S = LOAN_S_MAX + 0.5
 """Seconds a peer waits until lent and borrowed pages are back at their owners. A loan without a report lasts no longer:
 its borrower may be dead. A living borrower hears of the recall at once, or as a leaf within half a second."""
 LINGER_S = 0.5
-"""Seconds a stopping peer stays for the last links of others that finish too."""
+"""Seconds a stopping peer stays for the last links of others that finish too, and for the goodbyes of its leaves."""
 LEAVE_S = 30.0
 """Seconds a leaving peer waits for others to take more of its records. A swarm that takes nothing has all of them."""
 
@@ -36,13 +36,16 @@ async def drain(runtime: "Runtime", links_s: float = DRAIN_LINKS_S) -> None:
         from kadcrawl.peer.swarm.budget_sharing import give_back  # Not at the top: a leaf has no budget.
 
         crawler, loans = runtime.components.crawler, runtime.balancing.loans
+        leaves = runtime.parts.leaves.last_figures()
+        if leaves:  # A leaf may hear of a stop so late that nobody is left to take its goodbye, which would count more.
+            runtime.departed.keep(leaves)
         crawler.pause_reasons.add(PauseReason.STOPPING)
         runtime.components.forwarder.hurry()
         loans.recall_all()
         await asyncio.gather(crawler.drained(links_s), loans.end(links_s, LOANS_S))
         for budget in runtime.components.crawl_limits.budgets:
             await give_back(runtime, budget)
-        if not runtime.ended and runtime.overlay.contacts():
+        if not runtime.ended and (leaves or runtime.overlay.contacts()):
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)
     await runtime.resources.store.journal.commit()

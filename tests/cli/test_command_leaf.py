@@ -103,6 +103,8 @@ async def test_a_leaf_pauses_and_stops_with_the_swarm(tmp_path: Path) -> None:
         runs = [await ended(one), await ended(leaf)]
         assert [0, 0] == [run.code for run in runs], runs
         assert {1} == set(finished(tmp_path).values())
+        told = await kadcrawl("status", "--data", str(tmp_path / "one"))
+        assert re.search(r"leaf: left +[1-9]", told.out), told
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -12,6 +12,7 @@ from kadcrawl.keys import id_bytes
 from kadcrawl.lending import leaf_host
 from kadcrawl.lending.leaf_host import REASONS_SHOWN, LeafHost, NoLeafError
 from kadcrawl.link.wire.leaf_messages import LeafDetails, leaf_contact
+from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, WorkRequest
 from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import PeerState
@@ -71,6 +72,16 @@ def leaves(*loans: object) -> LeafHost:
 
 def paused_request(leaf: bytes, counters: PeerCounters) -> WorkRequest:
     return WorkRequest(leaf, 0, 0.0, "paused", PeerState.IDLE, 0, 0, counters)
+
+
+def test_the_last_figures_of_a_leaf_are_those_that_it_told_last() -> None:
+    async def told() -> list[Departed]:
+        some = leaves()
+        for pages in (5, 7):
+            await some.grant(paused_request(id_bytes(3), PeerCounters(pages=pages)))
+        return some.last_figures()
+
+    assert [Departed(leaf_contact(id_bytes(3)), PeerCounters(pages=7))] == asyncio.run(told())
 
 
 @pytest.mark.parametrize("number", [1, 2])

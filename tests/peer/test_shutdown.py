@@ -19,6 +19,8 @@ class StoppingPeer:
     def __init__(self) -> None:
         self.steps: list[str] = []
         self.others = ["another peer"]
+        self.leaves: list[str] = []
+        self.kept: list[str] = []
         crawler = SimpleNamespace(pause_reasons=set(), drained=self.drained)
         budget = SimpleNamespace(give_back=lambda: self.steps.append("limits"), told=0, granted=0)
         limits = SimpleNamespace(budgets=[budget])
@@ -27,6 +29,8 @@ class StoppingPeer:
             begun=True,
             ended=False,
             overlay=SimpleNamespace(contacts=lambda: self.others),
+            parts=SimpleNamespace(leaves=SimpleNamespace(last_figures=lambda: self.leaves)),
+            departed=SimpleNamespace(keep=self.kept.extend),
             components=SimpleNamespace(crawler=crawler, crawl_limits=limits, forwarder=forwarder),
             balancing=SimpleNamespace(
                 loans=SimpleNamespace(recall_all=lambda: self.steps.append("recall"), end=self.end_loans)
@@ -48,19 +52,25 @@ class StoppingPeer:
 
 
 @pytest.mark.parametrize(
-    ("has_ended", "others", "lingers_s"),
-    [(False, ["another peer"], LINGER_S), (True, ["another peer"], 0.0), (False, [], 0.0)],
-    ids=["stopped", "ended", "alone"],
+    ("has_ended", "others", "leaves", "lingers_s"),
+    [
+        (False, ["another peer"], [], LINGER_S),
+        (True, ["another peer"], ["a leaf"], 0.0),
+        (False, [], [], 0.0),
+        (False, [], ["a leaf"], LINGER_S),
+    ],
+    ids=["stopped", "ended", "alone", "alone with a leaf"],
 )
 def test_own_and_borrowed_pages_wait_for_their_links_at_the_same_time_and_not_for_long(
-    has_ended: bool, others: list[str], lingers_s: float
+    has_ended: bool, others: list[str], leaves: list[str], lingers_s: float
 ) -> None:
     peer = StoppingPeer()
-    peer.runtime.ended, peer.others = has_ended, others
+    peer.runtime.ended, peer.others, peer.leaves = has_ended, others, leaves
     with world(0) as loop:
         loop.run_until_complete(drain(peer.runtime))
         assert DRAIN_LINKS_S + lingers_s == pytest.approx(loop.time())
     assert ["links hurry", "recall", "own pages", "borrowed pages", "limits", "commit"] == peer.steps
+    assert leaves == peer.kept, "what the leaves did stays known"
     assert {PauseReason.STOPPING} == peer.runtime.components.crawler.pause_reasons
     assert DRAIN_LINKS_S + LINGER_S < 3.0, "a stop takes three seconds at most, if the requests in flight are over"
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kadcrawl.cli.targets import address_of, directories
+from kadcrawl.cli.targets import address_of, data_directories, directories
 from kadcrawl.crawl.crawl_limits import told_limit
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import KadcrawlError
@@ -43,6 +43,7 @@ from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.membership.departed import departed_row, each_once, journaled_departed
 from kadcrawl.peer.membership.key_store import KeyStore
+from kadcrawl.peer.membership.known_peers import is_same
 from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_changes import changed
@@ -99,11 +100,21 @@ def resting_peers(data: Path) -> list[RestingPeer]:
 def journals_at_rest(data: Path) -> tuple[list[RestingPeer], list[UnreadableJournal]]:
     """Return the peers whose journals are in this directory or below it, and the journals that cannot be read.
 
-    A journal in which no crawl has begun is among neither.
+    Leaves of the same job are among the peers, whatever the names of their directories. A journal in which no crawl has
+    begun is among neither.
     """
-    found = [_read(directory) for directory in directories(data) if (directory / JOURNAL).exists()]
+    named = directories(data)
+    found = [_read(directory) for directory in named if (directory / JOURNAL).exists()]
+    peers = [one for one in found if isinstance(one, RestingPeer)]
     unreadable = [one for one in found if isinstance(one, UnreadableJournal)]
-    return [one for one in found if isinstance(one, RestingPeer)], unreadable
+    others = [_read(one) for one in data_directories(data) if one not in named and (one / JOURNAL).exists()]
+    peers += [one for one in others if isinstance(one, RestingPeer) and _is_leaf_of(one, peers)]
+    return peers, unreadable
+
+
+def _is_leaf_of(one: RestingPeer, peers: Sequence[RestingPeer]) -> bool:
+    """Return whether this is a leaf, of the job of these peers as far as can be known."""
+    return is_leaf(one.contact) and any(is_same(peer.job, one.job) for peer in peers if not is_leaf(peer.contact))
 
 
 def job_of(peers: Iterable[RestingPeer]) -> Job | None:

@@ -1,5 +1,6 @@
 """The figures of a directory at rest, from journals of which some are out of date."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,19 +64,32 @@ def test_the_owner_says_it_where_known_urls_are_no_measure(job: Job) -> None:
     assert [4, 0] == told_pending(job, owner, backup)
 
 
-@pytest.mark.parametrize("has_key", [True, False], ids=["key", "insecure"])
-def test_a_leaf_has_its_row_in_the_figures(has_key: bool, tmp_path: Path) -> None:
-    directory = tmp_path / "peer-2"
+def make_peer(directory: Path, meta: Mapping[str, bytes], job: Job = JOB) -> None:
+    """Make the directory of a peer of this job at rest, with these journaled values."""
     directory.mkdir()
-    store, key = Store(directory, 0.0), PeerKey.generate()
-    JobRecord(store).keep(JOB)
-    if has_key:
-        KeyStore(directory).keep_peer_key(key)
-    else:
-        store.meta.set("leaf_id", key.id)
+    store = Store(directory, 0.0)
+    JobRecord(store).keep(job)
+    for name, value in meta.items():
+        store.meta.set(name, value)
     commit([store])
     store.close()
+
+
+@pytest.mark.parametrize("has_key", [True, False], ids=["key", "insecure"])
+def test_a_leaf_has_its_row_in_the_figures(has_key: bool, tmp_path: Path) -> None:
+    directory, key = tmp_path / "peer-2", PeerKey.generate()
+    make_peer(directory, {} if has_key else {"leaf_id": key.id})
+    if has_key:
+        KeyStore(directory).keep_peer_key(key)
     peers, unreadable = journals_at_rest(tmp_path)
     assert [] == unreadable
     assert [leaf_contact(key.id)] == [peer.contact for peer in peers]
     assert ["leaf: not running"] == [row.state_text for row in status_of(peers, JOB, 0.0).answer.rows]
+
+
+def test_a_leaf_of_the_crawl_counts_whatever_its_directory_is_called(tmp_path: Path) -> None:
+    make_peer(tmp_path / "peer-1", {"node_id": id_bytes(NEAR)})
+    make_peer(tmp_path / "leaf", {"leaf_id": id_bytes(7)})
+    make_peer(tmp_path / "of another crawl", {"leaf_id": id_bytes(8)}, Job(seeds=("http://b.example/",)))
+    make_peer(tmp_path / "full", {"node_id": id_bytes(FAR)})
+    assert [id_bytes(NEAR), id_bytes(7)] == [peer.contact.id for peer in journals_at_rest(tmp_path)[0]]
