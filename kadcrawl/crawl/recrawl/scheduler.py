@@ -30,6 +30,8 @@ COPYING_MAX = 2_000
 COPYING_WAIT_S = 0.1
 RECOUNT_S = 30.0
 """Seconds between two counts of what is pending at the sites whose next round is to come."""
+RECOUNTED = 1_000
+"""Sites whose pending pages are counted at once."""
 OVER_WAIT_S = 1.0
 """Seconds between two looks whether a limit still ends the crawl."""
 
@@ -69,6 +71,8 @@ class Recrawling:
         self._full: set[Cell] = set()
         """Open cells with enough pending pages."""
         self._news = asyncio.Event()
+        self._recount_at = 0.0
+        """Second of the loop from which pending pages are counted again."""
 
     @property
     def due_s(self) -> float | None:
@@ -100,6 +104,7 @@ class Recrawling:
         """Bring back pages as they fall due, until cancelled."""
         while True:
             self._news.clear()
+            self._recount(asyncio.get_running_loop().time())
             first = self._due.first()
             wait_s = None if first is None else first[0] - self._clock.now()
             if first is not None and first[0] <= self._clock.now():
@@ -111,14 +116,20 @@ class Recrawling:
                     self._bring_back(first[1])
                     await asyncio.sleep(0)
                 continue
-            if self._rounds.any_held and (wait_s is None or wait_s > RECOUNT_S):
-                wait_s = RECOUNT_S
+            if self._rounds.any_held:
+                until_recount_s = self._recount_at - asyncio.get_running_loop().time()
+                wait_s = until_recount_s if wait_s is None else min(wait_s, until_recount_s)
             try:
                 async with asyncio.timeout(wait_s):
                     await self._news.wait()
             except TimeoutError:
-                for cell in self._rounds.recount():
-                    self._look(cell)
+                pass
+
+    def _recount(self, now: float) -> None:
+        if now >= self._recount_at:
+            self._recount_at = now + RECOUNT_S
+            for cell in self._rounds.recount(RECOUNTED):
+                self._look(cell)
 
     def _look(self, cell: Cell) -> None:
         self._full.discard(cell)

@@ -50,13 +50,18 @@ class SiteRounds:
         owed[site] -= 1
         return self._let_go(cell, site)
 
-    def recount(self) -> list[Cell]:
+    def recount(self, count: int) -> list[Cell]:
         """Count what is pending anew, and return the cells with a site that is held no more.
 
-        Pages leave without being finished here as well: they are dropped, put off, or finished by another peer.
+        Pages leave without being finished here as well: they are dropped, put off, or finished by another peer. About
+        `count` sites are looked at, those not looked at for the longest time first.
         """
         freed = []
-        for cell, owed in list(self._owed.items()):
+        for cell in list(self._owed):
+            if count <= 0:
+                break
+            owed = self._owed[cell] = self._owed.pop(cell)
+            count -= len(owed)
             for site in list(owed):
                 owed[site] = min(owed[site], self._pending(site))
                 if self._let_go(cell, site):

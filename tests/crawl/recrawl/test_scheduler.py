@@ -200,3 +200,21 @@ def test_a_site_whose_pages_cannot_be_fetched_holds_up_no_other_site_of_its_cell
         loop.run_until_complete(asyncio.sleep(RECOUNT_S))
         assert [1, 2, 3] == bench.pending(), "a page that is put off holds up nothing"
         bench.close(loop)
+
+
+def test_a_site_is_not_held_for_ever_by_pages_that_left_while_the_peer_is_busy(tmp_path: Path) -> None:
+    """News came more often than the pause after which pending pages are counted again."""
+    with world(1) as loop:
+        bench = SchedulerBench(tmp_path, loop, pages=0)
+        bench.accept(1, 0, due=NOW - 5.0)
+        bench.accept(2, 0, due=NOW + 20.0)
+        bench.recrawling.opened(CELL)
+        loop.run_until_complete(asyncio.sleep(1.0))
+        [entry] = bench.store.window("a.test", 1)
+        bench.store.put_off(entry.key, NOW + 10_000.0)
+        busy = site_hash("b.test") if cell_of(Key(site_hash("b.test")), 1) == CELL else site_hash("a.test")[:11] + b"x"
+        for _ in range(10):
+            bench.recrawling.visited(Key(busy + bytes(8)))
+            loop.run_until_complete(asyncio.sleep(RECOUNT_S / 5))
+        assert [1, 2] == bench.pending()
+        bench.close(loop)

@@ -46,7 +46,7 @@ def test_pages_that_left_otherwise_are_counted_in_the_end() -> None:
     rounds.hold(CELL)
     pending[bytes([1]) * SITE_BYTES] = 0
     pending[bytes([2]) * SITE_BYTES] = 9
-    assert [CELL] == rounds.recount()
+    assert [CELL] == rounds.recount(10)
     assert [2] == held(rounds)
     assert [False] * 4 + [True] == [rounds.finish(CELL, page(2)) for _ in range(5)], "new pages wait for the next round"
 
@@ -58,4 +58,18 @@ def test_a_cell_that_is_closed_is_forgotten() -> None:
     rounds.bring_back(CELL, page(2))
     rounds.forget(CELL)
     rounds.hold(CELL)
+    assert not rounds.any_held
+
+
+def test_a_count_of_many_sites_goes_on_where_the_last_one_stopped() -> None:
+    pending = dict.fromkeys((page(number)[:SITE_BYTES] for number in range(6)), 1)
+    rounds = SiteRounds(pending.__getitem__)
+    cells = [Cell(number) for number in range(6)]
+    for number, cell in enumerate(cells):
+        rounds.bring_back(cell, page(number))
+        rounds.hold(cell)
+    assert [] == rounds.recount(4)
+    pending.update(dict.fromkeys(pending, 0))
+    assert [*cells[4:], *cells[:2]] == rounds.recount(4)
+    assert cells[2:4] == rounds.recount(4)
     assert not rounds.any_held
