@@ -412,7 +412,8 @@ class LocalSwarm:
                 shown[child.name] = state
             rows = [child.row for child in self._children if child.row is not None]
             if rows and self._going:  # Until then they wait for each other, and say that they are paused.
-                self._progress.update(rows, merge_reports(child.sites for child in self._children))
+                sites = merge_reports(child.sites for child in self._children)
+                self._progress.update(rows, sites, reads_seeds=self._holds)
 
     async def _stop_on(self, interrupts: Interrupts) -> None:
         await interrupts.first.wait()

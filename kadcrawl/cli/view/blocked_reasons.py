@@ -10,10 +10,19 @@ from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_state import BLOCKED, PeerState, state_text
 from kadcrawl.settings.limits import Limits
 
+READING_SEEDS = "reading seeds"
+"""The words for peers that are paused until their crawl has read its seeds."""
 
-def blocked_reasons(rows: Sequence[PeerRow]) -> dict[str, int]:
-    """Return the number of peers in each state that keeps a peer from fetching, by the words of the state."""
-    return dict(sorted(Counter(state_text(row.state, row.refused_by) for row in rows if row.state in BLOCKED).items()))
+
+def blocked_reasons(rows: Sequence[PeerRow], *, reads_seeds: bool = False) -> dict[str, int]:
+    """Return the number of peers in each state that keeps a peer from fetching, by the words of the state.
+
+    `reads_seeds`: the crawl still reads its seeds, so that its peers are paused by no person.
+    """
+    counts = Counter(state_text(row.state, row.refused_by) for row in rows if row.state in BLOCKED)
+    if reads_seeds and (paused := counts.pop(state_text(PeerState.PAUSED), 0)):
+        counts[READING_SEEDS] = paused
+    return dict(sorted(counts.items()))
 
 
 def in_words(waiting: dict[str, int], peers: int) -> str:

@@ -82,11 +82,17 @@ class Progress:
             for sentence in expectation.sentences():
                 self._print(printable(sentence), wrap=True)
 
-    def update(self, rows: Sequence[PeerRow], sites: SiteReport = SiteReport()) -> None:  # noqa: B008 - frozen
-        """Show the swarm as these rows and sites describe it."""
+    def update(
+        self,
+        rows: Sequence[PeerRow],
+        sites: SiteReport = SiteReport(),  # noqa: B008 - frozen
+        *,
+        reads_seeds: bool = False,
+    ) -> None:
+        """Show the swarm as these rows and sites describe it. `reads_seeds` explains a pause (blocked_reasons.py)."""
         now = time.monotonic()
         self._samples.add(now, rows)
-        waiting = blocked_reasons(rows)
+        waiting = blocked_reasons(rows, reads_seeds=reads_seeds)
         sentences = [*explained(waiting.keys() - self._waiting.keys())]
         if self._expectation is not None:
             sentences += self._expectation.corrections(sites, now - self._began)

@@ -120,6 +120,13 @@ def test_it_is_said_once_how_a_paused_swarm_goes_on(capsys: pytest.CaptureFixtur
     assert 1 == capsys.readouterr().err.count("a paused swarm fetches nothing until kadcrawl resume")
 
 
+def test_peers_that_wait_for_seeds_are_paused_by_no_person(capsys: pytest.CaptureFixture[str]) -> None:
+    Progress("crawl").update(rows_in_states("paused", "paused"), reads_seeds=True)
+    said = capsys.readouterr().err
+    assert "2 peers, reading seeds, 0:00" in said
+    assert "paused" not in said
+
+
 def test_what_to_expect_is_said_once_and_each_correction_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
