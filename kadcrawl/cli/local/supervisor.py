@@ -393,7 +393,7 @@ class LocalSwarm:
     async def _watch(self) -> None:
         """Show the reports of the peers."""
         shown: dict[str, PeerState | None] = {}
-        warned_at = -inf
+        warned_at, reads_seeds = -inf, self._holds
         while True:
             await asyncio.sleep(SHOW_INTERVAL_S)
             now = asyncio.get_running_loop().time()
@@ -413,7 +413,10 @@ class LocalSwarm:
             rows = [child.row for child in self._children if child.row is not None]
             if rows and self._going:  # Until then they wait for each other, and say that they are paused.
                 sites = merge_reports(child.sites for child in self._children)
-                self._progress.update(rows, sites, reads_seeds=self._holds)
+                # Peers tell their states every so often: just after the seeds are read they still seem paused.
+                is_paused = any(row.state is PeerState.PAUSED for row in rows)
+                reads_seeds = self._holds or (reads_seeds and is_paused)
+                self._progress.update(rows, sites, reads_seeds=reads_seeds)
 
     async def _stop_on(self, interrupts: Interrupts) -> None:
         await interrupts.first.wait()
