@@ -393,7 +393,7 @@ class LocalSwarm:
     async def _watch(self) -> None:
         """Show the reports of the peers."""
         shown: dict[str, PeerState | None] = {}
-        warned_at, reads_seeds = -inf, self._holds
+        warned_at, reads_seeds = -inf, True  # The peers begin paused, also for the seeds of the command.
         while True:
             await asyncio.sleep(SHOW_INTERVAL_S)
             now = asyncio.get_running_loop().time()
