@@ -10,6 +10,7 @@ Tests: tests/crawl/recrawl/test_scheduler.py
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters, counted_as
@@ -106,8 +107,8 @@ class Recrawling:
             self._news.clear()
             self._recount(asyncio.get_running_loop().time())
             first = self._due.first()
-            wait_s = None if first is None else first[0] - self._clock.now()
-            if first is not None and first[0] <= self._clock.now():
+            wait_s = inf if first is None else first[0] - self._clock.now()
+            if first is not None and wait_s <= 0:
                 if self._is_over():
                     await asyncio.sleep(OVER_WAIT_S)
                 elif self._copying() > COPYING_MAX:
@@ -117,10 +118,9 @@ class Recrawling:
                     await asyncio.sleep(0)
                 continue
             if self._rounds.any_held:
-                until_recount_s = self._recount_at - asyncio.get_running_loop().time()
-                wait_s = until_recount_s if wait_s is None else min(wait_s, until_recount_s)
+                wait_s = min(wait_s, self._recount_at - asyncio.get_running_loop().time())
             try:
-                async with asyncio.timeout(wait_s):
+                async with asyncio.timeout(None if wait_s == inf else wait_s):
                     await self._news.wait()
             except TimeoutError:
                 pass
