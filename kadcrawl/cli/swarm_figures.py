@@ -22,7 +22,6 @@ from kadcrawl.cli.targets import (
 )
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.wire.messages import GetStatus, Status
-from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.system.clock import wall
 from kadcrawl.system.directory_lock import is_running
 
@@ -63,20 +62,12 @@ class FoundFigures:
             source = f"no peer runs in {self.directory}, whose journals have these figures"
             click.echo(f"kadcrawl: {source}{goes_on}", err=True)
         for one in self.unreadable:
-            say(f"kadcrawl: {_lacking(one, self.directory)}", err=True)
+            say(f"kadcrawl: {one.lacking(self.directory)}", err=True)
 
     def _may_go_on(self, verb: str) -> bool:
         """Return whether a URL may be left: in the journals, or if they are not all, elsewhere."""
         is_whole = verb == "crawl" and not self.unreadable
         return not is_whole or any(row.pending or row.due_s is not None for row in self.status.answer.rows)
-
-
-def _lacking(journal: "UnreadableJournal", data: Path | None) -> str:
-    """Return the sentence about a journal whose figures are missing."""
-    lacking = f"the figures lack those of {journal.directory}, whose journal is damaged: {journal.why}"
-    if data is not None and is_set_aside(journal.directory, data):
-        return f"{lacking}; its results stay good"
-    return f"{lacking}; {MOVE_AWAY}"
 
 
 def swarm_figures(peer: tuple[str, int], data: Path, key_file: Path | None) -> FoundFigures:
@@ -98,7 +89,7 @@ def swarm_figures(peer: tuple[str, int], data: Path, key_file: Path | None) -> F
         peers, unreadable = journals_at_rest(data)
         job = job_of(peers)
         if job is None and unreadable:
-            raise ConfigError(". ".join(_lacking(one, data) for one in unreadable)) from None
+            raise ConfigError(". ".join(one.lacking(data) for one in unreadable)) from None
         if job is None:
             raise
         return FoundFigures(status_of(peers, job, wall()), data, unreadable, granted_elsewhere(peers))

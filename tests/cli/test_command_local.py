@@ -89,11 +89,13 @@ async def test_a_peer_without_its_directory_is_started_on_an_empty_one(damage: s
         else:
             (directory / "peer.sqlite-wal").unlink()
             (directory / "peer.sqlite").write_bytes(b"no database" * 1000)
+            directory.with_name(f"{directory.name}.broken-1").mkdir()  # Of an earlier run.
         process.send_signal(signal.SIGCONT)
         run = await ended(process)
         assert run.code == 0, run
         assert ("is damaged; it is kept as" in run.err) == (damage == "broken")
-        assert (directory.with_name(f"{directory.name}.broken-1")).exists() == (damage == "broken")
+        aside = directory.with_name(f"{directory.name}.broken-2")
+        assert aside.exists() == (f"the figures lack those of {aside}, whose" in run.err) == (damage == "broken"), run
         assert {site.url(f"/{n}", site=n % SITES) for n in range(500)} == set(site.fetched)
 
 

@@ -189,12 +189,15 @@ async def test_a_killed_crawl_still_knows_which_sites_refuse_and_waits_for_them(
         await ended(again)
 
 
-async def test_a_damaged_journal_is_named_and_its_peer_is_moved_aside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_busiest", [True, False])
+async def test_a_damaged_journal_is_named_and_its_peer_is_moved_aside(tmp_path: Path, is_busiest: bool) -> None:
     async with Web(3) as site:
         serve(site)
         command = crawl(tmp_path, *(site.url("/", one) for one in range(3)), peers=3)
         assert (await kadcrawl(*command)).code == 0
-        damaged, aside = tmp_path / "peer-2", tmp_path / "peer-2.broken"
+        ranked = sorted(tmp_path.glob("peer-*"), key=lambda peer: sum(finished(peer).values()))
+        damaged = ranked[-1 if is_busiest else 0]  # The sites are neighbors, so one peer may have fetched all pages.
+        aside = damaged.with_name(f"{damaged.name}.broken")
         pages = sum(finished(damaged).values())
         (damaged / "peer.sqlite").write_bytes(b"no database" * 1000)
         for asked in ("status", "summary"):
@@ -206,14 +209,31 @@ async def test_a_damaged_journal_is_named_and_its_peer_is_moved_aside(tmp_path: 
         run = await kadcrawl(*command)
         assert (run.code, "move this directory away and go on without it" in run.err) == (2, True), run
         damaged.rename(aside)
-        run = await kadcrawl(*command)
-        assert (run.code, "joined from elsewhere: " in run.out) == (0, False), run
+        run = await kadcrawl(*command, "--summary", str(tmp_path / "summary.json"))
+        assert run.code == 0, run
+        assert f"{3 * (PAGES + 2) - pages} pages" in run.out, run
+        assert f"the figures lack those of {aside}, whose journal is damaged" in run.err, run
+        assert [str(aside)] == json.loads((tmp_path / "summary.json").read_text())["damaged_journals"]
         assert set(finished(tmp_path).values()) == {1}
     for asked in ("status", "summary"):
         run = await kadcrawl(asked, "--data", str(tmp_path))
         assert (run.code, f"the figures lack those of {aside}, whose journal is damaged" in run.err) == (0, True), run
     checked = await kadcrawl("check-data", str(tmp_path), "--json")
     assert (checked.code, json.loads(checked.out)["problems"]) == (0, 0), checked
+
+
+async def test_a_directory_moved_aside_with_a_whole_journal_counts_at_the_end_of_the_crawl(tmp_path: Path) -> None:
+    async with Web(3) as site:
+        serve(site)
+        command = crawl(tmp_path, *(site.url("/", one) for one in range(3)), peers=3)
+        assert (await kadcrawl(*command)).code == 0
+        moved = max(tmp_path.glob("peer-*"), key=lambda peer: sum(finished(peer).values()))
+        moved.rename(moved.with_name(f"{moved.name}.away"))
+        run = await kadcrawl(*command)
+    assert (run.code, "figures lack" in run.err) == (0, False), run
+    total = 3 * (PAGES + 2)
+    assert run.out.startswith(f"{total} pages"), run
+    assert f"{total} of {total} URLs done" in run.out, run
 
 
 @pytest.mark.parametrize("is_lost", [True, False])

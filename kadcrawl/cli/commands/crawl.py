@@ -58,7 +58,8 @@ from kadcrawl.settings.config import Config
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.memory_plan import PEER_BASE_BYTES, memory_plan
-from kadcrawl.system.file_names import METRICS_TARGETS
+from kadcrawl.store.log_parts import has_log
+from kadcrawl.system.file_names import METRICS_TARGETS, PAGE_LOG
 from kadcrawl.system.plural import counted, noun
 from kadcrawl.system.printable import printable
 
@@ -284,7 +285,9 @@ def _exit_code(result: Summary, job: Job, *, whole: bool) -> int:
         return LEFT_BEHIND
     if limit is not None:
         return code_of_limit(result.limit_reached)
-    return DONE if result.pages else NOTHING_FETCHED
+    # A directory that was moved aside has pages that are not counted.
+    has_pages = result.pages or any(has_log(Path(one) / PAGE_LOG) for one in result.damaged_journals)
+    return DONE if has_pages else NOTHING_FETCHED
 
 
 def _check_memory(plan: CrawlPlan) -> None:

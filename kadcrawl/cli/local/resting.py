@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kadcrawl.cli.targets import address_of, data_directories, directories
+from kadcrawl.cli.targets import address_of, data_directories, directories, is_set_aside
 from kadcrawl.crawl.crawl_limits import told_limit
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import KadcrawlError
@@ -48,6 +48,7 @@ from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_changes import changed
 from kadcrawl.store.journal import UNREADABLE, said
+from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.migration import BY_ROWID
 from kadcrawl.system.file_names import JOURNAL, PAGE_LOG
@@ -91,6 +92,13 @@ class UnreadableJournal(NamedTuple):
     directory: Path
     why: str
 
+    def lacking(self, data: Path | None) -> str:
+        """Return the sentence about the missing figures. `data` is the directory of the crawl."""
+        lacking = f"the figures lack those of {self.directory}, whose journal is damaged: {self.why}"
+        if data is not None and is_set_aside(self.directory, data):
+            return f"{lacking}; its results stay good"
+        return f"{lacking}; {MOVE_AWAY}"
+
 
 def resting_peers(data: Path) -> list[RestingPeer]:
     """Return the peers whose journals are in this directory or below it. Unreadable journals are left out."""
@@ -110,6 +118,24 @@ def journals_at_rest(data: Path) -> tuple[list[RestingPeer], list[UnreadableJour
     others = [_read(one) for one in data_directories(data) if one not in named and (one / JOURNAL).exists()]
     peers += [one for one in others if isinstance(one, RestingPeer) and _is_leaf_of(one, peers)]
     return peers, unreadable
+
+
+def rows_at_rest(
+    directories: Iterable[Path], job: Job, now: float
+) -> tuple[list[PeerRow], Sequence[StandingOrder], list[UnreadableJournal]]:
+    """Return the rows and orders of the peers with these directories, and the journals that cannot be read.
+
+    `now` is a wall-clock second. Other peers have the URLs that a peer whose directory was moved aside had left.
+    """
+    peers: list[RestingPeer] = []
+    unreadable: list[UnreadableJournal] = []
+    for directory in directories:
+        found, damaged = journals_at_rest(directory)
+        peers += (replace(peer, pending={}) if is_set_aside(directory, directory.parent) else peer for peer in found)
+        unreadable += damaged
+    status = status_of(peers, job, now)
+    # The rows of departed peers come with those of other peers.
+    return [row for row in status.answer.rows if row.state is PeerState.NOT_RUNNING], status.orders, unreadable
 
 
 def _is_leaf_of(one: RestingPeer, peers: Sequence[RestingPeer]) -> bool:

@@ -12,8 +12,10 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,6 +27,7 @@ from kadcrawl.cli.log_file import LOG, log_to, secrets_of_machine
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.seeds.seed_file import SeedFile
+from kadcrawl.cli.targets import is_set_aside, peer_directories
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.limit_end import with_pages_lost
 from kadcrawl.cli.view.live.expectation import Expectation
@@ -44,6 +47,9 @@ from kadcrawl.system.clock import wall
 from kadcrawl.system.file_names import SWARM_KEY
 from kadcrawl.system.open_files import FILES_OF_A_PEER, files_allowed, has_room, how_to_allow
 from kadcrawl.system.peer_name import peer_name
+
+if TYPE_CHECKING:
+    from kadcrawl.cli.local.resting import UnreadableJournal
 
 FILES_OF_THE_COMMAND = 64
 """Files that a process with peers opens beside theirs: libraries, the terminal, the log, the resolver."""
@@ -141,8 +147,6 @@ class LocalSwarm:
         self._stopping = asyncio.Event()
         self.reached_nothing = False
         """The peers paused for a while, because none of them reached any site."""
-        self._set_aside: list[Path] = []
-        """Damaged directories, each replaced by an empty directory."""
 
     @property
     def interrupted(self) -> bool:
@@ -342,9 +346,9 @@ class LocalSwarm:
 
         if not is_broken(child.directory):
             return False
-        aside = child.directory.with_name(f"{child.name}.broken-{len(self._set_aside) + 1}")
+        names = (child.directory.with_name(f"{child.name}.broken-{number}") for number in count(1))
+        aside = next(name for name in names if not name.exists())  # An earlier run may have put others aside.
         child.directory.rename(aside)
-        self._set_aside.append(aside)
         self._progress.say(f"the journal of {child.name} is damaged; it is kept as {aside}, and the peer begins anew")
         return True
 
@@ -358,13 +362,16 @@ class LocalSwarm:
                 if child.row is not None and (counters := counters_of(child.directory)) is not None:
                     used = pages_begun(child.directory) or 0
                     child.row = msgspec.structs.replace(child.row, counters=counters, granted=used, allowance=0)
-        rows, orders = self._at_rest()
+        rows, orders, unreadable = self._at_rest()
+        for journal in unreadable:
+            self._progress.say(f"kadcrawl: {journal.lacking(self._plan.data)}")
         rows = [*rows, *(child.row for child in self._children if child.row is not None)]
         orders = [*orders, *(order for child in self._children for order in child.orders)]
         summary = add_up(rows, seconds, self._plan.job, orders)
+        summary = replace(summary, damaged_journals=[str(one.directory) for one in unreadable])
         if dead:
             summary = with_pages_lost(summary, rows, self._plan.job)
-        directories = [*(child.directory for child in self._children), *self._set_aside]
+        directories = peer_directories(self._plan.data)
         if summary.urls_done > LINES_COMPARED_MAX:
             return replace(summary, failed_examples=by_counted_reason(examples_at_the_ends(directories)))
         logs = PageLogs(directories, self._plan.job)
@@ -379,16 +386,19 @@ class LocalSwarm:
         # A peer counts what it finished twice itself, but not what two peers finished.
         return replace(summary, duplicates=logs.repeats, left_behind=left_behind, failed_examples=logs.failed_examples)
 
-    def _at_rest(self) -> tuple[Sequence[PeerRow], Sequence[StandingOrder]]:
-        """Return the rows and orders of peers that ended before they told any, from their journals of earlier runs."""
-        silent = [child.directory for child in self._children if child.row is None]
-        if not silent:
-            return (), ()
-        from kadcrawl.cli.local.resting import resting_peers, status_of  # Not at the top: it loads the journal.
+    def _at_rest(self) -> "tuple[Sequence[PeerRow], Sequence[StandingOrder], Sequence[UnreadableJournal]]":
+        """Return the rows and orders in the journals of peers without a row, and the journals that are damaged.
 
-        status = status_of([peer for one in silent for peer in resting_peers(one)], self._plan.job, wall())
-        # The rows of departed peers come with those of other peers.
-        return [row for row in status.answer.rows if row.state is PeerState.NOT_RUNNING], status.orders
+        These peers ended before they told any row, or their directories were moved aside.
+        """
+        data = self._plan.data
+        silent = [child.directory for child in self._children if child.row is None]
+        silent += [directory for directory in peer_directories(data) if is_set_aside(directory, data)]
+        if not silent:
+            return (), (), ()
+        from kadcrawl.cli.local.resting import rows_at_rest  # Not at the top: it loads the journal.
+
+        return rows_at_rest(silent, self._plan.job, wall())
 
     async def _watch(self) -> None:
         """Show the reports of the peers."""
