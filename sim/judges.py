@@ -82,6 +82,8 @@ class Fetch(NamedTuple):
     """The owner of the site at that moment, if another machine sent the request."""
     via: str = ""
     """The IP address of the proxy through which it came."""
+    asked_for: int | None = None
+    """The machine that had another machine send the request."""
 
     @property
     def path(self) -> str:
@@ -1235,7 +1237,7 @@ def _may_be_again(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
 
 def _excused(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
     """Return whether the requests come from different sides of a partition."""
-    return _divided(facts, fetch.at_s, _owner(before), _owner(fetch))
+    return _divided(facts, fetch.at_s, _decider(before), _decider(fetch))
 
 
 def _apart(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
@@ -1254,8 +1256,13 @@ def _divided(facts: Facts, at_s: float, one: int, other: int) -> bool:
 
 
 def _owner(fetch: Fetch) -> int:
-    """Return the machine that decided on the fetch. A borrower knows what its lender knows, so the lender decides."""
+    """Return the lender, or the machine itself. A borrower knows what its lender knows, so the lender decides."""
     return fetch.machine if fetch.lender is None else fetch.lender
+
+
+def _decider(fetch: Fetch) -> int:
+    """Return the machine that decided on the fetch. It may have asked another to send the request."""
+    return _owner(fetch) if fetch.asked_for is None else fetch.asked_for
 
 
 def _parted_at(facts: Facts, at_s: float) -> bool:

@@ -26,6 +26,7 @@ from .judges import End, ExpectedPage, Facts, Fetch, Line, Outage, Parting, Turn
 from .lending import SeenLoans
 from .machines import Machine, Machines
 from .plan import RECOVERY_S, UNDISTURBING, Event, Kind
+from .relays import SeenRelays
 from .retries import SeenRetries
 from .scene import Scene
 from .trails import SeenTrails
@@ -64,16 +65,19 @@ class Observer:
         *,
         only_slow: bool = False,
         excused: Callable[[], Collection[str]] = tuple,
+        relays: SeenRelays,
     ) -> None:
         """`connections_max` limits the requests under way at a time to a site without a delay.
 
         No fault happens before the instant `first_fault_at`, in virtual seconds. `back_off_s` are the first and the
         longest wait of a site that refuses requests. With `only_slow` peers only stand still (`Plan.only_slows`).
-        `excused` returns the URLs that need not be crawled, by orders of a person.
+        `excused` returns the URLs that need not be crawled, by orders of a person. `relays` are the requests that peers
+        make for others.
         """
         job, web = scene.job, scene.web
         self._treatments, self._refused = scene.treatments, scene.refused
         self._back_off_s, self._only_slow, self._excused = back_off_s, only_slow, excused
+        self._relays = relays
         self._stops: list[tuple[float, int]] = []
         self._first_fault_at = first_fault_at
         self._machines = machines
@@ -605,7 +609,13 @@ class Observer:
             seen = (request.time, site + request.path, site, request.status, asker, lender, request.retry_after_s)
             fetch = Fetch(*seen, request.rule, request.cookie, request.given, request.is_form, via=request.via)
             owner = self._owners.get(self._owned.get(fetch.url, self._owned.get(site, Cell(-1))))
-            self._fetches.append(fetch._replace(owner=None if owner == asker else owner))
+            asked_for = self._relays.asker(request.peer, fetch.url, request.time)
+            self._fetches.append(
+                fetch._replace(
+                    owner=None if owner == asker else owner,
+                    asked_for=None if asked_for is None else self._addresses.get(asked_for),
+                )
+            )
 
     def _told_s(self, machine: Machine, told: str) -> float | None:
         """Return the instant that a machine tells, or None if its clock has jumped."""

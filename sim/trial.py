@@ -42,6 +42,7 @@ from .observer import Observer
 from .peer_logs import peer_logs, plain_records
 from .person_orders import PersonOrders
 from .plan import DELAY_MOST_S, LEAF_FIRST, PROXY_FAULTS, WEB_FAULTS, Event, Kind, Plan, proxy_fault
+from .relays import SeenRelays
 from .retries import Retries
 from .scene import Scene
 from .site_pauses import SitePauses
@@ -280,7 +281,7 @@ def _lived(
     """Run one trial on its loop. On return no object holds the trial, so that it ends with the world."""
     began = time.perf_counter()
     trial = Trial(loop, plan, scene, directory, say, watch)
-    with plain_records(), trial.logged(), trial.machines:
+    with plain_records(), trial.logged(), trial.relays.watched(), trial.machines:
         facts = loop.run_until_complete(trial.story())
     with warnings.catch_warnings():
         # Resources that dead peers left open are no fault and do not matter any more.
@@ -328,10 +329,12 @@ class Trial:
         first_fault_at = min((event.at_s for event in plan.events), default=math.inf)
         connections_max = scene.limits.site_connections_max
         back_off_s = (scene.limits.back_off_s, scene.limits.back_off_max_s)
+        self.relays = SeenRelays(loop.time)
         self.observer = Observer(
             *(self.machines, scene, self.server, connections_max, first_fault_at, back_off_s),
             only_slow=plan.only_slows,
             excused=self._left_out.excused,
+            relays=self.relays,
         )
         self._retries = Retries(
             self.machines, self.server, scene.web.origins, self.observer.retries, loop.time, self._tell

@@ -517,6 +517,20 @@ def test_one_side_may_not_hurry_a_site_behind_requests_of_the_other() -> None:
     assert 2 == parted(facts)
 
 
+def test_a_request_that_another_machine_sends_is_that_of_the_machine_that_asked_for_it() -> None:
+    helped = (ROBOTS, HOME, PAGE, fetch(4.5, "/busy", 3, 503), BUSY_FIRST._replace(at_s=6.5), fetch(9.0, "/busy"))
+    facts = replace(
+        CLEAN, fetches=helped, partings=[PARTITION], truth={**CLEAN.truth, f"{SITE}/busy": ExpectedPage(200, 3)}
+    )
+    assert ["polite"] == list(judge(facts)), "machines 1 and 3 are on one side"
+    for_other_side = [one._replace(asked_for=2) if one.machine == 3 else one for one in helped]
+    assert {} == judge(replace(facts, fetches=for_other_side))
+    for_own_side = [one._replace(asked_for=1) if one.machine == 3 else one for one in helped]
+    assert ["polite"] == list(judge(replace(facts, fetches=for_own_side)))
+    sent_there = [one._replace(machine=2, asked_for=1) if one.machine == 3 else one for one in helped]
+    assert ["polite"] == list(judge(replace(facts, fetches=sent_there)))
+
+
 def test_a_page_fetched_too_often_is_a_duplicate_unless_sides_were_apart() -> None:
     facts = replace(CLEAN, fetches=(*CLEAN.fetches, AGAIN_THERE), changes={SITE: 1})
     assert 1 == duplicates(facts)
