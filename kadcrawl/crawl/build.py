@@ -192,7 +192,8 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     earlier_until = resources.started_at if store.saved_time.has_run else 0.0
     has_lent = store.meta.get(LOANS_OUT) != NO_LOANS
     others = OtherRequests(earlier_until, has_lent, callbacks.has_met_peers)
-    frontier = Frontier(store, limits, site_settings, others, unproven_quota=quota)
+    last_seq = None if job.recrawl_after_s is None else lambda: store.frontier.last_seq
+    frontier = Frontier(store, limits, site_settings, others, unproven_quota=quota, last_seq=last_seq)
     crawl_limits = _crawl_limits(job, resources)
     recrawling, rounds = _rounds(job, resources, callbacks, frontier, crawl_limits, lambda: crawler.wake())
     intake = Intake(

@@ -16,6 +16,7 @@ from kadcrawl.link.wire.messages import COUNT_MAX, Contact
 from kadcrawl.store.back_off import NO_REFUSALS, BackOff
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.frontier_table import SEQ_MAX
 from kadcrawl.store.kept_cookies import NO_COOKIES, KeptCookies
 from kadcrawl.store.visit import Visit
 
@@ -231,10 +232,11 @@ class BorrowedStore:
             return []
         return [(site_hash(loan.site), loan.site)]
 
-    def window(self, site: str, count: int) -> list[FrontierEntry]:
-        """Return the first `count` entries of a site, breadth first."""
+    def window(self, site: str, count: int, last_seq: int = SEQ_MAX) -> list[FrontierEntry]:
+        """Return the first `count` entries of a site that arrived up to number `last_seq`, breadth first."""
         loan = self._by_cell.get(self._cell_of.get(site_hash(site), NOWHERE))
-        return sorted(loan.entries.values())[:count] if loan is not None else []
+        entries = loan.entries.values() if loan is not None else ()
+        return sorted(entry for entry in entries if entry.seq <= last_seq)[:count]
 
     def postpone(self, entry: FrontierEntry) -> None:
         """Replace an entry by its later version, unless its loan is over or the page is done."""

@@ -27,7 +27,7 @@ _GET = (
     f"SELECT {ENTRY_COLUMNS} FROM history h JOIN frontier f ON f.site_hash=?2 AND f.depth=h.depth AND f.seq=h.seq "
     "WHERE h.key=?1"
 )
-_WINDOW = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? ORDER BY depth, seq LIMIT ?"
+_WINDOW = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? AND seq<=? ORDER BY depth, seq LIMIT ?"
 _DROPPED = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? AND drop_order<? ORDER BY depth, seq LIMIT ?"
 INSERT = f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE = f"DELETE FROM frontier WHERE {_ROW_OF_KEY}"
@@ -50,6 +50,8 @@ _PUT_OFF = f"UPDATE frontier SET due=?3 WHERE {_ROW_OF_KEY} AND due<?3"
 
 Place = tuple[int, int]
 """The depth and the sequence number in the record of a PENDING key, by which the entry is found."""
+SEQ_MAX = 2**63 - 1
+"""Limit on the number of an entry: that of a column of the journal."""
 SEQ_RESERVED = 10_000
 """Number of sequence numbers that one write reserves: after a crash the next run begins above all of them."""
 
@@ -76,14 +78,9 @@ class FrontierTable:
         row = self._journal.row(ENTRY_TYPES, _GET, (key, key[:SITE_BYTES]))
         return entry_of(row) if row else None
 
-    def window(self, site: str, count: int) -> list[FrontierEntry]:
-        """Return the first `count` entries of a site, breadth first."""
-        return [entry_of(row) for row in self._journal.rows(ENTRY_TYPES, _WINDOW, (site_hash(site), count))]
-
-    def ready(self, site_hash: bytes, now: float) -> int:
-        """Return the number of entries of a site that are not put off beyond this wall-clock second."""
-        row = self._journal.row((int,), "SELECT count(*) FROM frontier WHERE site_hash=? AND due<=?", (site_hash, now))
-        return row[0] if row else 0
+    def window(self, site: str, count: int, last_seq: int = SEQ_MAX) -> list[FrontierEntry]:
+        """Return the first `count` entries of a site that arrived up to number `last_seq`, breadth first."""
+        return [entry_of(row) for row in self._journal.rows(ENTRY_TYPES, _WINDOW, (site_hash(site), last_seq, count))]
 
     def know_order(self, stamp: int) -> None:
         """Note that this peer knows an order to drop URLs. It does not apply to URLs that become PENDING later."""

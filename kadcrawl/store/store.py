@@ -25,7 +25,7 @@ from kadcrawl.store.cell_digest_table import CellDigestTable
 from kadcrawl.store.cell_scan import CellScan
 from kadcrawl.store.events import StoreEvents
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.frontier_table import ACCEPT, FrontierTable
+from kadcrawl.store.frontier_table import ACCEPT, SEQ_MAX, FrontierTable
 from kadcrawl.store.journal import USUAL_LIMITS, Journal, sync_files
 from kadcrawl.store.meta_table import MetaTable, SavedTime
 from kadcrawl.store.proxy_health_table import ProxyHealthTable
@@ -359,9 +359,9 @@ class Store:
         begin, end = (bound[:SITE_BYTES] for bound in self.scan.bounds(cell))
         return self.frontier.sites(max(begin, after + b"\0") if after else begin, end, count)
 
-    def window(self, site: str, count: int) -> list[FrontierEntry]:
-        """Return the first `count` PENDING entries of a site, breadth first."""
-        return self.frontier.window(site, count)
+    def window(self, site: str, count: int, last_seq: int = SEQ_MAX) -> list[FrontierEntry]:
+        """Return the first `count` PENDING entries of a site that arrived up to number `last_seq`, breadth first."""
+        return self.frontier.window(site, count, last_seq)
 
     def forget_cell(self, cell: Cell, count: int) -> int:
         """Delete up to `count` records of a cell that other peers hold now. Return the number of records left."""

@@ -4,11 +4,10 @@ Every holder of a cell has the visits of that cell, but only the owner asks for 
 transaction that changes the state of its key. This table changes no state.
 """
 
-from collections.abc import Collection, Iterator
-from math import inf
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
-from kadcrawl.keys import SITE_BYTES, Cell, Key
+from kadcrawl.keys import Cell, Key
 from kadcrawl.store.journal import Journal
 from kadcrawl.store.visit import Visit
 
@@ -17,9 +16,6 @@ _COLUMNS = (
 )
 _SELECTED = _COLUMNS.replace("due", "coalesce(due, -1.0)")
 _TYPES = (bytes, str, str, int, float, float, str, str, str, str, int, str, int, str)
-_DUE = "FROM visit WHERE cell=? AND due>=0 AND due<=? ORDER BY due"
-LOOKED_AT_MAX: Final = 2_000
-"""Limit on the due pages of a cell that are looked at to find those of a site whose pages are wanted."""
 
 
 class VisitTable:
@@ -43,27 +39,19 @@ class VisitTable:
         row = self._journal.row(_TYPES, f"SELECT {_SELECTED} FROM visit WHERE key=?", (key,))
         return _visit(row) if row else None
 
-    def next_due(self, cell: Cell, without: Collection[bytes] = ()) -> float | None:
-        """Return the wall-clock second at which the first page of a cell is due, or None.
-
-        The pages of the sites with the hashes `without` do not count, nor those behind too many of them.
-        """
+    def next_due(self, cell: Cell) -> float | None:
+        """Return the wall-clock second at which the first page of a cell is due, or None."""
         if not self.used:
             return None
-        if not without:
-            row = self._journal.row((float,), f"SELECT due {_DUE} LIMIT 1", (cell, inf))
-            return row[0] if row else None
-        first = self._journal.rows((bytes, float), f"SELECT key, due {_DUE} LIMIT ?", (cell, inf, LOOKED_AT_MAX))
-        return next((due for key, due in first if key[:SITE_BYTES] not in without), None)
+        select = "SELECT due FROM visit WHERE cell=? AND due>=0 ORDER BY due LIMIT 1"
+        row = self._journal.row((float,), select, (cell,))
+        return row[0] if row else None
 
-    def due_keys(self, cell: Cell, now: float, count: int, without: Collection[bytes] = ()) -> list[Key]:
-        """Return up to `count` keys of a cell whose pages are due at this wall-clock second, the longest due first.
-
-        Pages are left out as by `next_due`.
-        """
-        looked_at = LOOKED_AT_MAX if without else count
-        rows = self._journal.rows((bytes,), f"SELECT key {_DUE} LIMIT ?", (cell, now, looked_at))
-        return [Key(key) for (key,) in rows if key[:SITE_BYTES] not in without][:count]
+    def due_keys(self, cell: Cell, now: float, count: int) -> list[Key]:
+        """Return up to `count` keys of a cell whose pages are due at this wall-clock second, the longest due first."""
+        select = "SELECT key FROM visit WHERE cell=? AND due>=0 AND due<=? ORDER BY due LIMIT ?"
+        rows = self._journal.rows((bytes,), select, (cell, now, count))
+        return [Key(row[0]) for row in rows]
 
     def know_order(self, stamp: int) -> None:
         """Note that this peer knows an order to retry: pages that fail from now on are newer than it."""

@@ -4,6 +4,10 @@ It owns the *work area*, the part of the frontier in memory: for each active sit
 politeness clock and the requests in flight. All other entries wait in the store. A cell is *open* while this peer alone
 may crawl it; no request starts at the sites of any other cell.
 
+If pages are fetched again, those of a site are taken in *rounds*: entries that arrive later than the first of a round
+wait for the next round. Breadth first alone, pages far from the seeds would never have their turn at a site with more
+pages than its pace fetches in one period, as those near the seeds are due again before.
+
 Invariants: two requests to one site are at least the site's delay apart, counted from the moment the site surely had
 the first request. With a delay there is never more than one request in flight. Every PENDING entry of an open cell is
 in memory, or its site is active and has `more`, or its cell is in `_unread` from before its site. Times are wall-clock
@@ -22,6 +26,7 @@ from kadcrawl.link.wire.messages import SMALL_MAX
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.frontier_table import SEQ_MAX
 
 
 class Frontier(ActiveSites):
@@ -35,18 +40,21 @@ class Frontier(ActiveSites):
         others: OtherRequests | None = None,
         connections: Callable[[str], int] | None = None,
         unproven_quota: UnprovenQuota | None = None,
+        last_seq: Callable[[], int] | None = None,
     ) -> None:
         """Begin with no open cell. `site_settings` has the least number of seconds between two requests to each site.
 
         `others` are the requests of an earlier run, after which each site is left alone for a full delay, and of other
         peers. `connections` limits the requests in flight to a site without a delay. The frontiers of a peer
-        share `unproven_quota`.
+        share `unproven_quota`. If the entries of a site are taken in rounds, `last_seq` returns the
+        number of the entry that arrived last.
         """
         super().__init__(store, limits, site_settings, others, connections)
         self._open: dict[Cell, int] = {}
         """Open cells -> the number of the opening."""
         self._openings = 0
         self._order: list[tuple[float, str]] = []
+        self._last_seq = last_seq
         self._unproven = unproven_quota or UnprovenQuota(limits)
         self._parked: dict[str, None] = {}
         """Sites outside the order, until there may be more unproven requests."""
@@ -120,7 +128,8 @@ class Frontier(ActiveSites):
         elif site.closed:
             return
         # An entry that is out is being fetched in an earlier round, which counts for this round as well.
-        if site.more or entry.key in site.out or len(site.loaded) >= self._limits.site_window:
+        is_later = self._last_seq is not None and site.ready
+        if site.more or is_later or entry.key in site.out or len(site.loaded) >= self._limits.site_window:
             site.more = True
         else:
             site.load(entry, now, self._limits.retry_after_max_s)
@@ -386,13 +395,24 @@ class Frontier(ActiveSites):
             heapq.heappush(self._order, (at, site.name))
 
     def _refill(self, site: Site, now: float) -> None:
+        if site.round_seq and not self._load(site, now, site.round_seq):
+            site.round_seq = 0
+        if self._last_seq is None:
+            site.more = self._load(site, now, SEQ_MAX)
+        elif not site.ready:
+            last_seq = self._last_seq()
+            site.more = self._load(site, now, last_seq)
+            site.round_seq = last_seq if site.more else 0
+
+    def _load(self, site: Site, now: float, last_seq: int) -> bool:
+        """Load entries that arrived up to a number. Return whether there may be more of them."""
         # Entries in flight or waiting stand first in the store's order, so look beyond them.
         count = self._limits.site_window + len(site.loaded) + len(site.out)
-        entries = self._store.window(site.name, count)
+        entries = self._store.window(site.name, count, last_seq)
         for entry in entries:
             if entry.seq not in site.loaded and entry.key not in site.out:
                 site.load(entry, now, self._limits.retry_after_max_s)
-        site.more = len(entries) == count
+        return len(entries) == count
 
     def _leave_unread(self, cell: Cell, key: Key) -> None:
         """Note that a URL with this key waits in the store for a free place."""

@@ -67,6 +67,8 @@ class Site:
     """Connections that other peers use now with entries lent by this peer."""
     more: bool = False
     """The store may have entries of this site that are not loaded."""
+    round_seq: int = 0
+    """Number of the last entry of this round, or 0 if all entries of this round are loaded (frontier.py)."""
     closed: bool = False
     """The cell of the site is closed: the site is active only for entries that are out or blocked."""
     blocked: bool = False

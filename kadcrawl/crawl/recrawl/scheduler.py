@@ -1,21 +1,19 @@
 """Brings due pages back into the frontier of their owner, cell by cell, while the cell is open.
 
 Very many pages are due at once after a pause in the crawl, or if a site has more pages than one period can fetch. Only
-a bounded number of pages per cell is therefore pending at a time, the longest due first. The pages of a site come back
-in rounds (site_rounds.py), or those near the seeds would always be first. Each page brought back is a change that
-travels to the backups. No page is brought back while too many changes are on their way.
+a bounded number of pages per cell is therefore pending at a time, the longest due first. The frontier takes the pages
+of a site in rounds, or those near the seeds would always be first. Each page brought back is a change that travels to
+the backups. No page is brought back while too many changes are on their way.
 
 Tests: tests/crawl/recrawl/test_scheduler.py
 """
 
 import asyncio
 from collections.abc import Callable
-from math import inf
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters, counted_as
 from kadcrawl.crawl.recrawl.due_cells import DueCells
-from kadcrawl.crawl.recrawl.site_rounds import SiteRounds
 from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.store.cell_digest import EMPTY
@@ -25,14 +23,10 @@ from kadcrawl.system.clock import Clock
 AT_ONCE = 200
 """Pages brought back before other work gets its turn."""
 CELL_PENDING_MAX = 1_000
-"""Pending pages of a cell above which none are brought back."""
+"""Pending pages of a cell above which none are brought back, until half of them are done."""
 COPYING_MAX = 2_000
 """Changes on their way to backups above which no page is brought back."""
 COPYING_WAIT_S = 0.1
-RECOUNT_S = 30.0
-"""Seconds between two counts of what is pending at the sites whose next round is to come."""
-RECOUNTED = 1_000
-"""Sites whose pending pages are counted at once."""
 OVER_WAIT_S = 1.0
 """Seconds between two looks whether a limit still ends the crawl."""
 
@@ -67,48 +61,40 @@ class Recrawling:
         self._copying = copying
         self._is_over = is_over
         self._wake = wake
-        self._rounds = SiteRounds(lambda site: store.frontier.ready(site, clock.now()))
-        self._due = DueCells(lambda cell: store.visits.next_due(cell, self._rounds.held(cell)))
+        self._due = DueCells(store.visits.next_due)
         self._full: set[Cell] = set()
         """Open cells with enough pending pages."""
         self._news = asyncio.Event()
-        self._recount_at = 0.0
-        """Second of the loop from which pending pages are counted again."""
 
     @property
     def due_s(self) -> float | None:
         """Seconds until the first page of an open cell is due, or None if no visit is to come."""
-        if self._rounds.any_held:
-            return 0.0
         first = self._due.first()
         return None if first is None else max(0.0, first[0] - self._clock.now())
 
     def opened(self, cell: Cell) -> None:
         """Bring back pages of this cell from now on."""
-        self._rounds.forget(cell)
-        self._look(cell)
+        self._full.discard(cell)
+        self._due.look(cell)
+        self._news.set()
 
     def closed(self, cell: Cell) -> None:
-        self._rounds.forget(cell)
         self._full.discard(cell)
         self._due.drop(cell)
 
     def visited(self, key: Key) -> None:
         """Look again at the cell of a page that was finished, hastened, or visited by another holder."""
         cell = self._store.cell_of(key)
-        if not self._rounds.finish(cell, key):
-            return
         if self._frontier.is_open(cell) and (cell not in self._full or self._pending(cell) <= CELL_PENDING_MAX // 2):
-            self._look(cell)
+            self.opened(cell)
 
     async def run(self) -> None:
         """Bring back pages as they fall due, until cancelled."""
         while True:
             self._news.clear()
-            self._recount(asyncio.get_running_loop().time())
             first = self._due.first()
-            wait_s = inf if first is None else first[0] - self._clock.now()
-            if first is not None and wait_s <= 0:
+            wait_s = None if first is None else first[0] - self._clock.now()
+            if first is not None and wait_s is not None and wait_s <= 0:
                 if self._is_over():
                     await asyncio.sleep(OVER_WAIT_S)
                 elif self._copying() > COPYING_MAX:
@@ -117,24 +103,11 @@ class Recrawling:
                     self._bring_back(first[1])
                     await asyncio.sleep(0)
                 continue
-            if self._rounds.any_held:
-                wait_s = min(wait_s, self._recount_at - asyncio.get_running_loop().time())
             try:
-                async with asyncio.timeout(None if wait_s == inf else wait_s):
+                async with asyncio.timeout(wait_s):
                     await self._news.wait()
             except TimeoutError:
                 pass
-
-    def _recount(self, now: float) -> None:
-        if now >= self._recount_at:
-            self._recount_at = now + RECOUNT_S
-            for cell in self._rounds.recount(RECOUNTED):
-                self._look(cell)
-
-    def _look(self, cell: Cell) -> None:
-        self._full.discard(cell)
-        self._due.look(cell)
-        self._news.set()
 
     def _pending(self, cell: Cell) -> int:
         return self._store.cells.get(cell, EMPTY).pending
@@ -142,22 +115,16 @@ class Recrawling:
     def _bring_back(self, cell: Cell) -> None:
         room = CELL_PENDING_MAX - self._pending(cell)
         if room <= 0:
-            self._rounds.hold(cell)
             self._full.add(cell)
             self._due.drop(cell)
             return
         now = self._clock.now()
-        keys = self._store.visits.due_keys(cell, now, min(room, AT_ONCE), self._rounds.held(cell))
-        for key in keys:
-            self._rounds.bring_back(cell, key)
+        for key in self._store.visits.due_keys(cell, now, min(room, AT_ONCE)):
             last = self._store.visits.get(key)
             entry = self._store.begin_round(key)
             if entry is not None:
                 self._counters.retry(counted_as(last.failed) if last is not None else "")
                 self._frontier.add(entry, now)
-        next_due = self._store.visits.next_due(cell, self._rounds.held(cell))
-        if next_due is None or next_due > now:
-            self._rounds.hold(cell)
         self._due.look(cell)
         self._activity.move()
         self._wake()
