@@ -46,6 +46,11 @@ class ByteBudget(GrantedBudget):
         """Give the unused grant back, as this peer has nothing to fetch for now."""
         self.granted = min(self.granted, self._received()[0])
 
+    @property
+    def own_total(self) -> int:
+        """What this peer takes from the budget."""
+        return max(self.told, self._received()[0])
+
     def total_of(self, row: PeerRow) -> int:
         """Return the bytes that the peer with this row has received or may still receive by its grant."""
         return used_bytes(row)

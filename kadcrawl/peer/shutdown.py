@@ -56,6 +56,10 @@ async def leave(runtime: "Runtime") -> None:
     await drain(runtime, LEAVE_LINKS_S)
     resources, overlay = runtime.resources, runtime.overlay
     if runtime.begun:
+        from kadcrawl.peer.swarm.budget_sharing import tell_total  # Not at the top: a leaf has no budget.
+
+        for budget in runtime.components.crawl_limits.budgets:
+            await tell_total(runtime, budget)
         me = Departed(runtime.contact, resources.counters.to_wire())
         stats = runtime.departed.leave_stats(me, overlay.nearest_known)
         await send_leave_stats(resources.client, runtime.contact.id, stats)

@@ -140,14 +140,14 @@ def test_every_peer_names_the_same_budget_cell() -> None:
 def test_what_an_absent_peer_was_granted_stays_counted_whoever_shares_next() -> None:
     sharer, other = Budget(100, 0, 0), Budget(100, 0, 0)
     rows = [budget_row(1, 500, Budget(100, 40, 40)), budget_row(2, 500, Budget(100, 10, 10))]
-    assert sharer.absent(rows) == {}
-    gone = sharer.absent(rows[1:])
+    assert sharer.absent(rows, sharer.known) == {}
+    gone = sharer.absent(rows[1:], sharer.known)
     assert gone == {(1).to_bytes(20, "big"): 40}
     totals, _ = share(100, rows[1:], absent=sum(gone.values()))
     assert sum(totals.values()) + 40 <= 100
     other.learn(gone | totals, (9).to_bytes(20, "big"), spent=False)
-    assert other.absent(rows[1:]) == gone
-    assert other.absent(rows) == {}
+    assert other.absent(rows[1:], other.known) == gone
+    assert other.absent(rows, other.known) == {}
 
 
 A, B, C = (Key(bytes([number]) * 20) for number in (1, 2, 3))
@@ -269,14 +269,25 @@ def test_of_an_absent_peer_the_largest_total_counts_that_any_peer_knows() -> Non
     newcomer, gone = Budget(100, 0, 0), (9).to_bytes(20, "big")
     newcomer.hear({gone: 40})
     newcomer.hear({gone: 30, b"x" * 20: 10**9})
-    assert {gone: 40, b"x" * 20: 100} == newcomer.absent([])
+    assert {gone: 40, b"x" * 20: 100} == newcomer.absent([], newcomer.known)
     present = budget_row(9, 1, Budget(100, 35, 30))
-    assert {b"x" * 20: 100} == newcomer.absent([present])
+    assert {b"x" * 20: 100} == newcomer.absent([present], newcomer.known)
     newcomer.hear({})
-    assert 35 == newcomer.absent([])[gone], "its row told more lately"
+    assert 35 == newcomer.absent([], newcomer.known)[gone], "its row told more lately"
     unlimited = Budget(None, 0, 0)
     unlimited.hear({gone: 5})
     assert {} == unlimited.known
+
+
+def test_a_total_heard_during_a_census_is_newer_than_a_row_of_it() -> None:
+    """A peer that leaves tells what it used while a row with its whole grant is on its way."""
+    sharer, leaver = Budget(100, 0, 0), (9).to_bytes(20, "big")
+    row = budget_row(9, 1, Budget(100, 50, 10))
+    sharer.learn({leaver: 50}, b"", spent=False)
+    before = dict(sharer.known)
+    sharer.learn({leaver: 10}, b"", spent=False)
+    assert {} == sharer.absent([row], before)
+    assert {leaver: 10} == sharer.absent([], sharer.known)
 
 
 def test_what_was_granted_stays_counted_when_the_limit_is_lowered_and_raised_again() -> None:
@@ -285,9 +296,9 @@ def test_what_was_granted_stays_counted_when_the_limit_is_lowered_and_raised_aga
     budget.set_limit(20)
     budget.learn({b"x": 40}, b"", spent=False)
     budget.set_limit(90)
-    assert {b"x": 40} == budget.absent([])
+    assert {b"x": 40} == budget.absent([], budget.known)
     budget.learn({b"x": 1_000}, b"", spent=False)
-    assert {b"x": 100} == budget.absent([])
+    assert {b"x": 100} == budget.absent([], budget.known)
 
 
 def test_others_hear_of_a_smaller_grant_when_the_journal_has_it() -> None:

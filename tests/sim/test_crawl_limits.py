@@ -35,6 +35,8 @@ EARLY_S = 8.0
 """Virtual seconds before the limit from which a request may be the last, as sites have delays of their own."""
 LIMIT_BYTES = 80_000
 LIMIT_PAGES = 150
+LEFT_PAGES = 60
+"""Limit of pages of which the peer that leaves has unused ones."""
 LENDING: dict[str, Any] = {"balance": "level", "block_urls": 1, "update_s": 1.0}
 UNDER_WAY_MAX = 12
 """Bodies under way at a time: one of each site."""
@@ -184,3 +186,22 @@ def test_a_lender_that_does_not_pay_for_its_loans_is_found(lendings: Counter[str
         with suppress(TimeoutError):  # Most such worlds do not end, as too much is granted to share out the rest.
             one.machines.loop.run_until_complete(one.live(leaves=2))
         assert excess_pages(one) > 0
+
+
+async def _live_until_one_leaves(one: World, leaver: int) -> None:
+    one.machines.start(1)
+    for number in (2, 3):
+        await asyncio.sleep(0.5)
+        one.machines.join(number)
+    await asyncio.sleep(3.0)
+    one.machines.leave(leaver)
+    await one.until_over()
+
+
+@pytest.mark.parametrize(("seed", "leaver"), [(1, 2), (2, 3), (3, 1)])
+def test_the_unused_grant_of_a_peer_that_leaves_is_used_by_others(seed: int, leaver: int) -> None:
+    """With seed 1 the leaver shares the budget out, and the others never heard of what it gave back."""
+    with opened(seed, max_pages=LEFT_PAGES, balance="off") as one:
+        one.machines.loop.run_until_complete(_live_until_one_leaves(one, leaver))
+        assert len({line["url"] for line in one.lines}) == LEFT_PAGES
+        assert [] == one.machines.errors

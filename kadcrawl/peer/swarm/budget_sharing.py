@@ -27,6 +27,9 @@ ENDING = frozenset({PeerState.STOPPING, PeerState.LEAVING})
 HEARD_PEERS = 8
 """Peers that a new owner of the budget's cell asks for the grants that they know."""
 HEAR_DEADLINE_S = 2.0
+TELL_TRIES = 3
+TELL_DEADLINE_S = 3.0
+"""Seconds that a leaving peer waits until all have heard what it used of its grant."""
 BUDGET_SPENT_INTERVAL_S = 3.0
 """Seconds between two announcements that the budget is spent.
 
@@ -51,8 +54,9 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
             continue
         else:
             is_heir = False
+            known = dict(budget.known)
             rows = [row for row in (await take_census(runtime.waves)).rows if not has_left(row)]
-            absent = budget.absent(rows)
+            absent = budget.absent(rows, known)
             now = asyncio.get_running_loop().time()
             resters = {*resting.look(rows, now), *(row.contact.id for row in rows if row.state in ENDING)}
             totals, spent = budget.shares(rows, resters, sum(absent.values()))
@@ -70,6 +74,20 @@ async def give_back(runtime: Runtime, budget: SharedBudget) -> None:
         store.meta.set(GRANT_NAMES[budget.unit], budget.to_journal())
         await store.journal.durable()
         budget.note_journaled(written)
+
+
+async def tell_total(runtime: Runtime, budget: SharedBudget) -> None:
+    """Give the unused grant back, and tell all peers what is used of it, before this peer leaves.
+
+    The last census may have seen the grant whole, and a peer that is absent counts as it was last seen.
+    """
+    told = None
+    for _ in range(TELL_TRIES):
+        await give_back(runtime, budget)
+        if budget.limit is None or budget.spent or budget.own_total == told:
+            break
+        told = budget.own_total  # A grant that comes meanwhile makes it larger.
+        await runtime.waves.ask_all(Grant({runtime.contact.id: told}, spent=False, unit=budget.unit), TELL_DEADLINE_S)
 
 
 async def _hear_grants(runtime: Runtime, budget: SharedBudget, cell: Cell) -> bool:
