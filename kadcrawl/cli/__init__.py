@@ -10,6 +10,7 @@ signals and the log.
 import gc
 import os
 import sys
+from collections.abc import Sequence
 
 
 def main() -> None:
@@ -38,9 +39,10 @@ def _crawl() -> None:
 
     allow_quick_exit()
     gc.disable()  # Until each process runs its loop.
-    from kadcrawl.cli.local.fork_server import start_server
+    if not _asks_for_one_process(sys.argv[2:]):
+        from kadcrawl.cli.local.fork_server import start_server
 
-    start_server()
+        start_server()
     from kadcrawl.cli.group import group_for
 
     try:
@@ -49,6 +51,12 @@ def _crawl() -> None:
         if isinstance(ending.code, int):
             exit_quickly(ending.code)
         raise
+
+
+def _asks_for_one_process(arguments: Sequence[str]) -> bool:
+    """Return whether all peers are to run in the process of the command, as far as its unread options show."""
+    names = {argument.partition("=")[0] for argument in arguments}
+    return "--in-process" in names or "KADCRAWL_IN_PROCESS" in os.environ
 
 
 def _open_standard_streams() -> None:

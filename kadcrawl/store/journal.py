@@ -385,14 +385,17 @@ class Journal:
                 f"{self.path} was written by another version of kadcrawl (journal {version}, not {SCHEMA_VERSION}); "
                 "use that version, or another directory (--data)"
             )
-        db.execute(f"PRAGMA page_size={PAGE_BYTES}")  # Of a file that has pages already, it changes nothing.
-        db.execute("PRAGMA journal_mode=WAL")
+        # A script leaves no statements in the cache of statements. The size of a page of a file that has pages stays.
         # `sync_files` syncs commits outside the loop's thread, so SQLite itself only syncs around checkpoints.
-        db.execute("PRAGMA synchronous=NORMAL")
-        db.execute("PRAGMA wal_autocheckpoint=0")
-        db.execute(f"PRAGMA cache_size=-{max(1, self._cache_bytes // 1024)}")
+        db.executescript(
+            f"PRAGMA page_size={PAGE_BYTES}; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; "
+            "PRAGMA wal_autocheckpoint=0"
+        )
         bring_up_to_date(db, version)
-        db.execute("BEGIN")
+        # SQLite has allocated the first 20 pages of its cache at once. They are freed with the last page, for which a
+        # cache of 1 KiB has no room. A cache that has a page allocates each further page by itself.
+        cache_kib = max(1, self._cache_bytes // 1024)
+        db.executescript(f"PRAGMA cache_size=-1; BEGIN; PRAGMA schema_version; PRAGMA cache_size=-{cache_kib}")
 
 
 def said(error: Exception) -> str:

@@ -1,6 +1,8 @@
 """Test the journal: acknowledged records survive a crash, and the log files agree with the journal."""
 
+import _sqlite3
 import asyncio
+import ctypes
 import errno
 import os
 import resource
@@ -579,3 +581,20 @@ async def test_what_is_damaged_shows_as_it_is_read(
     with pytest.raises(StorageError):
         await store.journal.commit()
     store.close()
+
+
+JOURNAL_BYTES = 100_000
+"""More memory than an open journal takes of SQLite, and less than with the pages that SQLite allocates at once."""
+
+
+def test_an_open_journal_takes_memory_for_the_pages_that_it_uses(tmp_path: Path) -> None:
+    try:
+        memory_used = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
+    except (AttributeError, OSError):
+        pytest.skip("SQLite is part of Python here")
+    memory_used.restype = ctypes.c_int64
+    opened(tmp_path).close()  # Not measured, as SQLite allocates some memory only once.
+    for _ in ("of an earlier run", "the same again"):
+        before = memory_used()
+        with closing(opened(tmp_path)):
+            assert 0 < memory_used() - before < JOURNAL_BYTES

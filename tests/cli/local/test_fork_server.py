@@ -228,3 +228,33 @@ async def test_the_peers_of_a_crawl_are_forked_and_the_server_is_gone(tmp_path: 
         assert 1 == len(set(files)), "they say what goes wrong where the command does"
         assert 1 == len(set(programs)), "all are the process of the command"
         assert not re.search("Warning|Traceback", run.err)
+
+
+REFUSED = """
+import os, sys
+def refuse():
+    os.write(2, b"a fork")
+    raise OSError("no forks here")
+os.fork = refuse
+from kadcrawl.cli import main
+main()
+"""
+"""The command, which says when it forks."""
+
+
+@pytest.mark.parametrize(
+    ("option", "variables", "forks"),
+    [
+        (["--peers", "2"], {}, True),
+        (["--in-process", "2"], {}, False),
+        (["--in-process=2"], {}, False),
+        ([], {"KADCRAWL_IN_PROCESS": "2"}, False),
+    ],
+)
+def test_the_command_forks_no_server_for_peers_in_its_process(
+    option: list[str], variables: dict[str, str], forks: bool
+) -> None:
+    command = [sys.executable, "-c", REFUSED, "crawl", *option, "--help"]
+    run = subprocess.run(command, capture_output=True, env={**os.environ, **variables}, check=True)
+    assert b"--in-process" in run.stdout
+    assert forks == (b"a fork" in run.stderr)
