@@ -45,6 +45,8 @@ from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.clock import wall
 from kadcrawl.system.file_names import SWARM_KEY
+from kadcrawl.system.lean_code import drop_docstrings
+from kadcrawl.system.lean_imports import import_lean
 from kadcrawl.system.open_files import FILES_OF_A_PEER, files_allowed, has_room, how_to_allow
 from kadcrawl.system.peer_name import peer_name
 from kadcrawl.system.start_up_memory import give_back_again
@@ -100,6 +102,8 @@ def _children(plan: CrawlPlan, numbers: Sequence[int], forks: ForkLauncher) -> l
         launch = forks.launch
         return [Child(number, directory, launch, directory / LOG, last) for number, directory in directories.items()]
     check_files(len(numbers))
+    drop_docstrings()  # A swarm in one process may idle as long as peers that `kadcrawl start` has begun.
+    import_lean()
     from kadcrawl.cli.local.child_task import TaskLauncher  # Not at the top: it loads the whole peer.
 
     plan.data.mkdir(parents=True, exist_ok=True)
@@ -199,14 +203,16 @@ class LocalSwarm:
         if not alive:
             self._going = False
             await self._start(children[0], [])
-            self._give_back()
+            if self._plan.in_process:  # Processes do so themselves.
+                give_back_again()
             alive, children = list(children[:1]), children[1:]
         bootstrap = [child.address for child in alive if child.address is not None]
         starts = (self._start(child, bootstrap) for child in children)
         for outcome in await asyncio.gather(*starts, return_exceptions=True):
             if outcome is not None:
                 raise outcome
-        self._give_back()
+        if self._plan.in_process:
+            give_back_again()
         if not self._going:
             plan = self._plan
             limits = limits_with(Limits(fetches_max=plan.machine.fetches), plan.job.shared_limits)
@@ -220,11 +226,6 @@ class LocalSwarm:
                 if child.row is not None and child.row.state is PeerState.PAUSED:
                     # As all were until now: the next one says what it does.
                     child.row = msgspec.structs.replace(child.row, state=PeerState.STARTING)
-
-    def _give_back(self) -> None:
-        """Drop what only the start of the peers needed, if they are in this process. Others do so themselves."""
-        if self._plan.in_process:
-            give_back_again()
 
     async def _feed(self) -> None:
         """Read the seeds of a file or pipe into the swarm, if there are any. A failure ends the crawl."""
