@@ -7,13 +7,15 @@ purpose is a `KadcrawlError`.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from kadcrawl.errors import ConfigError, KadcrawlError, RemoteError, StartError, StorageError
 from kadcrawl.version import VERSION as __version__
+
+TYPE_CHECKING = False
+"""True to type checkers. The module `typing` would take half of the time of this import."""
 
 if TYPE_CHECKING:
     from kadcrawl.crawl.content.page import Page
+    from kadcrawl.errors import ConfigError, KadcrawlError, RemoteError, StartError, StorageError
     from kadcrawl.leaf.leaf import Leaf
     from kadcrawl.link.wire.given_order import GivenOrder
     from kadcrawl.members.swarm_key import SwarmKey
@@ -27,19 +29,24 @@ if TYPE_CHECKING:
 
 _LATE = {
     "Config": "kadcrawl.settings.config",
+    "ConfigError": "kadcrawl.errors",
     "CrawlStatus": "kadcrawl.peer.crawl_status",
     "DroppedUrls": "kadcrawl.peer.crawl_status",
     "GivenOrder": "kadcrawl.link.wire.given_order",
     "Job": "kadcrawl.settings.job",
+    "KadcrawlError": "kadcrawl.errors",
     "Leaf": "kadcrawl.leaf.leaf",
     "Limits": "kadcrawl.settings.limits",
     "Page": "kadcrawl.crawl.content.page",
     "Peer": "kadcrawl.peer",
     "PeerStatus": "kadcrawl.peer.crawl_status",
     "QueueStatus": "kadcrawl.peer.queue_status",
+    "RemoteError": "kadcrawl.errors",
     "RetriedUrls": "kadcrawl.peer.crawl_status",
     "SharedProcess": "kadcrawl.peer.shared_process",
     "SiteQueue": "kadcrawl.peer.queue_status",
+    "StartError": "kadcrawl.errors",
+    "StorageError": "kadcrawl.errors",
     "SwarmKey": "kadcrawl.members.swarm_key",
     "WaitingUrl": "kadcrawl.peer.queue_status",
 }

@@ -31,6 +31,8 @@ class JobRecord:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.is_kept = False
+        """True once this run has journaled a job."""
 
     def journaled(self) -> Job | None:
         """Return the job of an earlier run in this directory."""
@@ -56,6 +58,7 @@ class JobRecord:
     def keep(self, job: Job) -> None:
         """Journal the job."""
         self._store.meta.set("job", msgspec.json.encode(job))
+        self.is_kept = True
 
     def keep_networks(self, networks: tuple[str, ...]) -> None:
         """Journal the networks that may be fetched here although they are not public, for the next start."""

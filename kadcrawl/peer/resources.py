@@ -2,6 +2,7 @@
 
 A full peer and a leaf both open them first and close them last. Everything built later takes this object, or single
 fields of it. `open_resources` registers each close with an AsyncExitStack, so a failed start leaves nothing open.
+
 Tests: tests/peer/test_peer.py, tests/peer/membership/test_key_store.py
 """
 
@@ -85,11 +86,18 @@ async def open_resources(config: Config, environment: Environment, random: Rando
     if not has_room(FILES_OF_A_PEER):
         raise StartError(too_few_files())
     deliveries = Deliveries(config.data, config.sinks, DaemonThreadExecutor(), loop.time)
-    stack.callback(Directory(config.data).close)
+    directory = Directory(config.data)
+    stack.callback(directory.close)
     poison_pages = environment.poison_pages(config.data)
     stack.callback(poison_pages.close)
     store = Store(config.data, config.limits.commit_spacing_s, environment.sync, config.limits)
     stack.callback(store.close)
+    jobs = JobRecord(store)
+
+    def note_use() -> None:
+        directory.is_used = jobs.is_kept or store.journal.has_failed
+
+    stack.callback(note_use)
     clock = Clock(loop, environment.wall)
     started_at = clock.now()
     store.saved_time.restore(started_at)
@@ -109,7 +117,7 @@ async def open_resources(config: Config, environment: Environment, random: Rando
         random=random,
         activity=Activity(),
         store=store,
-        jobs=JobRecord(store),
+        jobs=jobs,
         clock=clock,
         started_at=started_at,
         counters=counters,

@@ -100,7 +100,8 @@ def generate(root: Path) -> dict[str, str]:
             "command prints what happened.",
             table(["code", "meaning", "commands", "what to do"], rows),
             "A process that the system ended by a signal has the code of its shell instead, such as 137 after `kill "
-            "-9`. A traceback and code 1 is a bug of kadcrawl. Please report it.",
+            "-9`. Ctrl-C in the first tenth of a second meets Python itself at its start, which ends with a traceback "
+            "and code 1 or 130. Any other traceback with code 1 is a bug of kadcrawl. Please report it.",
         )
     }
 
