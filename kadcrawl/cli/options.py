@@ -6,7 +6,7 @@ Tests: tests/cli/test_parts.py, tests/cli/test_job_options.py
 import ipaddress
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -184,13 +184,18 @@ def make_sinks(given: Sequence[str], job_file: Path | None) -> tuple[str, ...]:
 
 
 def make_job(
-    urls: Sequence[str], options: dict[str, Any], directory: Path, limits: SaidLimits | None = None
+    urls: Sequence[str],
+    options: dict[str, Any],
+    directory: Path,
+    limits: SaidLimits | None = None,
+    *,
+    says_standing: bool = False,
 ) -> tuple[list[str], Job]:
     """Return the seeds and the job of these options, and ask a person for --contact if the job needs it.
 
     Settings that neither the person nor the --job file gave stay as they are in the peer's `directory`, if that holds a
-    crawl. `limits` are the options --limit. Raises ConfigError for impossible values, and for options that would do
-    nothing.
+    crawl, and `says_standing` has them named. `limits` are the options --limit. Raises ConfigError for impossible
+    values, and for options that would do nothing.
     """
     path: Path | None = options["job_file"]
     file = None if path is None else read(path)
@@ -203,6 +208,7 @@ def make_job(
     }
     journaled = _journaled_job(directory)
     try:
+        named = {*given, *said} | ({"proxies_from"} if PROXIES in given.keys() | said.keys() else set())
         given |= {field: UNSET[field] for field, value in given.items() if field in UNSET and is_none(value)}
         if PROXIES in given:
             given |= proxy_fields(given[PROXIES])
@@ -212,6 +218,8 @@ def make_job(
         job = replace(journaled, **(said | given | {"seeds": (), "shared_limits": bounds}))
         check_useful(job, fields_in_use(given))
         _check_health_check_url(job, seeds)
+        if says_standing:
+            _say_standing(journaled, named)
     except ConfigError as error:
         raise ConfigError(in_keys(str(error), "--")) from None
     if not job.contact and needs_contact(seeds):
@@ -224,6 +232,16 @@ def make_job(
         job = replace(job, contact=checked_contact(contact))
     check_contact(job.sites, job.contact)
     return seeds, job
+
+
+def _say_standing(journaled: Job, named: Container[str]) -> None:
+    """Print the settings of a journaled job that stand, as none of the named fields sets them."""
+    if journaled == Job():
+        return
+    from kadcrawl.cli.view.standing_settings import standing_settings  # Not at the top: a first command does without.
+
+    if sentence := standing_settings(journaled, named):
+        click.echo(f"kadcrawl: {sentence}", err=True)
 
 
 def say_rule_warnings(job: Job, seeds: Sequence[str], directory: Path, *, streams: bool) -> None:

@@ -248,3 +248,14 @@ async def test_a_directory_with_nothing_but_a_damaged_journal_is_named(tmp_path:
     (tmp_path / "pages.jsonl").write_bytes(b"")  # A peer that ended as it began.
     run = await kadcrawl("status", "--data", str(tmp_path))
     assert (run.code, "damaged" in run.err) == (2, False), run
+
+
+async def test_settings_of_the_earlier_command_that_stand_are_named_once(tmp_path: Path) -> None:
+    async with Web() as site:
+        serve(site)
+        first = await kadcrawl(*crawl(tmp_path, site.url("/")), "--exclude", "/1$", "--max-pages", "3")
+        assert "stand" not in first.err, first
+        run = await kadcrawl("crawl", "--data", str(tmp_path), "--max-pages", "10")
+    standing = "kadcrawl: settings of the earlier command that stand: --scope any, --exclude /1$, --delay 0s\n"
+    assert run.err.count(standing) == 1, run
+    assert not [url for url in finished(tmp_path) if url.endswith("/1")]

@@ -130,7 +130,7 @@ def crawl(
     is_number_given = in_process is not None or is_given("peers")
     known = peers_of(data)
     first = data / f"peer-{min(known, default=1)}"
-    seeds, job = make_job(urls, options, first, machine.limits)
+    seeds, job = make_job(urls, options, first, machine.limits, says_standing=True)
     named = seeds
     if not seeds and seeds_file is not None:
         peers = peers if is_number_given else max(1, len(known))
