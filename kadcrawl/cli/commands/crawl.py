@@ -41,12 +41,12 @@ from kadcrawl.cli.options import (
 )
 from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
-from kadcrawl.cli.targets import peer_directories
 from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
 from kadcrawl.cli.view.limit_end import limit_that_ended, unfinished_summary
 from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.progress import Progress
+from kadcrawl.cli.view.result_files import result_directories
 from kadcrawl.cli.view.summary import (
     Summary,
     figures_line,
@@ -256,11 +256,11 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
     limit = None if interrupted else limit_that_ended(result, job)
     end = CrawlEnd(
         data=data,
-        peers=peer_directories(data),
+        peers=result_directories(data),
         failed=result.urls_failed,
         examples=result.failed_examples,
         record_errors=result.record_errors or 0,
-        has_sinks=bool(plan.machine.sinks),
+        sinks=plan.machine.sinks,
         may_retry=job.history == "exact",
         job_file=job_file,
         limit=limit,

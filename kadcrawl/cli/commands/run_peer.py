@@ -296,7 +296,7 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
             failed=by_reason,
             examples=examples,
             record_errors=counters.record_errors,
-            has_sinks=bool(config.sinks),
+            sinks=config.sinks,
             may_retry=peer.job.history == "exact" and peer_run.is_full,
             limit=limit if peer_run.is_full else None,
         )

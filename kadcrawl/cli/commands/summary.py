@@ -19,6 +19,7 @@ from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
 from kadcrawl.cli.view.limit_end import limit_sentence, limit_that_ended, with_pages_lost
 from kadcrawl.cli.view.orders import order_lines
+from kadcrawl.cli.view.result_files import result_directories
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, add_up, figures_line, limits_met
 
 
@@ -54,7 +55,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
             click.echo(sentence)
         end = CrawlEnd(
             data=data,
-            peers=peer_directories(data) or logs,
+            peers=[] if is_given("peer") else result_directories(data),
             failed=result.urls_failed,
             examples=result.failed_examples,
             record_errors=result.record_errors or 0,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kadcrawl.cli.view.left_seeds import SEED_LEFT_SCOPE, left_seed_lines
 from kadcrawl.cli.view.limit_end import ReachedLimit
-from kadcrawl.cli.view.result_files import ResultFiles, log_pattern, place, result_files, shown_size
+from kadcrawl.cli.view.result_files import ResultFiles, page_logs, result_files, shown_size, sink_lines
 from kadcrawl.link.wire.failure_reasons import explained
 from kadcrawl.system.printable import printable
 
@@ -35,7 +35,8 @@ class CrawlEnd:
     """Failed URLs by their reason. A reason may have none."""
     record_errors: int = 0
     """Pages whose records failed."""
-    has_sinks: bool = False
+    sinks: Sequence[str] = ()
+    """The sinks of the command, as `sink_names.parse` takes them."""
     may_retry: bool = True
     """The crawl remembers its failed URLs."""
     job_file: Path | None = None
@@ -49,7 +50,7 @@ def last_lines(end: CrawlEnd) -> Iterator[str]:
     if SEED_LEFT_SCOPE in end.failed:
         yield from left_seed_lines(end.peers)
     yield from failure_lines(end.failed, end.examples)
-    yield from _file_lines(files)
+    yield from _result_lines(files, sink_lines(end.sinks) if files else [])
     yield from _next_lines(end, has_results=bool(files))
 
 
@@ -69,14 +70,17 @@ def failure_lines(failed: Mapping[str, int], examples: Mapping[str, str]) -> Ite
         yield f"  {sum(count for _, count in others):{width}} for {reasons}"
 
 
-def _file_lines(files: Sequence[ResultFiles]) -> Iterator[str]:
+def _result_lines(files: Sequence[ResultFiles], sinks: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield the places of the results: files, and the names and contents of sinks."""
     if not files:
         return
     yield "results:"
-    width = max(len(kind.place) for kind in files)
+    width = max(len(place) for place in [*(kind.place for kind in files), *(name for name, _ in sinks)])
     for kind in files:
         number = f"{kind.files} files, " if kind.files > 1 else ""
         yield f"  {kind.place:{width}}  {number}{shown_size(kind.bytes)}: {kind.holds}"
+    for name, holds in sinks:
+        yield f"  {name:{width}}  {holds}"
 
 
 def _next_lines(end: CrawlEnd, *, has_results: bool) -> Iterator[str]:
@@ -101,9 +105,9 @@ def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
     elif end.limit is not None:
         yield f"the same command with {end.limit.option} {end.limit.more}", "goes on with the URLs that are left"
     if end.failed and has_results:
-        yield f"""grep -h '"failed":' {_pages(end)}""", "shows every failure"
+        yield f"""grep -h '"failed":' {page_logs(end.data, end.peers)}""", "shows every failure"
     if end.record_errors and has_results:
-        yield f"""grep -h '"record_error":' {_pages(end)}""", "shows every page whose records failed"
+        yield f"""grep -h '"record_error":' {page_logs(end.data, end.peers)}""", "shows every page whose records failed"
     if end.failed and end.may_retry:
         yield f"kadcrawl retry --data {data}", "lets the crawl fetch them again"
     unreached = [reason for reason in end.failed if explained(reason).unreached and reason in end.examples]
@@ -114,10 +118,5 @@ def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
     if end.job_file is not None:
         file = printable(shlex.quote(str(end.job_file)))
         yield f"kadcrawl check {file} URL", "says why a URL is in the crawl, or is not"
-    if has_results and not end.has_sinks:
+    if has_results and not end.sinks:
         yield f"kadcrawl export {data} --to {EXPORT_TO}", "brings the results into a database"
-
-
-def _pages(end: CrawlEnd) -> str:
-    """Return the place of the page logs."""
-    return place(end.data, end.peers, log_pattern(end.peers, "pages.jsonl"))

@@ -8,15 +8,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kadcrawl.store.log_parts import index_path
+from kadcrawl.cli.targets import data_directories, peer_directories
+from kadcrawl.store.log_parts import has_log, index_path
+from kadcrawl.system.file_names import PAGE_LOG
 from kadcrawl.system.printable import printable
 
 KINDS = (
     ("pages.jsonl", "one line per URL"),
     ("records.jsonl", "the records"),
     ("warc/*.warc.gz", "requests and responses"),
+    ("warc/*.cdxj", "the index of WARC files"),
 )
 """Patterns below a peer's directory, with the contents of the files."""
+_IN_SINK = {"warc": "sink of WARC files", "warc-move": "sink that takes WARC files away"}
+"""The contents of sinks that have no pages and records, by their kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +35,33 @@ class ResultFiles:
     holds: str
 
 
+def result_directories(data: Path) -> list[Path]:
+    """Return the directories of the peers of a crawl, and of other peers and leaves at `data` or in it with pages."""
+    peers = peer_directories(data)
+    return [one for one in data_directories(data) if one in peers or has_log(one / PAGE_LOG)]
+
+
 def result_files(data: Path, peers: Sequence[Path]) -> Iterator[ResultFiles]:
     """Yield each kind of results that is there, of the peers with these directories at `data` or below it."""
-    for pattern, holds in KINDS:
-        if pattern.endswith(".jsonl"):
-            pattern = log_pattern(peers, pattern)
-        sizes = [size for peer in peers for size in _sizes(peer, pattern)]
-        if any(sizes):
-            yield ResultFiles(place(data, peers, pattern), len(sizes), sum(sizes), holds)
+    for kind, holds in KINDS:
+        for group in _groups(data, peers):
+            pattern = log_pattern(group, kind) if kind.endswith(".jsonl") else kind
+            sizes = [size for peer in group for size in _sizes(peer, pattern)]
+            if any(sizes):
+                yield ResultFiles(_place(data, group, pattern), len(sizes), sum(sizes), holds)
+
+
+def page_logs(data: Path, peers: Sequence[Path]) -> str:
+    """Return the places of the page logs of these peers, as arguments of a command."""
+    return " ".join(_place(data, group, log_pattern(group, PAGE_LOG)) for group in _groups(data, peers))
+
+
+def sink_lines(sinks: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of the name of a sink, without its secrets, and its contents."""
+    from kadcrawl.sinks.sink_names import parse  # Not at the top: most crawls have no sink.
+
+    names = [parse(sink) for sink in sinks]
+    return [(printable(name.shown), _IN_SINK.get(name.kind, "sink of pages and records")) for name in names]
 
 
 def log_pattern(peers: Sequence[Path], file: str) -> str:
@@ -46,9 +70,19 @@ def log_pattern(peers: Sequence[Path], file: str) -> str:
     return file.replace(".", "*.") if is_rolled else file
 
 
-def place(data: Path, peers: Sequence[Path], pattern: str) -> str:
+def _groups(data: Path, peers: Sequence[Path]) -> Iterator[Sequence[Path]]:
+    """Yield the directories that one pattern matches: `data` itself, and those in it."""
+    inner = [peer for peer in peers if peer != data]
+    if len(inner) < len(peers):
+        yield [data]
+    if inner:
+        yield inner
+
+
+def _place(data: Path, peers: Sequence[Path], pattern: str) -> str:
     """Return the place of files of all these peers, quoted for a shell and safe for a terminal."""
-    base = shlex.quote(str(peers[0])) if len(peers) == 1 else f"{shlex.quote(str(data))}/peer-*"
+    names = "peer-*" if all(peer.name.startswith("peer-") for peer in peers) else "*"
+    base = shlex.quote(str(peers[0])) if len(peers) == 1 else f"{shlex.quote(str(data))}/{names}"
     return printable(f"{base}/{pattern}")
 
 

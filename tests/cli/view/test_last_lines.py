@@ -10,7 +10,7 @@ import pytest
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import REASONS_SHOWN_MAX, CrawlEnd, failure_lines, last_lines
 from kadcrawl.cli.view.limit_end import ReachedLimit, limit_that_ended, unfinished_summary, with_pages_lost
-from kadcrawl.cli.view.result_files import shown_size
+from kadcrawl.cli.view.result_files import result_directories, shown_size
 from kadcrawl.cli.view.summary import PageLogs, add_up
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
 from kadcrawl.crawl.fetch.result import FetchError
@@ -138,8 +138,31 @@ def test_the_last_lines_name_the_results_and_commands_that_can_be_pasted(
 
 def test_results_that_went_to_a_sink_need_no_export(tmp_path: Path) -> None:
     peer = page_log(tmp_path, ("http://a/", None))
-    end = CrawlEnd(data=peer, peers=[peer], failed={}, examples={}, has_sinks=True)
-    assert not any("next" in line or "export" in line for line in last_lines(end))
+    sinks = ("sqlite:/a/b.db", "mongodb://me:secret@db.example/crawl", "warc:/a/warc")
+    end = CrawlEnd(data=peer, peers=[peer], failed={}, examples={}, sinks=sinks)
+    lines = list(last_lines(end))
+    assert not any("next" in line or "export" in line for line in lines)
+    assert [
+        ["sqlite:/a/b.db", "sink of pages and records"],
+        ["mongodb://***@db.example/crawl", "sink of pages and records"],
+        ["warc:/a/warc", "sink of WARC files"],
+    ] == [line.strip().split(maxsplit=1) for line in lines[2:]]
+
+
+def test_results_of_leaves_and_of_a_peer_at_the_directory_itself_are_named(tmp_path: Path) -> None:
+    names = ("peer-1", "peer-2", "leaf")
+    for name in names:
+        page_log(tmp_path / name, ("http://a/", None))
+    (tmp_path / "notes").mkdir()
+    end = CrawlEnd(data=tmp_path, peers=result_directories(tmp_path), failed={"dns": 1}, examples={})
+    (line,) = (line for line in last_lines(end) if "one line per URL" in line)
+    assert line.startswith(f"  {tmp_path}/*/pages.jsonl  3 files, ")
+    page_log(tmp_path, ("http://b/", None))
+    lines = [*last_lines(replace(end, peers=result_directories(tmp_path)))]
+    assert [f"{tmp_path}/pages.jsonl", f"{tmp_path}/*/pages.jsonl"] == [
+        line.split()[0] for line in lines if "one line per URL" in line
+    ]
+    assert any(f"{tmp_path}/pages.jsonl {tmp_path}/*/pages.jsonl" in line for line in lines)
 
 
 def test_seeds_that_left_the_scope_come_first_with_advice(tmp_path: Path) -> None:
