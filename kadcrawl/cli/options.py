@@ -24,7 +24,7 @@ from kadcrawl.settings.limit_file import SaidLimits, joined
 from kadcrawl.settings.site_rules import check_contact
 from kadcrawl.settings.unset import NONE, UNSET, fields_in_use, is_none
 from kadcrawl.settings.useful import check_useful
-from kadcrawl.sinks.sink_names import FORMS, check, parse
+from kadcrawl.sinks.sink_names import FORMS, STANDARD_OUTPUT, check, parse
 from kadcrawl.system.printable import printable
 from kadcrawl.urls import Partition, seed, site_of
 
@@ -132,6 +132,10 @@ ANNOUNCE = option(
 PEER = option_group("This peer", LISTEN, ANNOUNCE, DATA, EXIT_WHEN_DONE, ALLOW_NETWORK)
 
 
+STANDARD = " Or alone: - or csv:- for the standard output, as JSON lines or CSV."
+"""The sentence on the places that only an export has."""
+
+
 def _sinks(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     if is_none(values) and not parameter.required:
         return (NONE,)
@@ -149,6 +153,15 @@ def _sinks(context: click.Context, parameter: click.Parameter, values: tuple[str
     return values
 
 
+def _places(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Check the places of an export: sinks, or the standard output alone."""
+    if not any(value in STANDARD_OUTPUT for value in values):
+        return _sinks(context, parameter, values)
+    if len(values) > 1:
+        raise click.BadParameter("the standard output is a place of its own: give other sinks to another command")
+    return values
+
+
 def sink_option(flag: str, what: str, required: bool = False) -> Callable[[Command], Command]:
     """Return the option that names sinks, for results."""
     return option(
@@ -158,9 +171,9 @@ def sink_option(flag: str, what: str, required: bool = False) -> Callable[[Comma
         required=required,
         envvar="KADCRAWL_SINK",
         metavar="SINK",
-        callback=_sinks,
-        help=f"{what}: {FORMS}. Repeatable. [env: KADCRAWL_SINK, with spaces between; the place for a sink with a "
-        "password or key in it]",
+        callback=_places if required else _sinks,
+        help=f"{what}: {FORMS}.{STANDARD if required else ''} Repeatable. [env: KADCRAWL_SINK, with spaces between; "
+        "the place for a sink with a password or key in it]",
     )
 
 

@@ -51,8 +51,8 @@ UNFINISHED_PAGE_BYTES = 4096
 ROBOTS_BYTES = 2048
 LABEL_BYTES = 200
 """Bytes of the label of one cell in one epoch, in a bounded history."""
-LOCAL_SINKS = ("sqlite:", "jsonl:")
-"""Forms of sinks whose libraries take no memory of note. A `jsonl:` that names a URL is not one of them."""
+LOCAL_SINKS = ("sqlite:", "jsonl:", "csv:")
+"""Forms of sinks whose libraries take no memory of note. A `jsonl:` or `csv:` that names a URL is not one of them."""
 
 
 @dataclass(frozen=True, slots=True)

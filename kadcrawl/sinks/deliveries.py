@@ -71,6 +71,10 @@ def _sink(name: SinkName, executor: Executor) -> Sink:
         from kadcrawl.sinks.parquet import parquet
 
         return Threaded(PartSink(destination_of(name), "parquet", parquet), executor)
+    if name.kind == "csv":
+        from kadcrawl.sinks.csv_rows import csv_file
+
+        return Threaded(PartSink(destination_of(name), "csv", csv_file), executor)
     if name.kind == "jsonl":
         return Threaded(PartSink(destination_of(name), "jsonl", json_lines), executor)
     from kadcrawl.sinks.mongo import MongoSink

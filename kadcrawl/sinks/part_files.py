@@ -1,4 +1,4 @@
-"""JSON lines and Parquet in part files: TABLE/SOURCE-FIRST-END.jsonl or .parquet, the bytes FIRST to END of one log.
+"""JSON lines, CSV and Parquet in part files: TABLE/SOURCE-FIRST-END.jsonl, the bytes FIRST to END of one log.
 
 A part appears whole (destinations.py) and its name tells its contents, so the parts themselves are the offset of the
 sink. A repeated part has the same name and overwrites the first. The JSON lines are those of the log, byte for byte.

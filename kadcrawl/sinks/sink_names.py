@@ -14,13 +14,15 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 from kadcrawl.errors import ConfigError
 from kadcrawl.sinks.plug_ins import plug_in, plug_ins
 
-BuiltInKind = Literal["jsonl", "parquet", "sqlite", "mongodb", "mongodb+srv", "warc", "warc-move"]
+BuiltInKind = Literal["jsonl", "csv", "parquet", "sqlite", "mongodb", "mongodb+srv", "warc", "warc-move"]
 BUILT_IN = frozenset(get_args(BuiltInKind))
 
 FORMS = (
-    "sqlite:FILE, mongodb://HOST/DATABASE, jsonl:PLACE, parquet:PLACE, warc:PLACE or warc-move:PLACE, "
-    "where PLACE is a directory or a URL such as s3://bucket/folder"
+    "sqlite:FILE, mongodb://HOST/DATABASE, jsonl:PLACE, csv:PLACE, parquet:PLACE, warc:PLACE or "
+    "warc-move:PLACE, where PLACE is a directory or a URL such as s3://bucket/folder"
 )
+STANDARD_OUTPUT = {"-": "jsonl", "jsonl:-": "jsonl", "csv:-": "csv"}
+"""The forms of the standard output, which only `kadcrawl export` has as a place, with the kind of their lines."""
 HIDDEN = "***"
 """Text that replaces a secret."""
 _S3 = ("s3", "s3a")
@@ -101,6 +103,16 @@ def parse(text: str) -> SinkName:
         raise ConfigError(f"{shown!r} is no sink: write {FORMS}{_forms_of_plug_ins()}")
     if not target.strip("/"):
         raise ConfigError(f"the sink {shown!r} does not say where: write {FORMS}")
+    if target == "-" and kind in BUILT_IN:
+        raise ConfigError(
+            f"the sink {shown!r} is no place: - is the standard output, which only kadcrawl export --to has, for "
+            f"jsonl:- and csv:-. A directory of this name is {kind}:./-"
+        )
+    if kind == "csv" and target.endswith(".csv"):
+        raise ConfigError(
+            f"the sink {shown!r} looks like a file, and csv:PLACE is a directory, to which each peer adds files. One "
+            "file is written by kadcrawl export DIR --to csv:- > FILE"
+        )
     if kind.startswith("mongodb"):
         target = _checked_mongodb(text, shown)
     elif kind not in BUILT_IN:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.sinks.mongo_server import MongoServer
 from tests.support.sinks.peer_directory import Directory, Documents
-from tests.support.sinks.readers import Read, in_json_lines, in_mongodb, in_parquet, in_sqlite
+from tests.support.sinks.readers import Read, in_csv, in_json_lines, in_mongodb, in_parquet, in_sqlite
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def mongo(tmp_path: Path) -> Iterator[MongoServer]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "jsonl", "parquet", "mongodb"])
+@pytest.fixture(params=["sqlite", "jsonl", "csv", "parquet", "mongodb"])
 def sink(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Read]:
     """Give the name of a sink of each kind, and a function that reads the sink."""
     if request.param == "mongodb":
         uri = request.getfixturevalue("mongo").uri
         return uri, lambda: in_mongodb(uri)
     path = tmp_path / "out" / "results"
-    readers = {"sqlite": in_sqlite, "jsonl": in_json_lines, "parquet": in_parquet}
+    readers = {"sqlite": in_sqlite, "jsonl": in_json_lines, "csv": in_csv, "parquet": in_parquet}
 
     async def read() -> tuple[Documents, Counter[str]]:
         return readers[request.param](path)

@@ -7,6 +7,8 @@ Tests: tests/cli/test_command_sinks.py
 """
 
 import asyncio
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,10 +17,13 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, UNDELIVERED, told
 from kadcrawl.cli.options import DIRECTORIES, sink_option
+from kadcrawl.cli.say import say
 from kadcrawl.cli.targets import data_directories
 from kadcrawl.cli.view.shortfalls import say_shortfalls
 from kadcrawl.errors import ConfigError
+from kadcrawl.sinks.sink_names import STANDARD_OUTPUT
 from kadcrawl.system.file_names import PAGE_LOG
+from kadcrawl.system.plural import counted
 
 EXPORT_STALL_S = 3.0
 """Seconds without progress before a sink is given up. A person can call the command again, and peers have waited
@@ -28,26 +33,56 @@ before."""
 @cloup.command(short_help="Bring the results of a crawl into a database or a bucket.")
 @DIRECTORIES
 @sink_option("--to", "Where they go", required=True)
+@cloup.option("--records", is_flag=True, help="To the standard output: the records in place of the pages.")
 @told
-def export(directories: tuple[Path, ...], sinks: tuple[str, ...]) -> int:
+def export(directories: tuple[Path, ...], sinks: tuple[str, ...], records: bool) -> int:
     """Hand the results in DIR... (of a crawl, or of a peer) to sinks, as --sink does while a crawl runs.
 
     A sink gets the results that it lacks, and a result that it gets twice overwrites itself. So the command may be
     repeated, and broken off, at any moment. It may run while peers do.
 
     \b
+    For a pipe or one file, the standard output:
+        kadcrawl export crawl-data --to - | jq .url
+        kadcrawl export crawl-data --to csv:- > pages.csv
+
+    \b
     Exit codes: 0  the sinks have everything
                 2  it could not be done as asked
                 4  a sink lacks something; the same command goes on
     """
-    whole = True
-    _check_places(sinks)
+    whole, kind = True, STANDARD_OUTPUT.get(sinks[0])
+    if records and kind is None:
+        raise ConfigError("--records is for the standard output (--to -, --to csv:-): other sinks get them as well")
+    if kind is None:
+        _check_places(sinks)
     for directory in directories:
         if not peers_in(directory):
             raise ConfigError(f"there is no pages.jsonl in {directory}, nor in the directories in it")
+    if kind is not None:
+        peers = [peer for directory in directories for peer in peers_in(directory)]
+        return _write_out(peers, "records" if records else "pages", kind)
     for directory in directories:
-        whole = deliver(directory, sinks, say=True) and whole
+        whole = deliver(directory, sinks, tells=True) and whole
     return DONE if whole else UNDELIVERED
+
+
+def _write_out(peers: Sequence[Path], table: str, kind: str) -> int:
+    """Write the results to the standard output, until a reader has enough of them."""
+    from kadcrawl.sinks.standard_output import LineExport  # Not at the top: `crawl` imports this module.
+
+    exported = LineExport(dict.fromkeys(peers), table, kind)
+    out = sys.stdout.buffer
+    try:
+        for line in exported.lines():
+            out.write(line)
+        out.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Or Python would try once more at its end.
+        return DONE
+    if exported.refused:
+        say(f"kadcrawl: {counted(exported.refused, 'line')} left out: no documents of {table}", err=True)
+    return DONE
 
 
 def _check_places(sinks: Sequence[str]) -> None:
@@ -59,10 +94,10 @@ def _check_places(sinks: Sequence[str]) -> None:
             raise ConfigError(f"cannot write {name.shown}: there is no directory {directory}")
 
 
-def deliver(directory: Path, sinks: Sequence[str], *, say: bool = False) -> bool:
+def deliver(directory: Path, sinks: Sequence[str], *, tells: bool = False) -> bool:
     """Send the results of the peers below this directory to the sinks. Return whether the sinks have everything then.
 
-    Prints what the sinks lack, and with `say` also what they got. A sink that is down is not waited for as long as a
+    Prints what the sinks lack, and with `tells` also what they got. A sink that is down is not waited for as long as a
     peer waits.
     """
     import logging
@@ -71,7 +106,7 @@ def deliver(directory: Path, sinks: Sequence[str], *, say: bool = False) -> bool
 
     # Without a handler, Python would print each failed try as it stands in logs.
     logging.getLogger("kadcrawl.sinks").addHandler(logging.NullHandler())
-    return run(_deliver(directory, sinks, say))
+    return run(_deliver(directory, sinks, tells))
 
 
 def peers_in(directory: Path) -> list[Path]:
@@ -79,7 +114,7 @@ def peers_in(directory: Path) -> list[Path]:
     return [one for one in data_directories(directory) if (one / PAGE_LOG).exists()]
 
 
-async def _deliver(directory: Path, sinks: Sequence[str], say: bool) -> bool:
+async def _deliver(directory: Path, sinks: Sequence[str], tells: bool) -> bool:
     from kadcrawl.sinks.deliveries import Deliveries
     from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 
@@ -93,7 +128,7 @@ async def _deliver(directory: Path, sinks: Sequence[str], say: bool) -> bool:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
     for peer, deliveries in each.items():
-        for delivery in deliveries.each if say else ():
+        for delivery in deliveries.each if tells else ():
             click.echo(f"{peer}: {delivery.work.done} to {delivery.work.name.shown}")
         say_shortfalls(deliveries.shortfalls, peer)
     return not any(deliveries.shortfalls for deliveries in each.values())

@@ -1,5 +1,6 @@
 """The documents in a sink of each kind."""
 
+import csv
 import json
 import sqlite3
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import Any
 
 from pymongo import AsyncMongoClient
 
+from kadcrawl.sinks.tables import TABLES
 from tests.support.sinks.peer_directory import Documents
 
 
@@ -42,6 +44,20 @@ def in_json_lines(path: Path) -> tuple[Documents, Counter[str]]:
                 document = json.loads(line)
                 documents[document["key"]] = document
                 counts[document["key"]] += 1
+    return found, counts
+
+
+def in_csv(path: Path) -> tuple[Documents, Counter[str]]:
+    found: Documents = {"pages": {}, "records": {}}
+    counts: Counter[str] = Counter()
+    for table, documents in found.items():
+        integers = {column.name for column in TABLES[table] if column.kind == "integer"}
+        for part in sorted((path / table).glob("*.csv")):
+            with part.open(newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    values = {name: (int(text) if name in integers else text) for name, text in row.items() if text}
+                    documents[row["key"]] = from_row({"more": None} | values)
+                    counts[row["key"]] += 1
     return found, counts
 
 

@@ -1,0 +1,96 @@
+"""`kadcrawl export` to the standard output: JSON lines as they are, CSV with the columns of the tables, no noise."""
+
+import csv
+import json
+import subprocess
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kadcrawl.cli.app import main
+from kadcrawl.sinks.tables import TABLES
+from tests.support.sinks.peer_directory import Directory
+from tests.support.swarm.command import KADCRAWL
+
+PAGES = (3, 5)
+"""The pages of each peer."""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Give a directory with two peers. The last line of one has no end yet."""
+    (tmp_path / "data").mkdir()
+    for number, pages in enumerate(PAGES, 1):
+        peer = Directory(tmp_path / "data" / f"peer-{number}")
+        peer.write(pages, 1)
+    with (tmp_path / "data" / "peer-2" / "pages.jsonl").open("ab") as log:
+        log.write(b'{"key":"cut')
+    return tmp_path / "data"
+
+
+def run(*arguments: object) -> Result:
+    done = CliRunner().invoke(main, ["export", *map(str, arguments)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+@pytest.mark.parametrize("place", ["-", "jsonl:-"])
+def test_json_lines_are_those_of_the_logs(data: Path, place: str) -> None:
+    done = run(data, "--to", place)
+    whole = b"".join((data / f"peer-{number}" / "pages.jsonl").read_bytes() for number in (1, 2))
+    assert (done.exit_code, done.stdout_bytes, done.stderr) == (0, whole.removesuffix(b'{"key":"cut'), "")
+    records = run(data, "--to", place, "--records")
+    assert ["record" in json.loads(line) for line in records.stdout.splitlines()] == [True, True]
+
+
+def test_csv_has_the_columns_of_the_tables(data: Path) -> None:
+    for table, options, rows in (("pages", [], sum(PAGES)), ("records", ["--records"], 2)):
+        header, *found = csv.reader(StringIO(run(data, "--to", "csv:-", *options).stdout))
+        assert header == [column.name for column in TABLES[table]]
+        assert len(found) == rows
+        lines = [json.loads(line) for line in run(data, "--to", "-", *options).stdout.splitlines()]
+        assert [line["key"] for line in lines] == [row[0] for row in found]
+
+
+def test_commas_quotes_and_newlines_stay_in_their_field(data: Path) -> None:
+    odd = 'a,"b"\nc\r'
+    log = data / "peer-1" / "pages.jsonl"
+    log.write_text(json.dumps({"key": "k", "url": "http://a/", "detail": odd, "status": 200}) + "\nno document\n")
+    done = run(data / "peer-1", "--to", "csv:-")
+    (found,) = csv.DictReader(StringIO(done.stdout, newline=""))
+    assert (found["detail"], found["status"], found["mime"]) == (odd, "200", "")
+    assert (done.exit_code, done.stderr) == (0, "kadcrawl: 1 line left out: no documents of pages\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--to", "-", "--to", "csv:-"], "a place of its own"),
+        (["--to", "-", "--to", "sqlite:a.db"], "a place of its own"),
+        (["--to", "sqlite:a.db", "--records"], "--records is for the standard output"),
+        (["--to", "pages.csv"], "csv:PLACE"),
+        (["--to", "xml:-"], "csv:PLACE"),
+        (["--to", "parquet:-"], "jsonl:- and csv:-"),
+    ],
+)
+def test_what_cannot_be_done_is_said(data: Path, arguments: list[str], why: str) -> None:
+    done = run(data, *arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert why in " ".join(done.stderr.split()), done.stderr
+
+
+@pytest.mark.parametrize("place", ["-", "csv:-"])
+def test_a_closed_pipe_ends_quietly(data: Path, place: str) -> None:
+    line = (data / "peer-1" / "pages.jsonl").read_bytes().splitlines(keepends=True)[0]
+    (data / "peer-1" / "pages.jsonl").write_bytes(line * 20_000)  # More than a pipe holds.
+    command = subprocess.Popen(
+        [KADCRAWL, "export", str(data), "--to", place], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert command.stdout is not None
+    assert command.stderr is not None
+    command.stdout.readline()
+    command.stdout.close()
+    assert (command.stderr.read(), command.wait(60)) == (b"", 0)
+    command.stderr.close()
