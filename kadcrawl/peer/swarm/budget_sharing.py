@@ -3,7 +3,7 @@
 crawl/page_budget.py and crawl/byte_budget.py decide the shares. The owner of the budget's cell asks all peers for their
 rows and grants each a share.
 
-Tests: tests/peer/test_swarm.py, tests/peer/test_max_bytes.py, tests/crawl/test_page_budget.py
+Tests: tests/peer/swarm/test_budget_sharing.py, tests/peer/test_swarm.py, tests/peer/test_max_bytes.py
 """
 
 import asyncio
@@ -56,6 +56,8 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
             is_heir = False
             known = dict(budget.known)
             rows = [row for row in (await take_census(runtime.waves)).rows if not has_left(row)]
+            if runtime.cells.is_stalled():
+                continue  # Another peer may have shared the budget out since these rows were told.
             absent = budget.absent(rows, known)
             now = asyncio.get_running_loop().time()
             resters = {*resting.look(rows, now), *(row.contact.id for row in rows if row.state in ENDING)}

@@ -37,7 +37,7 @@ from kadcrawl.link.wire.order_messages import Steer
 from kadcrawl.link.wire.queue_messages import QueueCounts, SurveyQueue
 from kadcrawl.overlay.waves.quiescence import own_view
 from kadcrawl.overlay.waves.wave import NO_BUCKET
-from kadcrawl.peer.runtime import Runtime
+from kadcrawl.peer.runtime import NotReadyError, Runtime
 from kadcrawl.peer.status import row_of
 
 if TYPE_CHECKING:
@@ -167,4 +167,7 @@ class WaveAnswers:
         if wave.limit != NO_BUCKET:
             # A joining peer knows few others: the wave would pass over the peers it does not know of its subtree.
             self._runtime.require_joined()
+        if isinstance(wave.question, Grant) and self._runtime.cells.is_stalled():
+            # The grant may be of before this peer stood still. Its receivers may have given it back since.
+            raise NotReadyError("this peer stood still, and takes and passes on no grant that waited meanwhile")
         return await self._runtime.waves.answer(wave)
