@@ -15,7 +15,7 @@ from rich.table import Table
 from kadcrawl.settings.job import COPIES_MAX, COPIES_MIN, History
 
 from . import sometimes
-from .big import PAGES_PER_SITE, SwarmSnapshot, crawl, plan_of
+from .big import PAGES_PER_SITE, SwarmSnapshot, crawl, files_lacking, plan_of
 from .campaign import Catch, Hunt, Task, Totals, attempt, hunts, modes_of, tasks, trials
 from .draw import draw
 from .mutants import MUTANTS, QUICK
@@ -280,6 +280,8 @@ def mutants(
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here.")
 def big(peers: int, pages: int, sites: int | None, kills: int, seed: int, json_file: Path | None) -> None:
     """Crawl a large web with one large swarm and print the cost (minutes, and some gigabytes)."""
+    if (lacking := files_lacking(peers)) is not None:
+        raise click.ClickException(lacking)
     plan = plan_of(seed, peers, kills)
     with _progress() as progress:
         bar = progress.add_task("pages", total=pages, found="")

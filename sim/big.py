@@ -15,6 +15,7 @@ from random import Random
 from unittest import mock
 
 from kadcrawl.settings.limits import Limits
+from kadcrawl.system.open_files import files_allowed, has_room, how_to_allow, raise_limit
 
 from .plan import Event, Kind, Plan
 from .synthetic_sites import Mix
@@ -40,6 +41,10 @@ SPARING = {
     "kadcrawl.link.client_connection.KEPT_IDLE_S": 2.0,
 }
 """Smaller limits than in production, because here all files and connections share one machine's memory."""
+FILES_OF_A_PEER = 7
+"""Files that a simulated peer keeps open: its lock, its page log, and five of its journal."""
+FILES_MORE = 500
+"""Files of this process, and archives that peers are just writing."""
 
 
 class Alike(Size):
@@ -97,8 +102,8 @@ def plan_of(seed: int, peers: int, kills: int) -> Plan:
 def crawl(
     plan: Plan, pages: int, sites: int | None = None, show: Callable[[SwarmSnapshot], None] = lambda sight: None
 ) -> tuple[TrialOutcome, WorldCost]:
-    """Run the trial and call `show` from time to time with its progress."""
-    raise_open_files()
+    """Run the trial and call `show` from time to time with its progress. For many peers see `files_lacking`."""
+    raise_limit()
     watcher = Watcher(show)
     began, began_cpu = time.perf_counter(), time.process_time()
     with ExitStack() as stack:
@@ -114,10 +119,21 @@ def crawl(
     return outcome, cost
 
 
-def raise_open_files() -> None:
-    """Raise the limit of open files to the hard limit: each peer has about ten."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+def files_lacking(peers: int) -> str | None:
+    """Return what is to do before so many peers can be simulated here, or None if they have files enough.
+
+    A machine without files would try to join again and again, and its world would never end.
+    """
+    raise_limit()
+    needed = peers * FILES_OF_A_PEER + FILES_MORE
+    if has_room(needed):
+        return None
+    allowed = files_allowed() or needed
+    most = max(1, (allowed - FILES_MORE) // FILES_OF_A_PEER)
+    return (
+        f"{peers:,} simulated peers keep about {needed:,} files open, and this process may open {allowed:,}: "
+        f"{how_to_allow(needed)}, or take --peers {most}"
+    )
 
 
 class Watcher:

@@ -23,8 +23,9 @@ import msgspec
 from kadcrawl.peer.dashboard.source import dashboard_source
 from kadcrawl.peer.dashboard.swarm_access import access_of
 from kadcrawl.peer.monitoring.monitored_peer import of_full_peer
+from kadcrawl.system.open_files import raise_limit
 
-from .big import SPARING, Alike, raise_open_files
+from .big import SPARING, Alike
 from .machines import Machine
 from .plan import Event, Kind, Plan
 from .trial import BOOT_MOST_S, Trial, run
@@ -90,7 +91,7 @@ def record(peers: int, seed: int = 1) -> Recording:
     plan = plan_of(seed, peers)
     size = Alike(pages=PAGES_PER_PEER * peers, sites=max(1, peers // PEERS_PER_SITE))
     recorder = _Recorder(Recording(peers, killed=2), max(event.at_s for event in plan.events))
-    raise_open_files()
+    raise_limit()
     with ExitStack() as stack:
         for name, value in SPARING.items():
             stack.enter_context(mock.patch(name, value))

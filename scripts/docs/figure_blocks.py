@@ -497,7 +497,8 @@ def sim_big(kept: KeptFigures) -> str:
         f"{figures['peers']:,} peers crawl {figures['urls']:,} URLs in {figures['virtual_s']:.0f} virtual seconds: "
         f"{'nothing lost, no promise broken' if figures['clean'] else 'a promise was broken'}, "
         f"{figures['duplicates']} fetched twice. It takes {cost['cpu_s']:,.0f} s of one core and "
-        f"{cost['memory_bytes'] / 1e9:.2f} GB of memory.\n\n{kept.measured('sim-big')}"
+        f"{cost['memory_bytes'] / 1e9:.2f} GB of memory, {cost['memory_bytes'] / 1e6 / figures['peers']:.2f} MB a peer."
+        f"\n\n{kept.measured('sim-big')}"
     )
 
 

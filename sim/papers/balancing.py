@@ -16,8 +16,9 @@ from kadcrawl.link.wire.messages import GetLoad, Lend, Lent, Message
 from kadcrawl.peer import build
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.system.open_files import raise_limit
 
-from ..big import COMPANY_S, raise_open_files
+from ..big import COMPANY_S
 from ..synthetic_sites import PLAIN
 from ..synthetic_web import SyntheticWeb
 from ..trial import WEB_ADDRESS
@@ -107,7 +108,7 @@ def counted(count: Balanced) -> Iterator[None]:
 
 def crawl(seed: int, peers: int, policy: str, pages_per_peer: int = PAGES_PER_PEER) -> Balanced:
     """Let `peers` peers crawl their web to its end by a policy, and count from the seeds to the end."""
-    raise_open_files()
+    raise_limit()
     pages = pages_per_peer * peers
     web = SyntheticWeb(
         seed,

@@ -11,8 +11,9 @@ from statistics import fmean
 
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
+from kadcrawl.system.open_files import raise_limit
 
-from ..big import COMPANY_S, raise_open_files
+from ..big import COMPANY_S
 from .alike_web import AlikeWeb
 from .experiment import Figure, Finding, Progress, Result, Series, Table
 from .swarm import Swarm, simulated
@@ -93,7 +94,7 @@ def stepped(seed: int, period_done: Callable[[], None]) -> list[int]:
 
 def speed(seed: int, peers: int) -> Speed:
     """Return the speed of swarms of `peers` peers."""
-    raise_open_files()
+    raise_limit()
     runs = [_one(1_000 * seed + run, peers) for run in range(max(1, ALIKE // peers))]
     return Speed(pages_s=fmean(one.pages_s for one in runs), idle=fmean(one.idle for one in runs))
 

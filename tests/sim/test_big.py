@@ -3,13 +3,15 @@
 import gc
 import re
 import warnings
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from kadcrawl.store import wal
+from sim import big
 from sim.__main__ import main
-from sim.big import Alike, SwarmSnapshot, crawl, plan_of
+from sim.big import FILES_OF_A_PEER, Alike, SwarmSnapshot, crawl, files_lacking, plan_of
 from sim.plan import RECOVERY_S, Kind
 
 pytestmark = [pytest.mark.worlds, pytest.mark.timeout(600)]
@@ -67,3 +69,28 @@ def test_the_command_says_what_it_took() -> None:
     assert result.exit_code == 0, result.output
     assert re.search(r"clean after [\d.]+ virtual seconds: \d+ URLs, \d+ requests, 0 duplicates", result.output)
     assert re.search(r"s of processor, .* GB of memory, .* GB on disks", result.output)
+
+
+def test_more_peers_than_this_machine_has_files_for_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without files tried to join again and again, and its world never ended."""
+    monkeypatch.setattr("sim.big.has_room", lambda count: count <= 20_000)
+    monkeypatch.setattr("sim.big.files_allowed", lambda: 20_000)
+    result = CliRunner().invoke(main, ["big", "--peers", "4000"])
+    assert result.exit_code == 1
+    assert "4,000 simulated peers keep about 28,500 files open, and this process may open 20,000" in result.output
+    assert result.output.endswith("or take --peers 2785\n")
+    monkeypatch.setattr("sim.big.has_room", lambda count: True)
+    assert files_lacking(4_000) is None
+
+
+def test_a_simulated_peer_keeps_no_more_files_open_than_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(big, "MEASURED_APART_S", 1.0)
+
+    def count(sight: SwarmSnapshot) -> None:
+        opened.append(len(list(Path("/proc/self/fd").iterdir())))
+
+    monkeypatch.setattr(big, "SHOWN_APART_S", 0.0)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    crawl(plan_of(1, 40, kills=0), 100, show=count)
+    assert 40 * (FILES_OF_A_PEER - 2) < max(opened) - before < 40 * (FILES_OF_A_PEER + 1)
