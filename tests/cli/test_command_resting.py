@@ -258,4 +258,5 @@ async def test_settings_of_the_earlier_command_that_stand_are_named_once(tmp_pat
         run = await kadcrawl("crawl", "--data", str(tmp_path), "--max-pages", "10")
     standing = "kadcrawl: settings of the earlier command that stand: --scope any, --exclude /1$, --delay 0s\n"
     assert run.err.count(standing) == 1, run
+    assert run.err.index("going on with the crawl") < run.err.index(standing), "the crawl is named first"
     assert not [url for url in finished(tmp_path) if url.endswith("/1")]

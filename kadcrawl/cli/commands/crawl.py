@@ -130,13 +130,14 @@ def crawl(
     is_number_given = in_process is not None or is_given("peers")
     known = peers_of(data)
     first = data / f"peer-{min(known, default=1)}"
-    seeds, job = make_job(urls, options, first, machine.limits, says_standing=True)
+    names_seeds = bool(urls or options["job_file"] or seeds_file)
+    seeds, job = make_job(urls, options, first, machine.limits, says_standing=names_seeds)
     named = seeds
     if not seeds and seeds_file is not None:
         peers = peers if is_number_given else max(1, len(known))
     elif not seeds:
         first, seeds = _begun(data)
-        _, job = make_job(seeds, options, first, machine.limits)
+        _, job = make_job(seeds, options, first, machine.limits, says_standing=not names_seeds)
         peers = peers if is_number_given else max(1, len(known))
     else:
         _say_added(seeds, first, data)
