@@ -13,6 +13,7 @@ from kadcrawl.cli.view.addresses import shown
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import Message
 from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.store.log_parts import has_log
 from kadcrawl.system.directory_lock import is_running
 from kadcrawl.system.file_names import ADDRESS, JOURNAL, PAGE_LOG, PEER_KEY
 from kadcrawl.system.printable import printable
@@ -93,6 +94,12 @@ def data_directories(data: Path) -> list[Path]:
     """
     others = (path.parent for name in (JOURNAL, PAGE_LOG) for path in data.glob(f"*/{name}"))
     return [data, *sorted({*peer_directories(data), *others})]
+
+
+def result_directories(data: Path) -> list[Path]:
+    """Return the directories of the peers of a crawl, and of other peers and leaves at `data` or in it with pages."""
+    peers = peer_directories(data)
+    return [one for one in data_directories(data) if one in peers or has_log(one / PAGE_LOG)]
 
 
 def peer_directories(data: Path) -> list[Path]:

@@ -41,12 +41,12 @@ from kadcrawl.cli.options import (
 )
 from kadcrawl.cli.run import run
 from kadcrawl.cli.seeds.seed_file import SeedFile
+from kadcrawl.cli.targets import result_directories
 from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
 from kadcrawl.cli.view.limit_end import limit_that_ended, unfinished_summary
 from kadcrawl.cli.view.orders import order_lines
 from kadcrawl.cli.view.progress import Progress
-from kadcrawl.cli.view.result_files import result_directories
 from kadcrawl.cli.view.summary import (
     Summary,
     figures_line,

@@ -14,12 +14,11 @@ from kadcrawl.cli.exits import DONE, PROBLEMS, told
 from kadcrawl.cli.keys import peer_options
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.swarm_figures import swarm_figures
-from kadcrawl.cli.targets import data_directories, peer_directories
+from kadcrawl.cli.targets import data_directories, peer_directories, result_directories
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
 from kadcrawl.cli.view.limit_end import limit_sentence, limit_that_ended, with_pages_lost
 from kadcrawl.cli.view.orders import order_lines
-from kadcrawl.cli.view.result_files import result_directories
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, add_up, figures_line, limits_met
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kadcrawl.cli.targets import data_directories, peer_directories
-from kadcrawl.store.log_parts import has_log, index_path
+from kadcrawl.store.log_parts import index_path
 from kadcrawl.system.file_names import PAGE_LOG
 from kadcrawl.system.printable import printable
 
@@ -33,12 +32,6 @@ class ResultFiles:
     files: int
     bytes: int
     holds: str
-
-
-def result_directories(data: Path) -> list[Path]:
-    """Return the directories of the peers of a crawl, and of other peers and leaves at `data` or in it with pages."""
-    peers = peer_directories(data)
-    return [one for one in data_directories(data) if one in peers or has_log(one / PAGE_LOG)]
 
 
 def result_files(data: Path, peers: Sequence[Path]) -> Iterator[ResultFiles]:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kadcrawl.cli.targets import result_directories
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import REASONS_SHOWN_MAX, CrawlEnd, failure_lines, last_lines
 from kadcrawl.cli.view.limit_end import ReachedLimit, limit_that_ended, unfinished_summary, with_pages_lost
-from kadcrawl.cli.view.result_files import result_directories, shown_size
+from kadcrawl.cli.view.result_files import shown_size
 from kadcrawl.cli.view.summary import PageLogs, add_up
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
 from kadcrawl.crawl.fetch.result import FetchError
