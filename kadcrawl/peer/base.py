@@ -114,6 +114,7 @@ class PeerBase:
         Unless the context ends by an exception, the sinks get time for the outputs they lack.
         """
         self._broken_off = kind is not None
+        self.resources.note_end(error)
         if not isinstance(error, asyncio.CancelledError):
             # The caller's own exception goes on as it is, not inside a group.
             kind = error = traceback = None

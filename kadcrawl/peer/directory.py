@@ -1,7 +1,7 @@
 """The directory of a peer, which one process at a time uses.
 
-A peer that never begins, as its options are wrong or its swarm does not answer, leaves no new directory behind. The
-next start would take it for the directory of a peer, and go on with its address.
+A start that is refused, as its options are wrong or its swarm does not answer, leaves no new directory behind. The next
+start would take it for the directory of a peer, and go on with its address.
 
 Tests: tests/peer/test_directory.py, tests/cli/test_command_failed_start.py
 """
@@ -29,8 +29,8 @@ class Directory:
     def __init__(self, path: Path) -> None:
         """Make the directory if need be and lock it. Raises StartError if either cannot be done."""
         self.path = path
-        self.is_used = False
-        """True if the directory stays after `close`, also if it was made here."""
+        self.is_refused = False
+        """True if the start was refused, so that `close` removes the directory if it is new."""
         self._made = [one for one in (path, *path.parents) if not one.exists()]
         for _ in range(TRIES_MAX):
             self._fd = self._locked()
@@ -43,8 +43,8 @@ class Directory:
         self._is_new = {LOCK}.issuperset(os.listdir(path))
 
     def close(self) -> None:
-        """Give the lock back. A new directory that no peer has used is removed before."""
-        if self._is_new and not self.is_used:
+        """Give the lock back. The new directory of a refused start is removed before."""
+        if self._is_new and self.is_refused:
             for name in OF_NO_PEER:
                 with suppress(OSError):
                     (self.path / name).unlink()

@@ -7,6 +7,7 @@ Tests: tests/peer/test_peer.py, tests/peer/membership/test_key_store.py
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from random import Random
@@ -61,6 +62,8 @@ class Resources:
     client: LinkClient
     seed_slots: asyncio.Semaphore
     """Held while up to `BATCH_MAX` seeds are on their way to their owners."""
+    note_end: Callable[[BaseException | None], None]
+    """Takes the error by which the run ends. The new directory of a start that was refused is removed."""
 
     @property
     def credentials(self) -> Credentials | None:
@@ -94,10 +97,11 @@ async def open_resources(config: Config, environment: Environment, random: Rando
     stack.callback(store.close)
     jobs = JobRecord(store)
 
-    def note_use() -> None:
-        directory.is_used = jobs.is_kept or store.journal.has_failed
+    def note_end(error: BaseException | None) -> None:
+        if isinstance(error, (StartError, ConfigError)) and not (jobs.is_kept or store.journal.has_failed):
+            directory.is_refused = True
 
-    stack.callback(note_use)
+    stack.push(lambda kind, error, traceback: note_end(error))
     clock = Clock(loop, environment.wall)
     started_at = clock.now()
     store.saved_time.restore(started_at)
@@ -128,6 +132,7 @@ async def open_resources(config: Config, environment: Environment, random: Rando
         peer_score=peer_score,
         client=client,
         seed_slots=asyncio.Semaphore(SEED_SLOTS),
+        note_end=note_end,
     )
 
 

@@ -1,11 +1,11 @@
-"""Test that a directory stays if a peer began in it, and is removed if it was made for nothing."""
+"""Test that the new directory of a start that was refused is removed, and that any other stays."""
 
 from pathlib import Path
 
 import pytest
 
 from kadcrawl import Config, Job, Peer
-from kadcrawl.errors import StartError
+from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.peer.directory import Directory
 from kadcrawl.system.file_names import JOURNAL, LOCK
 
@@ -14,22 +14,42 @@ def config(data: Path) -> Config:
     return Config(data=data, port=0, host="127.0.0.1")
 
 
-async def test_a_peer_that_never_began_leaves_no_directory(tmp_path: Path) -> None:
-    async with Peer(config(tmp_path / "a" / "b"), Job()):
-        assert (tmp_path / "a" / "b" / JOURNAL).exists()
+async def refused(data: Path, error: Exception, more: Path | None = None) -> None:
+    """Open a peer that ends with an error before it begins, and write one file more meanwhile."""
+
+    async def run() -> None:
+        async with Peer(config(data), Job()):
+            assert (data / JOURNAL).exists()
+            if more is not None:
+                more.write_text("mine")
+            raise error
+
+    with pytest.raises(type(error)):
+        await run()
+
+
+@pytest.mark.parametrize("error", [StartError("nobody answers"), ConfigError("no such site")])
+async def test_a_peer_whose_start_was_refused_leaves_no_new_directory(tmp_path: Path, error: Exception) -> None:
+    await refused(tmp_path / "a" / "b", error)
     assert [] == list(tmp_path.iterdir())
+
+
+async def test_a_peer_that_was_opened_or_broken_off_leaves_its_directory(tmp_path: Path) -> None:
+    async with Peer(config(tmp_path / "opened"), Job()):
+        pass
+    await refused(tmp_path / "broken-off", ValueError("of the caller"))
+    assert all((tmp_path / name / JOURNAL).exists() for name in ("opened", "broken-off"))
 
 
 async def test_a_peer_that_began_leaves_its_directory_also_if_it_fails(tmp_path: Path) -> None:
     async def run() -> None:
         async with Peer(config(tmp_path / "a"), Job()) as peer:
             await peer.begin()
-            raise ValueError("of the caller")
+            raise StartError("of the caller")
 
-    with pytest.raises(ValueError, match="of the caller"):
+    with pytest.raises(StartError, match="of the caller"):
         await run()
-    async with Peer(config(tmp_path / "a"), Job()):
-        pass
+    await refused(tmp_path / "a", StartError("nobody answers"))
     assert (tmp_path / "a" / JOURNAL).exists()
 
 
@@ -38,9 +58,8 @@ async def test_a_failed_start_leaves_files_of_others_and_a_directory_that_was_th
     (tmp_path / "of-another").mkdir()
     (tmp_path / "of-another" / "notes.txt").write_text("mine")
     for name in ("empty", "of-another", "new"):
-        async with Peer(config(tmp_path / name), Job()):
-            if name == "new":
-                (tmp_path / "new" / "notes.txt").write_text("mine")
+        more = tmp_path / "new" / "notes.txt" if name == "new" else None
+        await refused(tmp_path / name, StartError("nobody answers"), more)
     assert [] == list((tmp_path / "empty").iterdir())
     assert (tmp_path / "of-another" / "notes.txt").exists()
     assert ["notes.txt"] == [path.name for path in (tmp_path / "new").iterdir()]
@@ -51,7 +70,6 @@ def test_a_second_process_neither_uses_nor_removes_the_directory(tmp_path: Path)
     with pytest.raises(StartError, match="another peer is running"):
         Directory(tmp_path / "a")
     assert (tmp_path / "a" / LOCK).exists()
-    first.is_used = True
     first.close()
     assert (tmp_path / "a" / LOCK).exists()
 
@@ -67,7 +85,6 @@ def test_a_lock_that_another_process_removed_is_no_lock(tmp_path: Path, monkeypa
             other.pop()
         return fd
 
-    other[0].is_used = True
     other[0].close()
     monkeypatch.setattr(Directory, "_locked", after_the_other)
     mine = Directory(tmp_path / "a")
