@@ -403,14 +403,17 @@ def one_fetch_per_owner(facts: Facts) -> list[str]:
     for fetch in facts.fetches:
         fetchers[fetch.url].add(fetch.machine)
         owners[fetch.url].add(_owner(fetch))
+    times: defaultdict[str, list[float]] = defaultdict(list)
+    for fetch in pages:
+        times[fetch.url].append(fetch.at_s)
     found = []
-    for url in dict.fromkeys(fetch.url for fetch in pages):
+    for url in times:
         known = max(facts.changes.get(sites[url], 0), facts.changes.get(url, 0))
         changes = max(known, len(fetchers[url]) - 1, len(owners[url]) - 1)
-        visits = _visits(facts, [fetch.at_s for fetch in pages if fetch.url == url])
+        visits = _visits(facts, times[url])
         if counts[url] > _takes(facts, url) * (visits + changes) or refused[url] > (1 + facts.orders) * (1 + changes):
-            times = counts[url] + refused[url]
-            found.append(f"{url} was fetched {times} times, with {changes} changes of owner")
+            fetched = counts[url] + refused[url]
+            found.append(f"{url} was fetched {fetched} times, with {changes} changes of owner")
     return found
 
 

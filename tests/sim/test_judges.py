@@ -640,3 +640,39 @@ def test_an_answer_that_asks_for_a_cookie_is_no_page_and_a_redirect_elsewhere_is
     assert 0 == len(judges.awaited([asks, WHILE_DOWN], 23.0, []))
     assert 1 == len(judges.awaited([gives, asks, WHILE_DOWN], 23.0, []))
     assert 0 == len(judges.awaited([gives, asks._replace(cookie="a=1"), WHILE_DOWN], 23.0, []))
+
+
+# --- large worlds ----------------------------------------------------------------------------------------------------
+
+
+class CountedUrl(str):
+    """A URL that counts its comparisons with others."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedUrl.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_the_work_of_the_judges_grows_with_the_pages_and_no_faster() -> None:
+    """Of a hundred thousand pages each was once compared with every request."""
+    pages = 1_000
+    urls = [CountedUrl(f"{SITE}/{number}") for number in range(pages)]
+    fetches = [fetch(2.0 + 2 * number, "/")._replace(url=url) for number, url in enumerate(urls)]
+    facts = replace(
+        CLEAN,
+        truth={url: ExpectedPage(200) for url in urls},
+        disallowed=frozenset(),
+        fetches=(ROBOTS, *fetches),
+        lines=[Line(url, 200, None, 1) for url in urls],
+        done=dict.fromkeys(urls, 2),
+        copies=dict.fromkeys(urls, 3),
+        ends=(End(4.0 * pages, 1, 0),),
+    )
+    CountedUrl.compared = 0
+    assert {} == judge(facts)
+    assert (0, 0, 0) == (duplicates(facts), parted(facts), cut_short(facts))
+    assert CountedUrl.compared < 20 * pages
