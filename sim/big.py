@@ -17,6 +17,7 @@ from unittest import mock
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.open_files import files_allowed, has_room, how_to_allow, raise_limit
 
+from .few_files import FILES_OF_A_PEER, few_files
 from .plan import Event, Kind, Plan
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
@@ -41,8 +42,6 @@ SPARING = {
     "kadcrawl.link.client_connection.KEPT_IDLE_S": 2.0,
 }
 """Smaller limits than in production, because here all files and connections share one machine's memory."""
-FILES_OF_A_PEER = 7
-"""Files that a simulated peer keeps open: its lock, its page log, and five of its journal."""
 FILES_MORE = 500
 """Files of this process, and archives that peers are just writing."""
 
@@ -109,6 +108,7 @@ def crawl(
     with ExitStack() as stack:
         for name, value in SPARING.items():
             stack.enter_context(mock.patch(name, value))
+        stack.enter_context(few_files())
         outcome = run(plan, Alike(pages=pages, sites=sites or max(1, pages // PAGES_PER_SITE)), watch=watcher.look)
     cost = WorldCost(
         cpu_s=time.process_time() - began_cpu,

@@ -118,7 +118,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
         "Simulated swarms with a bounded history", _module("sim", "run", "--seeds", "60", "--history", "bloom"), 2
     ),
     "mutants": Measurement("Planted bugs", _module("sim", "mutants"), 20),
-    "sim-big": Measurement("Thousands of simulated peers", _module("sim", "big", "--peers", "2500"), 45),
+    "sim-big": Measurement("Thousands of simulated peers", _module("sim", "big", "--peers", "4000"), 60),
     "chaos": Measurement("Real peers that are killed", _module("scripts.chaos"), 10),
     "chaos-network": Measurement("Real peers behind bad networks", _module("scripts.chaos", "--network"), 5),
 }

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from kadcrawl.store import wal
 from sim import big
 from sim.__main__ import main
-from sim.big import FILES_OF_A_PEER, Alike, SwarmSnapshot, crawl, files_lacking, plan_of
+from sim.big import Alike, SwarmSnapshot, crawl, files_lacking, plan_of
+from sim.few_files import FILES_OF_A_PEER
 from sim.plan import RECOVERY_S, Kind
 
 pytestmark = [pytest.mark.worlds, pytest.mark.timeout(600)]
@@ -73,12 +74,12 @@ def test_the_command_says_what_it_took() -> None:
 
 def test_more_peers_than_this_machine_has_files_for_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without files tried to join again and again, and its world never ended."""
-    monkeypatch.setattr("sim.big.has_room", lambda count: count <= 20_000)
-    monkeypatch.setattr("sim.big.files_allowed", lambda: 20_000)
+    monkeypatch.setattr("sim.big.has_room", lambda count: count <= 12_000)
+    monkeypatch.setattr("sim.big.files_allowed", lambda: 12_000)
     result = CliRunner().invoke(main, ["big", "--peers", "4000"])
     assert result.exit_code == 1
-    assert "4,000 simulated peers keep about 28,500 files open, and this process may open 20,000" in result.output
-    assert result.output.endswith("or take --peers 2785\n")
+    assert "4,000 simulated peers keep about 16,500 files open, and this process may open 12,000" in result.output
+    assert result.output.endswith("or take --peers 2875\n")
     monkeypatch.setattr("sim.big.has_room", lambda count: True)
     assert files_lacking(4_000) is None
 
