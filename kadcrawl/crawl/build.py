@@ -55,6 +55,7 @@ from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.crawl.shared_rules import SharedRules
 from kadcrawl.crawl.time_count import journaled_s
 from kadcrawl.crawl.url_traces import UrlTraces
+from kadcrawl.keys import Key
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.cell_messages import RobotsRecord
 from kadcrawl.overlay.waves.activity import Activity
@@ -203,7 +204,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
         resources.counters,
         resources.activity,
         IntakeLimits(job.max_depth is not None, site_settings.pages_max, job.path_queries_max),
-        _intake_events(lambda: crawler.wake(), recrawling, rounds, traces),
+        _intake_events(lambda: crawler.wake(), crawl_limits.pages.note_elsewhere, recrawling, rounds, traces),
     )
     capacity = Capacity(limits)
 
@@ -335,9 +336,13 @@ def _rounds(
 
 
 def _intake_events(
-    wake: Callable[[], None], recrawling: Recrawling | None, rounds: Rounds | None, traces: UrlTraces | None
+    wake: Callable[[], None],
+    done_elsewhere: Callable[[Key], None],
+    recrawling: Recrawling | None,
+    rounds: Rounds | None,
+    traces: UrlTraces | None,
 ) -> IntakeEvents:
-    events = IntakeEvents(changed=wake)
+    events = IntakeEvents(changed=wake, done_elsewhere=done_elsewhere)
     if recrawling is not None and rounds is not None:
         events = replace(events, visited=recrawling.visited, modified=rounds.modified)
     return events if traces is None else replace(events, accepted=traces.accepted)

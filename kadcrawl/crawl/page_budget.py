@@ -9,8 +9,9 @@ therefore never exceeded. The unused grant of a dead peer is missing until that 
 
 A lender pays for the pages that it lends, and their borrowers pay nothing. A page that its borrower returns brings its
 unit back. A silent borrower may have fetched its pages, so their units stay taken: each comes back when its page is
-fetched, which then counts once, or when the borrower says that it has not fetched the page. A decision:
-`peer/swarm/budget_sharing.py` sends the messages.
+fetched, which then counts once, or when the borrower says that it has not fetched the page. If another holder of the
+cell reports the page first, the borrower may have told that holder: the unit is used up, also when the page is visited
+again. A decision: `peer/swarm/budget_sharing.py` sends the messages.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -54,8 +55,9 @@ class Budget(GrantedBudget):
         """URLs on loan at this moment."""
         self._unfinished = 0
         """Units of own URLs begun and not finished."""
-        self._lost: dict[Key, None] = {}
-        """The URLs of lost loans, the oldest first. A unit was taken for each, as its borrower may have fetched it."""
+        self._lost: dict[Key, bool] = {}
+        """The URLs of lost loans, the oldest first. A unit was taken for each, as its borrower may have fetched it. The
+        value is True if another holder of the cell has reported the page."""
 
     @property
     def allowance(self) -> int:
@@ -117,7 +119,7 @@ class Budget(GrantedBudget):
         for key in keys:
             self.lent -= 1
             self._settle(key)
-            self._lost[key] = None
+            self._lost[key] = False
             if len(self._lost) > LOST_MAX:
                 del self._lost[next(iter(self._lost))]
 
@@ -130,12 +132,18 @@ class Budget(GrantedBudget):
 
     def return_lost(self, key: Key) -> None:
         """Note that a borrower has not fetched a URL of a loan that was over."""
-        self._settle(key)
+        if self._lost.pop(key, None) is not None:
+            self.begun -= 1
+
+    def note_elsewhere(self, key: Key) -> None:
+        """Note that another holder of the cell reports a URL as fetched, perhaps by the silent borrower."""
+        if key in self._lost:
+            self._lost[key] = True
 
     def _settle(self, key: Key | None) -> None:
-        """Take back the unit of a lost loan of a URL, as another unit was taken for that URL, or none is needed."""
-        if key is not None and key in self._lost:
-            del self._lost[key]
+        """Take back the unit of a lost loan of a URL, as another unit was taken for that URL. A unit that the borrower
+        may have used for an earlier visit stays taken."""
+        if key is not None and self._lost.pop(key, None) is False:
             self.begun -= 1
 
     def give_back(self) -> None:

@@ -178,6 +178,27 @@ def test_the_units_of_a_silent_borrower_come_back_when_its_pages_are_fetched_or_
     assert 4 == budget.allowance
 
 
+def test_the_unit_of_a_lost_page_that_another_holder_reports_stays_used_when_the_page_is_visited_again() -> None:
+    """The silent borrower may have fetched it, and told the holder of the cell. The next visit gave its unit back."""
+    budget = Budget(20, granted=10, begun=0)
+    budget.lend(3)
+    budget.lose([A, B, C])
+    for key in (A, B, C):
+        budget.note_elsewhere(key)
+    assert 7 == budget.allowance
+    assert budget.begin()
+    budget.end(fetched=True, key=A)
+    assert 6 == budget.allowance, "two visits, two units"
+    budget.return_lost(B)
+    assert 7 == budget.allowance, "the other holder has paid for it"
+    budget.finish_late(C)
+    assert 7 == budget.allowance
+    budget.note_elsewhere(A)
+    assert budget.begin()
+    budget.end(fetched=True, key=A)
+    assert 6 == budget.allowance
+
+
 def test_a_page_that_was_returned_and_is_fetched_all_the_same_counts() -> None:
     """A borrower returns a page whose links nobody has taken, and finishes it later."""
     budget = Budget(10, granted=6, begun=0)
@@ -263,6 +284,38 @@ def test_no_more_pages_than_the_budget_are_fetched_whatever_becomes_of_loans(see
         assert len(fetched) <= limit
         assert budget.allowance <= limit
     assert len(fetched) >= limit // 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_more_visits_than_the_budget_are_made_whatever_becomes_of_loans(seed: int) -> None:
+    """Pages are due again after each visit, and other holders of the cells report what borrowers told them."""
+    random, limit = Random(seed), 200
+    budget = Budget(limit, granted=limit, begun=0)
+    pages = [Key(number.to_bytes(20, "big")) for number in range(20)]
+    visits = 0
+    lost: dict[Key, bool] = {}
+    """Pages of lost loans, and whether their borrowers have fetched them."""
+    for _ in range(2_000):
+        key = random.choice(pages)
+        move = random.choice(("begin", "lend", "lose", "report"))
+        if move == "begin" and budget.begin():
+            budget.end(fetched=True, key=key)
+            # A peer that had not heard of a visit made this visit in its place, and the page counts once.
+            visits += not lost.pop(key, False)
+        elif move == "lend" and budget.allowance:
+            budget.lend(1)
+            budget.finish_lent(key)
+            visits += not lost.pop(key, False)
+        elif move == "lose" and budget.allowance and key not in lost:
+            budget.lend(1)
+            budget.lose([key])
+            lost[key] = random.random() < 0.5
+            visits += lost[key]
+        elif move == "report" and lost.get(key):
+            budget.note_elsewhere(key)
+            del lost[key]
+        assert visits <= limit
+    assert visits >= limit // 2
 
 
 def test_of_an_absent_peer_the_largest_total_counts_that_any_peer_knows() -> None:

@@ -61,6 +61,8 @@ class IntakeEvents:
     """Runs when there are more URLs to crawl than before, or fewer."""
     visited: Callable[[Key], None] = _ignore
     """Runs when another holder of the cell reported a visit to a page."""
+    done_elsewhere: Callable[[Key], None] = _ignore
+    """Runs when another holder of the cell reported a page as fetched that was not known to be."""
     accepted: Callable[[Link, UrlLocation], None] = _ignore
     """Receives each URL that this peer accepted as its owner."""
     modified: Callable[[Key, float], None] = _ignore
@@ -154,6 +156,7 @@ class Intake:
         is_active = self._frontier.has_sites(self._store.cell_of(key))
         entry = self._store.entry(key) if is_active else None  # A backup's frontier has no entries of its cells.
         if self._store.learn_done(key):
+            self._events.done_elsewhere(key)
             if entry is not None:
                 self._frontier.remove(entry, now)
             self._activity.move()
@@ -186,6 +189,7 @@ class Intake:
             self._frontier.remove(known, now)
         if entry is not None:
             self._frontier.add(entry, now)
+        self._events.done_elsewhere(visit.key)
         self._events.visited(visit.key)
         self._activity.move()
         self._events.changed()
