@@ -31,6 +31,7 @@ from typing import Final
 from isal import igzip_lib
 
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
+from kadcrawl.crawl.output.cdxj import INDEX_SUFFIX, WARC_SUFFIX
 from kadcrawl.crawl.output.warc_end import close_torn
 
 PENDING_BYTES_MAX: Final = 1024 * 1024
@@ -42,6 +43,8 @@ in twice that time."""
 _WARC_1_1 = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
+_NUMBER = re.compile(r"-(\d{5,9})\.warc\.gz\Z")
+"""The number in the name of a WARC file, whatever the job was called then."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _UUID_VERSION_4: Final = 0x4 << 76 | 0x8 << 60
 _UUID_RANDOM: Final = (1 << 128) - 1 ^ 0xF << 76 ^ 0xC << 60
@@ -143,22 +146,25 @@ class WarcWriter:
         removed: the journal knows nothing of them, and the pages will be fetched again. If the file is gone, or with
         None, nothing is removed and a new file is begun: archives are never deleted on a guess. If the file is shorter
         than journaled, it is closed after its last whole record, and a new file is begun. So journal the position once
-        right after opening.
+        right after opening. The number of a new file is above those of all files and indexes here, and of the journaled
+        file: a person may have moved that file to a place where a second file of its name would overwrite it.
 
         `info` are the fields of each file's warcinfo record, and `bytes_max` is the size at which a file ends. `now`
         returns seconds since 1970. `known` returns offsets of records in a file. Raises OSError.
         """
         writer = cls(directory, name, info, bytes_max, random, now)
         directory.mkdir(parents=True, exist_ok=True)
-        numbers = writer._numbers()
+        numbers = writer._numbers(WARC_SUFFIX)
         if committed is not None and writer._resume(*committed):
             for number in numbers:
                 if number > writer._number:
                     (directory / writer._file_of(number)).unlink()
         else:
-            if committed is not None and writer._number_of(committed[0]) in numbers:
+            if committed is not None and writer._number_of(committed[0], WARC_SUFFIX) in numbers:
                 close_torn(directory / committed[0], committed[1], known(committed[0]))
-            writer._begin(max(numbers, default=0) + 1)
+            journaled = _NUMBER.search(committed[0]) if committed is not None else None
+            used = [*numbers, *writer._numbers(INDEX_SUFFIX), int(journaled[1]) if journaled else 0]
+            writer._begin(max(used) + 1)
             writer.flush()
         return writer
 
@@ -224,7 +230,7 @@ class WarcWriter:
 
     def _resume(self, file: str, length: int) -> bool:
         """Go on in a journaled file, cut to its journaled length. Return False if the file is missing or shorter."""
-        number = self._number_of(file)
+        number = self._number_of(file, WARC_SUFFIX)
         path = self._directory / file
         if number is None or not path.is_file() or not 0 < length <= path.stat().st_size:
             return False
@@ -313,14 +319,15 @@ class WarcWriter:
         return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}>"
 
     def _file_of(self, number: int) -> str:
-        return f"{self._name}-{number:05}.warc.gz"
+        return f"{self._name}-{number:05}{WARC_SUFFIX}"
 
-    def _number_of(self, file: str) -> int | None:
-        match = re.fullmatch(re.escape(self._name) + r"-(\d{5,9})\.warc\.gz", file)
+    def _number_of(self, file: str, suffix: str) -> int | None:
+        match = re.fullmatch(rf"{re.escape(self._name)}-(\d{{5,9}}){re.escape(suffix)}", file)
         return int(match[1]) if match else None
 
-    def _numbers(self) -> list[int]:
-        numbers = (self._number_of(path.name) for path in self._directory.iterdir())
+    def _numbers(self, suffix: str) -> list[int]:
+        """Return the numbers of this writer's files with the suffix, in order."""
+        numbers = (self._number_of(path.name, suffix) for path in self._directory.iterdir())
         return sorted(number for number in numbers if number is not None)
 
 

@@ -27,6 +27,7 @@ NAME = "kadcrawl-test-01234567"
 FIRST = f"{NAME}-00001.warc.gz"
 SECOND = f"{NAME}-00002.warc.gz"
 THIRD = f"{NAME}-00003.warc.gz"
+FOURTH = f"{NAME}-00004.warc.gz"
 
 NOISE = Random(1).randbytes(50_000)
 GZIPPED = ((b"Content-Type", b"text/html"), (b"Content-Encoding", b"gzip"))
@@ -422,11 +423,20 @@ def test_after_a_crash_files_the_journal_does_not_know_are_removed(open_warc: Op
 
 
 @pytest.mark.parametrize(
-    "committed",
-    [None, (THIRD, 500), (FIRST, 10**6), (FIRST, 0), (FIRST, -1), ("../" + FIRST, 10), ("other.warc.gz", 10), ("", 1)],
+    ("committed", "expected"),
+    [
+        (None, THIRD),
+        ((THIRD, 500), FOURTH),
+        ((FIRST, 10**6), THIRD),
+        ((FIRST, 0), THIRD),
+        ((FIRST, -1), THIRD),
+        (("../" + FIRST, 10), THIRD),
+        (("other.warc.gz", 10), THIRD),
+        (("", 1), THIRD),
+    ],
 )
 def test_without_a_matching_journal_nothing_is_removed(
-    open_warc: Opened, tmp_path: Path, committed: tuple[str, int] | None
+    open_warc: Opened, tmp_path: Path, committed: tuple[str, int] | None, expected: str
 ) -> None:
     writer = open_warc(bytes_max=1_000)
     for _ in range(2):
@@ -434,10 +444,39 @@ def test_without_a_matching_journal_nothing_is_removed(
     writer.close()
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     writer = open_warc(committed)
-    assert writer.write(PAGE).file == THIRD
+    assert writer.write(PAGE).file == expected
     writer.close()
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
-    assert_sound(tmp_path / THIRD)
+    assert_sound(tmp_path / expected)
+
+
+@pytest.mark.parametrize("left", [(), (f"{NAME}-00001.cdxj", f"{NAME}-00002.cdxj")])
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_file_that_was_moved_away_gives_its_name_to_no_other(
+    open_warc: Opened, tmp_path: Path, left: tuple[str, ...], renamed: bool
+) -> None:
+    writer = open_warc(bytes_max=1_000)
+    for _ in range(2):
+        writer.write(replace(PAGE, body=NOISE))
+    writer.close()
+    file, length = writer.position
+    assert file == SECOND
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for name in left:
+        (tmp_path / name).touch()
+    writer = open_warc((file.replace("test", "earlier") if renamed else file, length))
+    assert writer.write(PAGE).file == THIRD
+    writer.close()
+    assert file_names(tmp_path) == sorted([*left, THIRD])
+
+
+def test_the_index_of_a_file_that_was_moved_away_keeps_its_name_used(open_warc: Opened, tmp_path: Path) -> None:
+    for name in (f"{NAME}-00001.cdxj", f"{NAME}-00002.cdxj"):
+        (tmp_path / name).touch()
+    writer = open_warc()
+    assert writer.write(PAGE).file == THIRD
+    writer.close()
 
 
 class FullDisk(FileIO):
