@@ -2,7 +2,7 @@
 
 A block is lent in pages of this peer's own sites, the largest sites first (lending/lender.py).
 
-Tests: tests/lending/test_level_policy.py, tests/lending/test_drain_policy.py, tests/lending/test_balance.py
+Tests: tests/lending/test_blocks.py, tests/lending/test_drain_policy.py, tests/lending/test_balance.py
 """
 
 import asyncio
@@ -134,12 +134,17 @@ class Blocks:
             return 0
         # A borrower takes no second loan of a site.
         tried = {site for site, borrower in lender.sites() if borrower == offer.peer.id}
-        while left > 0 and len(tried) < LOANS_MAX and time() < until and not self.is_paused():
-            spare = [(site, ready) for site, ready in lender.sites_with_spare_connections() if site not in tried]
-            if not spare:
-                break
-            # A request that uses a connection may hang, so sites with free connections come first.
-            site, _ = max(spare, key=lambda one: (self._frontier.has_free(one[0]), one[1], one[0]))
+        # A request that uses a connection may hang, so sites with free connections come first. All sites are looked at
+        # once, and before a loan its own site again, or a peer with thousands of sites would pay for all at each loan.
+        spare = sorted(
+            (self._frontier.has_free(site), ready, site)
+            for site, ready in lender.sites_with_spare_connections()
+            if site not in tried
+        )
+        while left > 0 and spare and len(tried) < LOANS_MAX and time() < until and not self.is_paused():
+            *_, site = spare.pop()
+            if not lender.sites_with_spare_connections([site]):
+                continue
             tried.add(site)
             taken = await lender.lend(offer.peer, site, left, backlog())
             if taken == 0:

@@ -136,14 +136,14 @@ class Lender:
         """URLs on loan at this moment."""
         return sum(len(loan.entries) for loan in self._loans.values())
 
-    def sites_with_spare_connections(self) -> list[tuple[str, int]]:
-        """Return (site, entries ready in memory) of each site that can be lent to another peer now."""
+    def sites_with_spare_connections(self, among: Iterable[str] | None = None) -> list[tuple[str, int]]:
+        """Return (site, entries ready in memory) of each site, `among` these, that can be lent to another peer now."""
         if not self._budget.may_begin:
             return []
         now = self._now()
         return [
             (site, ready)
-            for site, ready in self._frontier.sites_with_spare_connections(now)
+            for site, ready in self._frontier.sites_with_spare_connections(now, among)
             if not self._loan_backoff.is_barred(site, now)
         ]
 

@@ -238,10 +238,13 @@ class Frontier(ActiveSites):
 
     # --- lending -------------------------------------------------------------------------------------------------
 
-    def sites_with_spare_connections(self, now: float) -> list[tuple[str, int]]:
-        """Return (site, entries ready in memory) of each site with a connection that may be lent now."""
+    def sites_with_spare_connections(self, now: float, among: Iterable[str] | None = None) -> list[tuple[str, int]]:
+        """Return (site, entries ready in memory) of each site with a connection that may be lent now.
+
+        With `among`, only these sites are looked at.
+        """
         sites = []
-        for site in self._sites.values():
+        for site in self._sites.values() if among is None else filter(None, map(self._sites.get, among)):
             site.ripen(now)
             if site.spare_connections:
                 sites.append((site.name, len(site.ready)))
