@@ -332,7 +332,10 @@ class Machines:
         while end is None:
             try:
                 end = await (self._run_leaf(machine) if machine.is_leaf else self._run_peer(machine))
-            except StartError:
+            except StartError as error:
+                if machine.peer is None and machine.leaf is None and not machine.disk.full:
+                    # It asked no other peer yet, so no fault of the network is the reason, and it would fail for ever.
+                    self._note(f"machine {machine.number} cannot begin: {error}")
                 machine.peer = machine.leaf = None
                 await asyncio.sleep(REJOIN_S)
             except DiskFullError:

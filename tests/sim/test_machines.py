@@ -36,8 +36,10 @@ def peer_of(machine: Machine) -> Peer:
 class World:
     """Machines, a small web for them, and the web's log."""
 
-    def __init__(self, machines: Machines, web: SyntheticWeb, server: WebServer) -> None:
+    def __init__(self, machines: Machines, web: SyntheticWeb, server: WebServer, disks: Path) -> None:
         self.machines = machines
+        self.disks = disks
+        """The directory with the disks of all machines, by number."""
         self.loop = machines.loop
         self.web = web
         self.log = server.log
@@ -79,7 +81,7 @@ def opened(seed: int, exit_when_done: bool = False) -> Iterator[World]:
         ) as machines:
             host = loop.network.host(WEB_IP)
             loop.run_until_complete(host.spawn(loop.create_server(server.connect, WEB_IP, 80)))
-            yield World(machines, web, server)
+            yield World(machines, web, server, Path(directory) / "disks")
 
 
 def trace_of(story: Callable[[World], Awaitable[Any]], seed: int = 1, exit_when_done: bool = False) -> str:
@@ -121,6 +123,22 @@ def test_a_swarm_crawls_a_web_to_its_end_in_virtual_time() -> None:
     assert machines.errors == []
     assert 5 < took_s < ENOUGH_S
     assert {machine.end for machine in machines.machines.values()} == {"killed"}
+
+
+def test_a_peer_that_cannot_begin_is_an_error_of_the_world_and_not_a_machine_that_tries_for_ever() -> None:
+    async def story(here: World) -> None:
+        await here.grow(2)
+        here.machines.kill(2)
+        for journal in here.disks.glob("2/*/peer.sqlite"):
+            journal.write_bytes(b"no journal" * 1000)
+            journal.with_name(f"{journal.name}-wal").unlink(missing_ok=True)
+        here.machines.join(2, "same")
+        await here.until(lambda: here.machines.errors)
+
+    with opened(1) as here:
+        here.loop.run_until_complete(story(here))
+        assert "machine 2 cannot begin" in here.machines.errors[0]
+        assert "peer.sqlite" in here.machines.errors[0]
 
 
 def test_pages_are_dated_by_the_world_and_not_by_our_clocks() -> None:
