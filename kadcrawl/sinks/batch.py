@@ -46,7 +46,12 @@ class DocumentBatch:
 
     def documents(self) -> tuple[dict[str, Document], list[str]]:
         """Return the documents by key, the last of each key, and the reasons for refused lines."""
-        found: dict[str, Document] = {}
+        found, refused = self.keyed_documents()
+        return dict(found), refused
+
+    def keyed_documents(self) -> tuple[list[tuple[str, Document]], list[str]]:
+        """Return the key and the document of each line, in order, and the reasons for refused lines."""
+        found: list[tuple[str, Document]] = []
         refused: list[str] = []
         for number, line in enumerate(self.lines):
             try:
@@ -58,7 +63,7 @@ class DocumentBatch:
             if key is None:
                 refused.append(f"{self.position_of(number)}: a document without a key")
             else:
-                found[key] = document
+                found.append((key, document))
         return found, refused
 
     def position_of(self, number: int) -> str:

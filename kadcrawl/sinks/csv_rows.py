@@ -1,4 +1,4 @@
-"""Documents as CSV: a header, then a row for each document, with the columns of `tables`.
+"""Documents as CSV: a header, then a row for each line of the log, with the columns of `tables`.
 
 An absent value is an empty field, and so is an empty text.
 
@@ -20,8 +20,8 @@ def csv_header(table: str) -> bytes:
 
 def csv_rows(batch: DocumentBatch) -> tuple[bytes, Sequence[str]]:
     """Return the rows of a batch without a header, and the reasons for refused documents."""
-    documents, refused = batch.documents()
-    return _encoded(row(batch.table, key, document) for key, document in documents.items()), refused
+    documents, refused = batch.keyed_documents()
+    return _encoded(row(batch.table, key, document) for key, document in documents), refused
 
 
 def csv_file(batch: DocumentBatch) -> tuple[bytes, Sequence[str]]:

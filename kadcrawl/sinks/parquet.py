@@ -1,4 +1,4 @@
-"""A batch as a Parquet file (pyarrow), with the columns of `tables`: one row per key, in bounded row groups.
+"""A batch as a Parquet file (pyarrow), with the columns of `tables`: a row for each line, in bounded row groups.
 
 Tests: tests/sinks/test_sinks.py
 """
@@ -20,10 +20,10 @@ _TYPES = {"text": pa.string(), "integer": pa.int64(), "json": pa.string()}
 
 def parquet(batch: DocumentBatch) -> tuple[bytes, Sequence[str]]:
     """Return the batch as the bytes of a Parquet file, with the reasons for refused documents (`Encode`)."""
-    documents, refused = batch.documents()
+    documents, refused = batch.keyed_documents()
     columns = TABLES[batch.table]
     schema = pa.schema([(column.name, _TYPES[column.kind]) for column in columns])
-    values: Any = zip(*(row(batch.table, key, document) for key, document in documents.items()), strict=True)
+    values: Any = zip(*(row(batch.table, key, document) for key, document in documents), strict=True)
     arrays = list(values) or [()] * len(columns)
     filled = [pa.array(each, field.type) for each, field in zip(arrays, schema, strict=True)]
     table = pa.Table.from_arrays(filled, schema=schema)

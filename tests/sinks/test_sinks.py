@@ -3,7 +3,8 @@ names."""
 
 import gc
 import sqlite3
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from kadcrawl.sinks.log_reader import LogReader
 from kadcrawl.store.last_answer import LastAnswer
 from tests.support.sinks.delivery import deliver, delivering
 from tests.support.sinks.mongo_server import MongoServer
-from tests.support.sinks.peer_directory import Directory
-from tests.support.sinks.readers import Read, in_json_lines, in_mongodb, in_sqlite
+from tests.support.sinks.peer_directory import Directory, Documents
+from tests.support.sinks.readers import Read, in_csv, in_json_lines, in_mongodb, in_parquet, in_sqlite
 
 Named = tuple[str, Read]
 DIGEST = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
@@ -152,6 +153,21 @@ async def test_a_page_finished_twice_is_the_later_line(directory: Directory, sin
     directory.add("pages", {"key": key, "url": "https://example.org/1", "status": 404, "failed": "http_404"})
     await deliver(directory.path, name)
     await exactly(read, directory)
+
+
+async def test_parts_have_a_row_for_each_visit(directory: Directory, tmp_path: Path) -> None:
+    directory.write(1)
+    ((key, first),) = directory.expected["pages"].items()
+    for visit in (1, 2):
+        directory.add("pages", first | {"visit": visit})
+    kinds: dict[str, Callable[[Path], tuple[Documents, Counter[str]]]] = {
+        "jsonl": in_json_lines, "csv": in_csv, "parquet": in_parquet,
+    }  # fmt: skip
+    for kind, read in kinds.items():
+        await deliver(directory.path, f"{kind}:{tmp_path / kind}")
+        found, counts = read(tmp_path / kind)
+        assert counts == {key: 3}
+        assert found["pages"] == {key: first | {"visit": 2}}
 
 
 async def test_a_sink_that_was_emptied_is_filled_again(directory: Directory, tmp_path: Path) -> None:
