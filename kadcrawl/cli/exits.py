@@ -5,14 +5,13 @@ Tests: tests/cli/test_command.py
 
 import asyncio
 import errno
-import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
 from kadcrawl.cli.early_interrupt import raise_interrupt
-from kadcrawl.cli.say import say
+from kadcrawl.cli.say import settle_errors, silence, tell
 from kadcrawl.errors import KadcrawlError
 
 DONE = 0
@@ -41,7 +40,8 @@ PROBLEMS = 5
 
 The report names each problem, and what to do."""
 INTERRUPTED = 11
-"""Ctrl-C ended the command, SIGTERM ended a command that runs peers, or `kadcrawl stop` ended a local crawl.
+"""Ctrl-C ended the command, SIGTERM or a closed terminal ended a command that runs peers, or `kadcrawl stop` ended a
+local crawl.
 
 Run the same command again: a crawl goes on where it stopped. A peer that was asked to leave goes on leaving."""
 
@@ -74,19 +74,20 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
             leaves = list(leaves_of(error))
             ours = [leaf for leaf in leaves if isinstance(leaf, KadcrawlError)]
             if ours:
-                say(f"kadcrawl: {ours[0].for_people}", err=True)
+                tell(f"kadcrawl: {ours[0].for_people}", err=True)
                 code = MISTAKE
             elif is_interrupt(error):
-                say("kadcrawl: interrupted; start it again with the same --data to go on", err=True)
+                tell("kadcrawl: interrupted; start it again with the same --data to go on", err=True)
                 code = INTERRUPTED
             else:
                 raise
         except OSError as error:
             if error.errno != errno.ENOSPC:  # A full disk under a crawl is never this: that crawl waits for room.
                 raise
-            say("kadcrawl: its output could not be written, as the disk it goes to is full", err=True)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Or Python would try once more at its end.
+            tell("kadcrawl: its output could not be written, as the disk it goes to is full", err=True)
+            silence(sys.stdout)  # Or Python would try once more at its end.
             code = MISTAKE
+        settle_errors()
         sys.exit(code)
 
     return wrapper

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kadcrawl.cli.machine import LogSettings
-from kadcrawl.cli.say import say
+from kadcrawl.cli.say import tell
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.job import Job
 
@@ -65,7 +65,7 @@ def _join(order: PeerOrder) -> int:
     async def enter(peer: "Peer") -> None:
         await join_in_time(peer, order.bootstrap, order.wait_s, rekeyed=order.rekeyed)
         if order.missing_powers and peer.job.lends_by == "predictive":
-            say(order.missing_powers, err=True)
+            tell(order.missing_powers, err=True)
 
     feed = None if order.seeds_file is None else peer_feed(SeedFile(order.seeds_file))
     return run(live(lambda: Peer(order.config), enter, "join", feed, order.log))

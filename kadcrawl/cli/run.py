@@ -59,7 +59,11 @@ def _unraisable(what: "sys.UnraisableHookArgs") -> None:
 
 
 class Interrupts:
-    """Counts Ctrl-C and SIGTERM from now on: the first asks the running task to finish, the second cancels it."""
+    """Counts Ctrl-C and SIGTERM from now on: the first asks the running task to finish, the second cancels it.
+
+    A terminal that is closed asks as well, unless `nohup` has the signal ignored. Such a hangup never cancels, as the
+    shell and the system may both send one.
+    """
 
     def __init__(self) -> None:
         task = asyncio.current_task()
@@ -68,6 +72,8 @@ class Interrupts:
         self.first = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.first.set)
 
     def _on_signal(self) -> None:
         if self.first.is_set():

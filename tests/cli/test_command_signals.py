@@ -1,20 +1,22 @@
-"""Test Ctrl-C and SIGTERM: the first lets a peer hand over its work and leave, the second ends the peer at once."""
+"""Test Ctrl-C, SIGTERM and a closed terminal: the first lets a peer hand over and leave, the second ends it at once."""
 
 import asyncio
 import json
+import os
 import re
 import signal
 from pathlib import Path
 
 import pytest
 
+from kadcrawl.cli.run import Interrupts
 from tests.support.sites.endless_web import endless_web
 from tests.support.swarm.command import address_of, ended, finished, joinable, joined, kadcrawl, until
 
 JOB = ("--delay", "0", "--scope", "any", "--exit-when-done")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_the_first_signal_lets_a_peer_hand_over_and_go(number: signal.Signals, tmp_path: Path) -> None:
     async with endless_web() as endless:
         one = await joinable(endless.seed, *JOB, data=tmp_path / "one")
@@ -46,6 +48,31 @@ async def test_a_peer_that_is_alone_says_what_is_left_on_it(tmp_path: Path) -> N
         counts = re.search(r"^([0-9]+) pages fetched by this peer, ([0-9]+) URLs left on it", gone.out)
         assert counts is not None, gone
         assert (done, True) == (int(counts[1]), 0 < int(counts[2]) <= len(endless.linked) - done)
+
+
+async def test_a_second_hangup_forces_nothing() -> None:
+    asked = asyncio.get_running_loop()
+    interrupts = Interrupts()
+    try:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGHUP)
+            async with asyncio.timeout(60):
+                await interrupts.first.wait()
+        await asyncio.sleep(0)  # A cancellation would arrive here.
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asked.remove_signal_handler(number)
+
+
+async def test_a_hangup_that_nohup_has_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        Interrupts()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().remove_signal_handler(number)
+        signal.signal(signal.SIGHUP, before)
 
 
 async def test_the_second_signal_ends_a_peer_at_once(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from kadcrawl.cli.options import (
     say_rule_warnings,
 )
 from kadcrawl.cli.run import run
+from kadcrawl.cli.say import tell
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.targets import result_directories
 from kadcrawl.cli.view.addresses import shown
@@ -175,14 +176,14 @@ def crawl(
         summary.write_text(json.dumps(result.as_json(), indent=2) + "\n")
     unfinished = swarm.interrupted or swarm.stopped
     if swarm.reached_nothing:
-        click.echo(unreachable_sentence(plan.job.network_wait_s))
+        tell(unreachable_sentence(plan.job.network_wait_s))
     _say_result(result, plan, options["job_file"], interrupted=unfinished)
     if swarm.stopped and not swarm.interrupted:
-        click.echo("kadcrawl: the crawl was stopped before its end; the same command goes on", err=True)
+        tell("kadcrawl: the crawl was stopped before its end; the same command goes on", err=True)
     # What a peer could not deliver before it ended, or died with.
     whole = not plan.machine.sinks or deliver(data, plan.machine.sinks)
     if swarm.interrupted:
-        click.echo("kadcrawl: interrupted; the same command goes on", err=True)
+        tell("kadcrawl: interrupted; the same command goes on", err=True)
     return INTERRUPTED if unfinished else _exit_code(result, job, whole=whole)
 
 
@@ -248,12 +249,12 @@ async def _crawl(plan: CrawlPlan, progress: Progress) -> tuple[LocalSwarm, Summa
 def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, interrupted: bool) -> None:
     """Print the last lines of a crawl: its figures, why it is not whole, limits, failures, results, advice."""
     data, job = plan.data, plan.job
-    click.echo(f"{figures_line(result)}; below {data}/")
+    tell(f"{figures_line(result)}; below {data}/")
     if result.seconds is not None and result.seconds >= LONG_RUN_S:
-        click.echo(f"this run took {roughly(result.seconds)}")
+        tell(f"this run took {roughly(result.seconds)}")
     endings = () if interrupted else unfinished_summary(result, job)
     for sentence in (*endings, *order_lines(result.orders), *limits_met(result.links_left_out)):
-        click.echo(sentence)
+        tell(sentence)
     limit = None if interrupted else limit_that_ended(result, job)
     end = CrawlEnd(
         data=data,
@@ -267,13 +268,13 @@ def _say_result(result: Summary, plan: CrawlPlan, job_file: Path | None, *, inte
         limit=limit,
     )
     for line in last_lines(end):
-        click.echo(line)
+        tell(line)
 
 
 def _exit_code(result: Summary, job: Job, *, whole: bool) -> int:
     """Return the exit code of an ended crawl and print its meaning. `whole` is true if the sinks have everything."""
     if result.left_behind:
-        click.echo(
+        tell(
             f"kadcrawl: {counted(result.left_behind, 'URL')} known only to crashed peers "
             f"{noun(result.left_behind, 'was', 'were')} not fetched. Run the same command to continue.",
             err=True,

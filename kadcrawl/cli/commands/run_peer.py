@@ -18,7 +18,7 @@ from kadcrawl.cli.log_file import log_to, secrets_of_machine
 from kadcrawl.cli.machine import LogSettings
 from kadcrawl.cli.own_peers import note_peer
 from kadcrawl.cli.run import Interrupts, first_of, until_stopped
-from kadcrawl.cli.say import say
+from kadcrawl.cli.say import tell
 from kadcrawl.cli.seeds.feeding import STREAM_DEADLINE_S, feed, summary_of
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.view.addresses import shown
@@ -121,7 +121,7 @@ async def join_in_time(
             if loop.time() - began >= wait_s:
                 raise
             if not said:
-                say(f"kadcrawl: {error}; asking again for {durations.shown(wait_s)}", err=True)
+                tell(f"kadcrawl: {error}; asking again for {durations.shown(wait_s)}", err=True)
                 said = True
         await asyncio.sleep(ASK_AGAIN_S)
 
@@ -153,13 +153,13 @@ def named_again(seeds: Sequence[str], then: "Feed[Peer] | None") -> "tuple[Enter
             again = await peer.fetch_again(seeds, only_failed=True)
         await peer.crawl(seeds)
 
-    async def tell(peer: "Peer", progress: Progress) -> None:
+    async def say_again(peer: "Peer", progress: Progress) -> None:
         if again:
             progress.say(f"kadcrawl: {failed_before(again)}")
         if then is not None:
             await then(peer, progress)
 
-    return add, tell
+    return add, say_again
 
 
 def _of_peer(make: "Callable[[], Peer]", enter: "Enter[Peer]", title: str) -> "PeerRun[Peer]":
@@ -280,15 +280,15 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
         failed = f", {sum(by_reason.values())} failed ({reasons(by_reason)})" if by_reason else ""
         errors = f", {counters.record_errors} record_errors" if counters.record_errors else ""
         fetched = f"{counted(counters.pages, 'page')} fetched by this peer{failed}{errors}"
-        say(f"{fetched}, {counted(peer.remaining, 'URL')} left on it; {config.data}/")
+        tell(f"{fetched}, {counted(peer.remaining, 'URL')} left on it; {config.data}/")
         orders = orders_in_force(peer_run.orders(peer))
         ended = peer.ended and not interrupts.first.is_set()
         limit = _limit_that_ended(peer, orders, view) if ended else None
         if limit is not None:
             lost = view.pages_lost(peer_run.grants(peer)) if limit.option == "--max-pages" else 0
-            say(swarm_end_sentence(limit, lost))
+            tell(swarm_end_sentence(limit, lost))
         for sentence in order_lines(orders):
-            say(sentence)
+            tell(sentence)
         examples = by_counted_reason(examples_at_the_ends([config.data])) if by_reason else {}
         end = CrawlEnd(
             data=config.data,
@@ -301,7 +301,7 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
             limit=limit if peer_run.is_full else None,
         )
         for line in last_lines(end):
-            say(line)
+            tell(line)
     lacking = peer.deliveries.shortfalls
     say_shortfalls(lacking, config.data)
     if interrupts.first.is_set():

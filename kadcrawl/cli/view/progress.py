@@ -2,10 +2,11 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kadcrawl.cli.say import say
+from kadcrawl.cli.say import silence, tell
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained, in_words
 from kadcrawl.cli.view.live.estimate import bar_of, time_left
 from kadcrawl.cli.view.live.expectation import Expectation
@@ -57,12 +58,12 @@ class Progress:
             from kadcrawl.cli.view.live.draw import LiveView
 
             self._view = LiveView()
-            self._view.start()
+            self._draw(self._view.start)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._view is not None:
-            self._view.stop()
+            self._draw(self._view.stop)
 
     @property
     def sites_interval_s(self) -> float:
@@ -109,16 +110,29 @@ class Progress:
         if due_s is not None and not any(row.pending for row in rows):
             ends.append(f"next page due {'now' if due_s < 1 else f'in {roughly(due_s)}'}")
         if self._view is not None:
-            self._view.update(self._picture(rows, sites, ends))
+            view, picture = self._view, self._picture(rows, sites, ends)
+            self._draw(lambda: view.update(picture))
         else:
             self._print_line(now, rows, ends)
 
     def _print(self, text: str, *, wrap: bool) -> None:
         """Print a sentence. With `wrap` a terminal may break the sentence between two words."""
         if self._view is not None:
-            self._view.say(text, wrap=wrap)
+            view = self._view
+            self._draw(lambda: view.say(text, wrap=wrap))
         else:
-            say(text, err=True)
+            tell(text, err=True)
+
+    def _draw(self, draw: Callable[[], None]) -> None:
+        """Draw on the terminal. A terminal that is gone ends the drawing, and not the crawl."""
+        try:
+            draw()
+        except OSError:
+            view, self._view = self._view, None
+            silence(sys.stderr)
+            if view is not None:
+                with suppress(OSError):
+                    view.stop()
 
     def _picture(self, rows: Sequence[PeerRow], sites: SiteReport, ends: Sequence[str]) -> Picture:
         pages, pending = sum(row.counters.pages for row in rows), sum(row.pending for row in rows)
@@ -149,4 +163,4 @@ class Progress:
                 f"{pending} pending",
                 f"{failed} failed",
             )
-            say(f"{self._title}: {', '.join((*figures, *ends))}", err=True)
+            tell(f"{self._title}: {', '.join((*figures, *ends))}", err=True)

@@ -6,10 +6,10 @@ Tests: tests/cli/test_command_sinks.py
 from collections.abc import Sequence
 from pathlib import Path
 
-from kadcrawl.cli.say import say
+from kadcrawl.cli.say import tell
 
 
 def say_shortfalls(shortfalls: Sequence[str], directory: Path) -> None:
     """Print the shortfalls of the sinks of this directory."""
     for shortfall in shortfalls:
-        say(f"kadcrawl: {shortfall}; it is all in {directory}/, and kadcrawl export goes on", err=True)
+        tell(f"kadcrawl: {shortfall}; it is all in {directory}/, and kadcrawl export goes on", err=True)

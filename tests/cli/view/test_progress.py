@@ -1,10 +1,15 @@
 """The lines a crawl prints while nobody looks: as often as there is news, and seldom when there is none."""
 
+import errno
+import sys
 import time
 
 import pytest
 from msgspec.structs import replace
 
+from kadcrawl.cli.view import progress
+from kadcrawl.cli.view.live import draw
+from kadcrawl.cli.view.live.draw import LiveView
 from kadcrawl.cli.view.live.expectation import MORE_SITES_AFTER_S, Expectation
 from kadcrawl.cli.view.live.sites import SiteLine, SiteReport
 from kadcrawl.cli.view.progress import LINE_INTERVAL_S, SAME_INTERVAL_S, SITES_INTERVAL_PLAIN_S, Progress
@@ -162,3 +167,30 @@ def test_sites_are_looked_at_seldom_without_a_terminal() -> None:
 def test_a_line_says_that_sites_are_paused(count: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     Progress("start").update([replace(row, paused_sites=count) for row in rows_in_states("crawling", "crawling")])
     assert f"2 peers, 0:00, {said}" in capsys.readouterr().err
+
+
+def test_a_terminal_that_is_gone_ends_the_drawing_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+
+    class Gone(LiveView):
+        def start(self) -> None:
+            drawn.append("start")
+
+        def update(self, picture: object) -> None:
+            drawn.append("update")
+            raise OSError(errno.EIO, "Input/output error")
+
+        def stop(self) -> None:
+            drawn.append("stop")
+            raise OSError(errno.EIO, "Input/output error")
+
+    silenced: list[object] = []
+    monkeypatch.setattr(draw, "LiveView", Gone)
+    monkeypatch.setattr(progress, "silence", silenced.append)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with Progress("start") as shown:
+        for _ in range(2):
+            shown.update([])
+            shown.say("a sentence")
+    assert drawn == ["start", "update", "stop"]
+    assert silenced == [sys.stderr]

@@ -9,10 +9,11 @@ import atexit
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO
@@ -118,6 +119,14 @@ async def until(condition: object, process: asyncio.subprocess.Process) -> None:
                 await asyncio.sleep(0.02)
     except TimeoutError:
         raise AssertionError(f"not within a minute; asked to stop, it said: {await interrupted(process)}") from None
+
+
+async def until_code(process: subprocess.Popen[bytes], condition: Callable[[], bool] = lambda: False) -> int | None:
+    """Return the exit code of a process, or None as soon as it fulfills the condition. Raises TimeoutError."""
+    async with asyncio.timeout(120):
+        while process.poll() is None and not condition():
+            await asyncio.sleep(0.02)
+    return process.poll()
 
 
 def children(process: asyncio.subprocess.Process) -> list[int]:
