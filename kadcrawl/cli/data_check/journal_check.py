@@ -45,7 +45,7 @@ class JournalFacts:
     job: Job | None = None
     node_id: bytes = b""
     contacts: list[Contact] = field(default_factory=list)
-    """The other peers that the peer knew, and the peers and leaves that left and had fetched pages."""
+    """The other peers that the peer knew, and the peers and leaves that left and had finished URLs."""
     warc: tuple[str, int] | None = None
     """The WARC file that was written last, with its length."""
     lines: int | None = None
@@ -113,7 +113,9 @@ def _read_facts(directory: Path, journal: sqlite3.Connection, facts: JournalFact
         facts.node_id = peer_id(directory, meta)
     if "contacts" in meta:
         facts.contacts = msgspec.msgpack.decode(meta["contacts"], type=list[Contact])
-    facts.contacts += [one.contact for one in journaled_departed(meta.get("departed")) if one.counters.pages]
+    # A peer that only finished failed URLs has lines too.
+    left = ((one.contact, one.counters) for one in journaled_departed(meta.get("departed")))
+    facts.contacts += [contact for contact, counters in left if counters.pages or counters.done]
 
 
 def _check_rows(

@@ -103,10 +103,13 @@ def test_nothing_is_wrong_with_a_crawl_in_order(tmp_path: Path, is_finished: boo
     assert [] == [each for each in checked(tmp_path / "peer-1").findings if each.outcome == "problem"]
 
 
-def make_with_leaf(directory: Path, *, is_leaf_known: bool) -> Path:
+SIX_PAGES = PeerCounters(pages=6, done=6)
+
+
+def make_with_leaf(directory: Path, *, is_leaf_known: bool, counters: PeerCounters = SIX_PAGES) -> Path:
     """Make the directory of a swarm of a peer and a leaf, and return that of the leaf.
 
-    With `is_leaf_known` the leaf has said goodbye to the peer.
+    With `is_leaf_known` the leaf has said goodbye to the peer, with these counters.
     """
     make(directory, is_finished=True)
     peer, leaf = directory / "peer-1", directory / "leaf"
@@ -120,7 +123,7 @@ def make_with_leaf(directory: Path, *, is_leaf_known: bool) -> Path:
     )(leaf)
     sql("DELETE FROM meta WHERE name='contacts'")(peer)
     if is_leaf_known:
-        departed = msgspec.msgpack.encode([Departed(leaf_contact(IDS[1]), PeerCounters(pages=6))]).hex()
+        departed = msgspec.msgpack.encode([Departed(leaf_contact(IDS[1]), counters)]).hex()
         sql(f"INSERT INTO meta VALUES ('departed', x'{departed}')")(peer)
     return leaf
 
@@ -135,8 +138,9 @@ def test_the_lines_of_a_leaf_count_whatever_its_directory_is_called(tmp_path: Pa
     assert "!journal peer.sqlite 1" in kinds(checked(tmp_path)), "no directory that was moved aside"
 
 
-def test_lines_of_a_leaf_that_is_elsewhere_are_no_problem(tmp_path: Path) -> None:
-    shutil.rmtree(make_with_leaf(tmp_path, is_leaf_known=True))
+@pytest.mark.parametrize("counters", [SIX_PAGES, PeerCounters(done=6, failed={"connect_error": 6})])
+def test_lines_of_a_leaf_that_is_elsewhere_are_no_problem(tmp_path: Path, counters: PeerCounters) -> None:
+    shutil.rmtree(make_with_leaf(tmp_path, is_leaf_known=True, counters=counters))
     assert [f"url_without_line {tmp_path.name} 6"] == kinds(report := checked(tmp_path))
     assert not report.is_whole, "a repair would have the pages of the leaf fetched again"
 
