@@ -16,6 +16,7 @@ from kadcrawl.store.log_parts import (
     GZIP,
     LINE_READ_MAX,
     PartIndex,
+    cut_error,
     guarded,
     index_of,
     index_path,
@@ -110,7 +111,7 @@ class LogReader:
                 return DocumentBatch(self.table, source, offset, end, lines)
             if piece.end is None:
                 return None
-            offset = self.next_here(piece.end)  # The part is shorter than it was.
+            raise cut_error(piece.file, offset - piece.begin, piece.end - piece.begin)
         return None
 
     def lines_after(self, offset: int) -> int:

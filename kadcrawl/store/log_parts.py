@@ -148,6 +148,13 @@ def opened_part(file: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(file, "rb")) if file.suffix == GZIP else file.open("rb")
 
 
+def cut_error(file: Path, there: int, whole: int) -> OSError:
+    """Return the error about a part of `whole` bytes, of which only the first `there` bytes can be read."""
+    return OSError(
+        f"{file} is damaged: {there:,} of its {whole:,} bytes are there; copy it from a backup, or move it away"
+    )
+
+
 def guarded(file: Path, read: Callable[[], bytes]) -> bytes:
     """Return what `read` returns of a part. Raises OSError, also if the compressed form is damaged."""
     try:
@@ -156,28 +163,40 @@ def guarded(file: Path, read: Callable[[], bytes]) -> bytes:
         raise OSError(f"{file} is damaged: {error}; copy it from a backup, or move it away") from error
 
 
-def log_files(path: Path) -> Iterator[IO[bytes]]:
-    """Yield the files of a log that are here, opened, in order: closed parts, then the present file. Raises OSError.
+def log_pieces(path: Path) -> Iterator[tuple[LogPart | None, IO[bytes] | None]]:
+    """Yield each closed part of a log with its open file, or without one if it is elsewhere, then the present file.
 
-    A file that rolls meanwhile comes once. The caller closes nothing.
+    The present file comes with no part. A file that rolls meanwhile comes once. The caller closes nothing. Raises
+    OSError.
     """
     number = 1
     while True:
-        count = len(index_of(path).parts)
-        while number <= count:
-            with suppress(FileNotFoundError):
-                if file := part_file(path, number):
+        parts = index_of(path).parts
+        while number <= len(parts):
+            with suppress(FileNotFoundError):  # It was compressed or moved away just now.
+                file = part_file(path, number)
+                if file is None:
+                    yield parts[number - 1], None
+                else:
                     with opened_part(file) as part:
-                        yield part
-            number += 1
+                        yield parts[number - 1], part
+                number += 1
         try:
             present = path.open("rb")
         except FileNotFoundError:
             return
         with present:
-            if len(index_of(path).parts) == count:
-                yield present
+            if len(index_of(path).parts) == len(parts):
+                yield None, present
                 return
+
+
+def log_files(path: Path) -> Iterator[IO[bytes]]:
+    """Yield the files of a log that are here, opened, in order: closed parts, then the present file. Raises OSError.
+
+    A file that rolls meanwhile comes once. The caller closes nothing.
+    """
+    return (file for _, file in log_pieces(path) if file is not None)
 
 
 def log_lines(path: Path) -> Iterator[bytes]:

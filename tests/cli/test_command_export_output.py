@@ -1,6 +1,7 @@
 """`kadcrawl export` to the standard output: JSON lines as they are, CSV with the columns of the tables, no noise."""
 
 import csv
+import gzip
 import json
 import subprocess
 from io import StringIO
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from kadcrawl.cli.app import main
 from kadcrawl.sinks.tables import TABLES
+from kadcrawl.store.log_parts import LogPart, PartIndex, encoded_index, index_path, part_path, source_of
 from tests.support.sinks.peer_directory import Directory
 from tests.support.swarm.command import KADCRAWL
 
@@ -34,6 +36,57 @@ def run(*arguments: object) -> Result:
     done = CliRunner().invoke(main, ["export", *map(str, arguments)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
+
+
+PART_LINES = 4
+
+
+@pytest.fixture
+def rolled(tmp_path: Path) -> Path:
+    """Give the page log of a peer with three closed parts and a present file of a line."""
+    (tmp_path / "data" / "peer-1").mkdir(parents=True)
+    log, parts, end = tmp_path / "data" / "peer-1" / "pages.jsonl", [], 0
+    for number in (1, 2, 3):
+        file = part_path(log, number)
+        file.write_bytes(b"".join(page(f"{number}-{line}") for line in range(PART_LINES)))
+        parts.append(LogPart(file.name, end, file.stat().st_size, PART_LINES))
+        end += file.stat().st_size
+    index_path(log).write_bytes(encoded_index(PartIndex(source_of(part_path(log, 1)), tuple(parts))))
+    log.write_bytes(page("last"))
+    return log
+
+
+def page(key: str) -> bytes:
+    return json.dumps({"key": key, "url": f"http://a.example/{key}", "status": 200}).encode() + b"\n"
+
+
+@pytest.mark.parametrize("place", ["-", "csv:-"])
+def test_closed_parts_that_are_not_here_are_said_with_their_lines(rolled: Path, place: str) -> None:
+    lines = run(rolled.parent.parent, "--to", place).stdout.splitlines()
+    part_path(rolled, 2).unlink()
+    packed = gzip.compress(part_path(rolled, 3).read_bytes())
+    part_path(rolled, 3).unlink()
+    part_path(rolled, 3).with_suffix(".jsonl.gz").write_bytes(packed)
+    done = run(rolled.parent.parent, "--to", place)
+    assert done.stdout.splitlines() == [line for line in lines if "/2-" not in line]
+    assert (done.exit_code, done.stderr) == (0, "kadcrawl: 4 lines left out: 1 closed part is not here\n")
+
+
+@pytest.mark.parametrize("place", ["-", "csv:-"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_cut_part_is_an_error_after_the_lines_before_it(rolled: Path, place: str, packed: bool) -> None:
+    part = part_path(rolled, 2)
+    content = part.read_bytes()
+    if packed:
+        part.unlink()
+        part, content = part.with_suffix(".jsonl.gz"), gzip.compress(content)
+    part.write_bytes(content[: len(content) // 2])
+    done = run(rolled.parent.parent, "--to", place)
+    assert done.exit_code == 2
+    assert f"kadcrawl: {part} is damaged: " in done.stderr
+    assert "copy it from a backup, or move it away. The lines before it were written" in done.stderr
+    assert "/1-3" in done.stdout
+    assert "/3-" not in done.stdout
 
 
 @pytest.mark.parametrize("place", ["-", "jsonl:-"])

@@ -144,3 +144,16 @@ async def test_a_damaged_compressed_part_is_an_error_that_names_it(log_path: Pat
     part.unlink()
     with pytest.raises(OSError, match=r"pages-00001\.jsonl\.gz is damaged.*; copy it from a backup, or move it away"):
         delivered(LogReader("pages", log_path))
+
+
+async def test_a_cut_part_is_an_error_that_names_it(log_path: Path) -> None:
+    await rolled(log_path.parent, range(30))
+    part = log_path.with_name("pages-00002.jsonl")
+    content = part.read_bytes()
+    part.write_bytes(content[:-1])
+    with pytest.raises(
+        OSError, match=r"pages-00002\.jsonl is damaged: .* its .* bytes are there; copy it from a backup"
+    ):
+        delivered(LogReader("pages", log_path))
+    part.write_bytes(content)
+    assert [*log_lines(log_path)] == delivered(LogReader("pages", log_path))[0]

@@ -23,7 +23,7 @@ from kadcrawl.cli.view.shortfalls import say_shortfalls
 from kadcrawl.errors import ConfigError
 from kadcrawl.sinks.sink_names import STANDARD_OUTPUT
 from kadcrawl.system.file_names import PAGE_LOG
-from kadcrawl.system.plural import counted
+from kadcrawl.system.plural import counted, plural
 
 EXPORT_STALL_S = 3.0
 """Seconds without progress before a sink is given up. A person can call the command again, and peers have waited
@@ -80,6 +80,9 @@ def _write_out(peers: Sequence[Path], table: str, kind: str) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Or Python would try once more at its end.
         return DONE
+    if exported.parts_elsewhere:
+        absent = plural(exported.parts_elsewhere, "closed part is", "closed parts are")
+        say(f"kadcrawl: {counted(exported.lines_elsewhere, 'line')} left out: {absent} not here", err=True)
     if exported.refused:
         say(f"kadcrawl: {counted(exported.refused, 'line')} left out: no documents of {table}", err=True)
     return DONE
