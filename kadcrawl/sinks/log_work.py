@@ -36,6 +36,16 @@ class _Followed:
         """Number of bytes that are not delivered."""
         return max(0, self.reader.size() - self.reader.next_here(self.offset))
 
+    @property
+    def lacking(self) -> str:
+        """The number of undelivered lines for a person, or empty."""
+        table = self.reader.table
+        try:
+            count = self.reader.lines_after(self.offset)
+        except OSError:  # A part is damaged. The step that came to it has the reason.
+            return f"an unknown number of {table}"
+        return counted(count, table.removesuffix("s"), table) if count else ""
+
     def learn_offset(self, offset: int) -> None:
         """Take the offset that the sink reports."""
         self.offset, self.is_asked = offset, True
@@ -88,8 +98,7 @@ class LogWork:
     @property
     def lacking(self) -> str:
         """The numbers of undelivered lines for a person, or empty."""
-        counts = ((each.reader.table, each.reader.lines_after(each.offset)) for each in self._logs)
-        return " and ".join(counted(count, table.removesuffix("s"), table) for table, count in counts if count)
+        return " and ".join(said for each in self._logs if (said := each.lacking))
 
     @property
     def done(self) -> str:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kadcrawl.cli.app import main
+from kadcrawl.cli.commands import export
 from kadcrawl.sinks.tables import TABLES
 from kadcrawl.store.log_parts import LogPart, PartIndex, encoded_index, index_path, part_path, source_of
 from tests.support.sinks.peer_directory import Directory
@@ -87,6 +88,24 @@ def test_a_cut_part_is_an_error_after_the_lines_before_it(rolled: Path, place: s
     assert "copy it from a backup, or move it away. The lines before it were written" in done.stderr
     assert "/1-3" in done.stdout
     assert "/3-" not in done.stdout
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_sink_without_a_damaged_part_says_so(
+    rolled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_indexed: bool
+) -> None:
+    monkeypatch.setattr(export, "EXPORT_STALL_S", 0.1)
+    packed = gzip.compress(part_path(rolled, 2).read_bytes())
+    part_path(rolled, 2).unlink()
+    part_path(rolled, 2).with_suffix(".jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    if not is_indexed:
+        index_path(rolled).unlink()
+    sink = f"jsonl:{tmp_path}/out"
+    done = run(rolled.parent.parent, "--to", sink)
+    assert done.exit_code == 4
+    why = f"OSError: {part_path(rolled, 2)}.gz is damaged: "
+    assert f"kadcrawl: the sink {sink} lacks an unknown number of pages" in done.stderr
+    assert why in done.stderr
 
 
 @pytest.mark.parametrize("place", ["-", "jsonl:-"])
