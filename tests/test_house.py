@@ -51,7 +51,7 @@ CONVERSATIONS = {
     "link": "acceptor admission_control client client_connection http_log process_links server server_connection",
     "link.wire": "census_rows",
     "overlay": "bootstrap lookups overlay pending_requests protocol",
-    "overlay.waves": "activity termination wave",
+    "overlay.waves": "termination wave",
     "peer": (
         "base build environment handlers job_store offered_links page_reader peer rejoin resources shared_process "
         "shutdown steered_peer"
@@ -71,7 +71,9 @@ CONVERSATIONS = {
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",
     "store": "free_pages journal log_roller migration wal",
     "web": "event_stream hub listener",
-    "system": "clock cooperative daemon_threads datagram_drain lean_imports packet_filter spaced_batches task_set",
+    "system": (
+        "clock cooperative daemon_threads datagram_drain event lean_imports packet_filter spaced_batches task_set"
+    ),
 }
 """The modules that wait, listen or read a clock, by package. Every other module is a decision, a new module too."""
 TALKING = {f"{package}.{name}" for package, names in CONVERSATIONS.items() for name in names.split()}

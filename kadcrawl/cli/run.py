@@ -9,6 +9,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kadcrawl.system.event import Event
 from kadcrawl.system.garbage import GARBAGE_THRESHOLD
 from kadcrawl.system.open_files import raise_limit
 
@@ -69,7 +70,7 @@ class Interrupts:
         task = asyncio.current_task()
         assert task is not None, "made inside the task to be interrupted"
         self._task = task
-        self.first = asyncio.Event()
+        self.first = Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

@@ -7,10 +7,10 @@ own, which also carries the event that wakes its loop.
 Tests: tests/crawl/test_crawler.py, tests/crawl/test_capacity.py
 """
 
-import asyncio
 from collections.abc import Callable
 
 from kadcrawl.settings.limits import Limits
+from kadcrawl.system.event import Event
 
 LADEN_URLS = 40
 """A peer with at least so many URLs to fetch has enough to do while its links wait for company."""
@@ -28,9 +28,9 @@ class WorkInProgress:
         """Attempts that have not ended."""
         self.unfinished_bytes = 0
         """Bytes in memory of fetched pages that are not finished."""
-        self.changed = asyncio.Event()
+        self.changed = Event()
         """Set when the loop of the crawler should look again for entries to start."""
-        self._eased = asyncio.Event()
+        self._eased = Event()
 
     def begin(self, seq: int) -> None:
         """Count a new attempt, which holds a request slot."""

@@ -17,6 +17,7 @@ from kadcrawl.lending.visit_facts import reported_visits
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import BATCH_MAX, Contact, LeaseRenewed, Lend, LoanReport, RenewLease, SiteRecord
 from kadcrawl.store.store import Store
+from kadcrawl.system.event import Event
 
 LENT_MAX = 5_000
 """Pages whose lender is remembered."""
@@ -47,7 +48,7 @@ class LateReports:
         self._lent: dict[Key, LateLoan] = {}
         self._finished: dict[Key, str] = {}
         """Pages to be reported -> the reason of a failure, or empty."""
-        self._report_now = asyncio.Event()
+        self._report_now = Event()
 
     def note_lent(self, keys: Iterable[Key], lend: Lend) -> None:
         """Remember the loan of these pages."""

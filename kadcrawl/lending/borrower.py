@@ -40,6 +40,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.replication.cell_crawl import FINISHING_S
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, WAIT_MAX_S, back_off_of, site_record
 from kadcrawl.store.store import Store
+from kadcrawl.system.event import Event
 from kadcrawl.urls import is_canonical, origin_of
 
 RENEW_LEASE_DEADLINE_S = 5.0
@@ -96,13 +97,13 @@ class Borrower:
         """Lenders to which a report is on its way."""
         self._silent: set[Contact] = set()
         """Lenders that did not answer the last report."""
-        self._needed: dict[Contact, asyncio.Event] = {}
+        self._needed: dict[Contact, Event] = {}
         """Lenders whose lease a page needs anew -> event of the end of the next report."""
         self._unsent: Counter[Cell] = Counter()
         """Cell of a loan -> attempts that were prepared and whose request is not sent, as far as is known."""
         self._silence_s: dict[Contact, float] = {}
         """Lender -> seconds between two reports to it, by its last answer."""
-        self._report_now = asyncio.Event()
+        self._report_now = Event()
         self._reported_at: dict[Contact, float] = {}
         """Lender -> loop second at which the last report to it was begun."""
         self.taken = 0
@@ -228,7 +229,7 @@ class Borrower:
         self._unsent[cell] += 1
         if self._until[loan.id] > now + LEASE_S - RENEW_S:
             return False
-        reported = self._needed.setdefault(loan.lender, asyncio.Event())
+        reported = self._needed.setdefault(loan.lender, Event())
         self._report_now.set()
         if self.holds_lease(cell):
             return False

@@ -47,6 +47,7 @@ from kadcrawl.replication.peer_tasks import NotRunningError
 from kadcrawl.replication.record_codec import WAIT_MAX_S, Records
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
+from kadcrawl.system.event import Event
 
 LOAN_DEADLINE_S = 5.0
 LOAN_BYTES = 8
@@ -110,7 +111,7 @@ class Lender:
         self._are_copied = are_copied
         self._loans: dict[bytes, Loan] = {}
         """Loans by ID."""
-        self._has_loans = asyncio.Event()
+        self._has_loans = Event()
         """Set while loans must be watched."""
         self._late = LatePages()
         self.lost: Counter[str] = Counter()

@@ -13,6 +13,8 @@ from itertools import count
 import aiohttp
 from aiohttp import ClientWebSocketResponse, WSCloseCode, WSMsgType
 
+from kadcrawl.system.event import Event
+
 NUMBER_BYTES = 8
 IN_FLIGHT_MAX = 64
 """Requests of one connection that may wait for their answers at a time. The other end handles no more either."""
@@ -69,7 +71,7 @@ class ClientConnection:
         self._gone = gone
         self._loop = asyncio.get_running_loop()
         self._socket: ClientWebSocketResponse[bool] | None = None
-        self._settled = asyncio.Event()
+        self._settled = Event()
         """Set when the connection is open, or over."""
         self._why: str | None = None
         """The reason for its end, or None while it lasts."""

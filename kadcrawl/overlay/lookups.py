@@ -19,6 +19,7 @@ from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.protocol import DatagramProtocol
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
+from kadcrawl.system.event import Event
 from kadcrawl.system.task_set import TaskSet
 
 
@@ -66,7 +67,7 @@ class Lookups:
     async def _lookup(self, target: int, count: int, hints: Sequence[Contact], alpha: int) -> list[Contact]:
         known = [*hints, *self._membership.nearest(target, self._settings.k)]
         lookup = Lookup(target, count, self._me(), known, alpha=alpha, asks_max=self._settings.asks_max)
-        progress = asyncio.Event()
+        progress = Event()
         while not lookup.finished:
             while (contact := lookup.next()) is not None:
                 # Questions may outlive the lookup: a late failure still counts against the peer.
@@ -75,7 +76,7 @@ class Lookups:
             progress.clear()
         return lookup.result()
 
-    async def _ask(self, contact: Contact, lookup: Lookup, progress: asyncio.Event) -> None:
+    async def _ask(self, contact: Contact, lookup: Lookup, progress: Event) -> None:
         def slow() -> None:
             lookup.slow(contact)
             progress.set()

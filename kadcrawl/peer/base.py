@@ -45,6 +45,7 @@ from kadcrawl.settings.site_rules import (
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
+from kadcrawl.system.event import Event
 
 if TYPE_CHECKING:
     from kadcrawl.peer.crawl_status import PeerStatus
@@ -74,7 +75,7 @@ class PeerBase:
         self._known: KnownPeers | None = None
         self._messages_before = 0
         """Messages sent in earlier runs."""
-        self._stopping = asyncio.Event()
+        self._stopping = Event()
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[Any]] = []
         self._deliverer: asyncio.Task[None] | None = None

@@ -16,6 +16,7 @@ from kadcrawl.link.wire.absence_messages import AbsenceSeen, WasAway
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.overlay_port import SyncOverlay
 from kadcrawl.replication.peer_tasks import NotRunningError, Spawn
+from kadcrawl.system.event import Event
 
 WAS_AWAY_DEADLINE_S = 5.0
 WAS_AWAY_RETRY_S = 0.5
@@ -60,7 +61,7 @@ class AbsenceCheck:
         """Second at which the absence in doubt began, or None without doubt."""
         self._absences = 0
         """Absences so far."""
-        self._over = asyncio.Event()
+        self._over = Event()
 
     @property
     def in_doubt(self) -> bool:

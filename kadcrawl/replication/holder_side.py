@@ -38,6 +38,7 @@ from kadcrawl.replication.providers import Providers
 from kadcrawl.replication.replicator import held_of
 from kadcrawl.replication.timer_queue import TimerQueue
 from kadcrawl.store.store import Store
+from kadcrawl.system.event import Event
 
 CELLS_HELD_DEADLINE_S = 5.0
 CELLS_HELD_RETRY_S = 0.5
@@ -100,7 +101,7 @@ class HolderSide:
         """Cells that are being released, for a peer that may be gone before the release ends."""
         self._forgetting: dict[Cell, None] = {}
         """Dropped cells whose records are being deleted."""
-        self._stirred = asyncio.Event()
+        self._stirred = Event()
         """Set when a cell may be due for a notification or for deletion."""
 
     @property
@@ -158,8 +159,7 @@ class HolderSide:
                 await self._forget()
             except StorageError:
                 raise
-            except Exception:
-                # A bug must not cost more than this try in a crawl of months.
+            except Exception:  # A bug must not cost more than this try in a crawl of months.
                 log.exception("notify.bug")
             await asyncio.sleep(0 if more else NOTIFY_S)
             await self._something()

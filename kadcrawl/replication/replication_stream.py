@@ -18,6 +18,7 @@ from math import inf
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import BATCH_MAX, CellSummary, Contact
 from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.system.event import Event
 
 SILENT_S = 1.0
 """Time for which a delivery has been under way after which the stream counts as silent."""
@@ -76,7 +77,7 @@ class ReplicationStream:
         """Changes journaled at the peer."""
         self._hurries = False
         """True if a peer without work waits for the next delivery."""
-        self.hurried = asyncio.Event()
+        self.hurried = Event()
         """Set when the next delivery may have become urgent."""
         self._began_at = -inf
         """Second at which the last delivery began."""

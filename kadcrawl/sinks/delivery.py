@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from kadcrawl.sinks.sink_names import SinkName
+from kadcrawl.system.event import Event
 
 LOG_POLL_S = 0.5
 """Seconds between two reads of files without new lines."""
@@ -71,8 +72,8 @@ class Delivery:
         self.why: str | None = None
         """Reason of the last failure, or None after a success."""
         self._failures = 0
-        self._hurry = asyncio.Event()
-        self._settled = asyncio.Event()
+        self._hurry = Event()
+        self._settled = Event()
 
     async def run(self) -> None:
         """Deliver until cancelled."""

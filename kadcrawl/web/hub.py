@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from kadcrawl.errors import KadcrawlError
+from kadcrawl.system.event import Event
 from kadcrawl.web.live_document import LiveDocument
 from kadcrawl.web.merge_patch import Json
 
@@ -38,7 +39,7 @@ class DashboardHub:
         self.gatherings = 0
         """Looks at the swarm since the peer began."""
         self._task: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
+        self._news = Event()
 
     @contextmanager
     def viewer(self) -> Iterator[None]:
@@ -73,6 +74,6 @@ class DashboardHub:
                 self.document.take(await self._gather(), self._now(), step_s)
             except KadcrawlError as error:
                 log.warning("web.look_failed why=%s", error)
-            news, self._news = self._news, asyncio.Event()
+            news, self._news = self._news, Event()
             news.set()
             await asyncio.sleep(max(due + step_s - time(), REST_S))

@@ -42,6 +42,7 @@ from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.settings import durations
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.site_rules import secrets_of
+from kadcrawl.system.event import Event
 from kadcrawl.system.file_names import SWARM_KEY
 from kadcrawl.system.plural import counted
 from kadcrawl.system.printable import printable
@@ -357,14 +358,14 @@ async def _feed(peer_run: PeerRun[Kind], peer: Kind, progress: Progress) -> None
     """Feed the seeds of a file, if there is any, and wait until cancelled."""
     if peer_run.feed is not None:
         await peer_run.feed(peer, progress)
-    await asyncio.Event().wait()
+    await Event().wait()
 
 
 async def _give_back_when_settled() -> None:
     """Give back what only the start and the first connections used, once, and wait until cancelled."""
     await asyncio.sleep(SETTLED_S)
     give_back_again()
-    await asyncio.Event().wait()
+    await Event().wait()
 
 
 async def _show(peer_run: PeerRun[Kind], peer: Kind, progress: Progress, view: SwarmView) -> None:

@@ -14,6 +14,7 @@ from kadcrawl.cli.local import peer_life
 from kadcrawl.cli.local.protocol import Assignment, Go, Report, Unable
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.peer.shared_process import SharedProcess
+from kadcrawl.system.event import Event
 from kadcrawl.system.peer_name import peer_name
 
 REPORTS_A_SECOND = 64
@@ -91,7 +92,7 @@ class ChildTask:
             shared.environment(),
             self._orders,
             self._reports,
-            asyncio.Event(),  # Ctrl-C is the parent's to understand.
+            Event(),  # Ctrl-C is the parent's to understand.
             interval_s=interval_s,
         )
         context, name = copy_context(), Path(assignment.data).name

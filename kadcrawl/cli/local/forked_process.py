@@ -13,6 +13,7 @@ from typing import IO
 from kadcrawl.cli.local.child_process import ChildProcess, launch
 from kadcrawl.cli.local.fork_server import ASK, PID, ForkServer
 from kadcrawl.cli.local.protocol import PIPE_LINE_BYTES_MAX, Assignment
+from kadcrawl.system.event import Event
 from kadcrawl.system.subreaper import adopting_orphans
 
 
@@ -29,7 +30,7 @@ class AdoptedProcess:
         self.stdout = stdout
         self.returncode: int | None = None
         """The exit status, once the process is known to have ended."""
-        self._ended = asyncio.Event()
+        self._ended = Event()
         self._descriptor = os.pidfd_open(pid)
         asyncio.get_running_loop().add_reader(self._descriptor, self._on_end)
 

@@ -17,6 +17,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.link.client import Address
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.job import Job
+from kadcrawl.system.event import Event
 
 TRIES = 60
 """Tries of one message, some ten minutes: peers that all died are started again meanwhile."""
@@ -40,7 +41,7 @@ class LocalFeed:
 
         Raises ConfigError, RemoteError, StartError.
         """
-        is_open = asyncio.Event()
+        is_open = Event()
         async with asking(self.key) as client, asyncio.TaskGroup() as group:
             if self.job.scope == "any":
                 group.create_task(self._let_go_once(is_open), name="let go")
@@ -53,6 +54,6 @@ class LocalFeed:
         if self.job.scope != "any":
             await self.let_go()
 
-    async def _let_go_once(self, is_open: asyncio.Event) -> None:
+    async def _let_go_once(self, is_open: Event) -> None:
         await is_open.wait()
         await self.let_go()

@@ -30,6 +30,7 @@ from kadcrawl.peer import Peer
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.settings.config import Config
+from kadcrawl.system.event import Event
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class PeerLife:
         world: Environment,
         orders: Orders,
         reports: Reports,
-        interrupted: asyncio.Event,
+        interrupted: Event,
         opened: Callable[[Peer], None] = lambda peer: None,
         interval_s: float | None = None,
     ) -> None:
@@ -157,7 +158,7 @@ class PeerLife:
     async def _no_more_orders(self) -> None:
         """Return once there will be no more orders. The next order, if there is one, stays the next."""
         if await self._orders.next() is not None:
-            await asyncio.Event().wait()
+            await Event().wait()
 
     async def tell_sites(self, peer: Peer, interval_s: float) -> None:
         """Report the largest and slowest sites now and then."""

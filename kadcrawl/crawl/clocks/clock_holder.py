@@ -33,6 +33,7 @@ from kadcrawl.link.wire.clock_messages import CLOCKS_MAX, ClocksLeased, LeaseClo
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.system.event import Event
 from kadcrawl.system.spaced_batches import SpacedBatches
 from kadcrawl.urls import host_of, origin_of, site_of
 
@@ -126,7 +127,7 @@ class ClockHolder:
         self._due_at: dict[str, float] = {}
         """Clock -> its earliest place in `_due`."""
         self._forget_above = IDLE_CLOCKS_MAX
-        self._changed = asyncio.Event()
+        self._changed = Event()
         self.questions = 0
         """Questions about clocks so far that went to other peers, each with up to `CLOCKS_MAX` clocks."""
 
@@ -161,7 +162,7 @@ class ClockHolder:
         if error is not None:
             yield always
             return
-        give_up_at, called = asyncio.get_running_loop().time() + wait_s, asyncio.Event()
+        give_up_at, called = asyncio.get_running_loop().time() + wait_s, Event()
         waiter = Waiter(object(), called.clear, called.set)
         while True:
             with self.enter(clock, url, address, delay_s, waiter) as use:

@@ -24,6 +24,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.duration_histogram import DurationHistogram
+from kadcrawl.system.event import Event
 from kadcrawl.system.min_interval import MinInterval
 from kadcrawl.system.spaced_batches import SpacedBatches
 
@@ -147,7 +148,7 @@ class Forwarder:
         """The latest change of pages that their owners were recently told."""
         self._pending_links: dict[str, PendingLink] = {}
         self._queue: list[QueuedLink] = []
-        self._queued = asyncio.Event()
+        self._queued = Event()
         self._batches: SpacedBatches[Contact, QueuedLink] | None = None
         self.acknowledgement_times = DurationHistogram()
         """The times until all links of a page were acknowledged, for pages with links that had to be sent."""

@@ -19,6 +19,7 @@ from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
+from kadcrawl.system.event import Event
 
 AT_ONCE = 200
 """Pages brought back before other work gets its turn."""
@@ -64,7 +65,7 @@ class Recrawling:
         self._due = DueCells(store.visits.next_due)
         self._full: set[Cell] = set()
         """Open cells with enough pending pages."""
-        self._news = asyncio.Event()
+        self._news = Event()
 
     @property
     def due_s(self) -> float | None:

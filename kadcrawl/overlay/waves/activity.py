@@ -1,6 +1,6 @@
 """Events that say whether this peer has work, and whether the whole swarm is known to have none."""
 
-import asyncio
+from kadcrawl.system.event import Event
 
 
 class Activity:
@@ -10,13 +10,13 @@ class Activity:
         self.count = 0
         self.armed = False
         """The job has seeds. Before that, having no work is no end."""
-        self.over = asyncio.Event()
+        self.over = Event()
         """Set when the swarm was quiescent, no page is due again, and no work was done here since."""
         self.resting = False
         """The swarm was quiescent until pages are due again, and no work was done here since."""
-        self.idle = asyncio.Event()
+        self.idle = Event()
         """Set when this peer has no work, and it is not known yet whether the whole swarm has none."""
-        self.busy = asyncio.Event()
+        self.busy = Event()
 
     def move(self) -> None:
         """Count that an entry was accepted, begun or finished here."""

@@ -20,6 +20,7 @@ from kadcrawl.peer.membership.key_store import KeyStore
 from kadcrawl.settings.config import Config
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
+from kadcrawl.system.event import Event
 from kadcrawl.system.file_names import SWARM_KEY
 
 RUNS_MAX = 2**32 - 1
@@ -58,7 +59,7 @@ class KeyRotation:
         store.meta.set("run", str(run).encode())
         first = int(max(now, float(run)) * NUMBERS_PER_SECOND)
         self.credentials = Credentials(keyring, kept or PeerKey.generate(), config.data, clock.now, first)
-        self._changed = asyncio.Event()
+        self._changed = Event()
         self._on_changed: list[Callable[[], None]] = []
         self._on_former_ended: list[Callable[[], None]] = []
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kadcrawl.errors import StartError
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.addresses import ip_version
+from kadcrawl.system.event import Event
 
 if TYPE_CHECKING:
     from zeroconf.asyncio import AsyncZeroconf
@@ -69,7 +70,7 @@ class LanBeacon:
         try:
             await zeroconf.async_register_service(info)
             log.info("lan.announced at=%s:%d", *self._contact.address)
-            await asyncio.Event().wait()
+            await Event().wait()
         except (OSError, Error) as error:
             log.warning("lan.not_announced why=%s", error)
         finally:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from kadcrawl.crawl.recrawl.scheduler import COPYING_MAX, COPYING_WAIT_S
 from kadcrawl.keys import Cell
+from kadcrawl.system.event import Event
 
 PUT_OFF_S = 1.0
 """Seconds before a cell is looked at again with URLs that are with the crawler or on loan."""
@@ -30,7 +31,7 @@ class CellLooks:
         """Open cells to look through -> the place that is reached, or empty."""
         self._put_off: set[Cell] = set()
         """Open cells to look at again later."""
-        self._news = asyncio.Event()
+        self._news = Event()
 
     @property
     def left(self) -> int:

@@ -30,6 +30,7 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.queue_scan import LAST, QueueScan
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
+from kadcrawl.system.event import Event
 from kadcrawl.system.printable import printable
 
 FRESH_S = 10.0
@@ -76,7 +77,7 @@ class QueueCounter:
         self._marks = ArrivalMarks(store.meta)
         self._counts: dict[SurveyQueue, _Count] = {}
         self._wanted: dict[SurveyQueue, None] = {}
-        self._asked = asyncio.Event()
+        self._asked = Event()
 
     def note_arrivals(self) -> None:
         """Journal how many URLs have arrived by now, so that their ages are known later."""

@@ -25,6 +25,7 @@ from kadcrawl.link.wire.messages import Contact, GetReach, GetSwarmState, GotRea
 from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.reach_sync import fetch_segments
+from kadcrawl.system.event import Event
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class StateGossip:
         """The loop second of the last heartbeat that differed."""
         self._others: dict[tuple[int, int], float] = {}
         """(seeds fingerprint of a sender, of this peer) -> when links out of scope first came with it."""
-        self._stirred = asyncio.Event()
+        self._stirred = Event()
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handler of each message type."""

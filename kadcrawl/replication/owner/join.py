@@ -17,6 +17,7 @@ from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, FindMyCells, MyCells
 from kadcrawl.replication.overlay_port import SyncOverlay
+from kadcrawl.system.event import Event
 
 FIND_MY_CELLS_DEADLINE_S = 5.0
 JOIN_RETRY_S = 0.5
@@ -66,7 +67,7 @@ class JoinHandshake:
         self._alone_at = 0.0
         """Second at which a peer without siblings counts itself as alone."""
         self._asking = False
-        self.done = asyncio.Event()
+        self.done = Event()
         """Set when all siblings have answered."""
 
     def begin(self, patience_s: float = 0.0) -> None:

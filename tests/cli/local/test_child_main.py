@@ -22,14 +22,13 @@ from kadcrawl.cli.local.protocol import Assignment, DoingSites, Go, Ready, Repor
 from kadcrawl.crawl.frontier.site_figures import SiteFigures
 from kadcrawl.peer.environment import Environment
 from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.system.event import Event
 
 
 def telling_sites(peer: Any) -> asyncio.Task[None]:
     """Start to report the sites of a peer to the pipe."""
     orders: Any = None
-    life = PeerLife(
-        Assignment(str(Path()), Job(), (), []), Environment(), orders, child_main.PipeReports(), asyncio.Event()
-    )
+    life = PeerLife(Assignment(str(Path()), Job(), (), []), Environment(), orders, child_main.PipeReports(), Event())
     return asyncio.create_task(life.tell_sites(peer, 0.0))
 
 
@@ -46,7 +45,7 @@ async def test_a_report_of_sites_fits_one_write_to_the_pipe(
         job=Job(),
     )
     written: list[bytes] = []
-    sent = asyncio.Event()
+    sent = Event()
 
     def write(said: bytes) -> None:
         written.append(said)
@@ -65,7 +64,7 @@ async def test_a_report_of_sites_fits_one_write_to_the_pipe(
 
 
 async def test_sites_are_not_told_to_a_parent_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = asyncio.Event()
+    looked = Event()
 
     def figures(now: float) -> list[SiteFigures]:
         looked.set()

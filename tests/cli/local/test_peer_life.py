@@ -15,6 +15,7 @@ from kadcrawl.cli.local.peer_life import PeerLife
 from kadcrawl.cli.local.protocol import Assignment, Doing, Go, Report
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.swarm.standing_orders import StandingOrders
+from kadcrawl.system.event import Event
 
 
 class Recorder:
@@ -28,7 +29,7 @@ class Recorder:
         self.cells = self.state_gossip = self
         self.runtime = SimpleNamespace(standing_orders=StandingOrders())
         self._done = done
-        self.answered = asyncio.Event()
+        self.answered = Event()
         """A peer has answered that is there to be joined."""
         self.answered.set()
 
@@ -56,7 +57,7 @@ class Recorder:
         self._done.append(verb)
 
     async def wait_stopped(self) -> None:
-        await asyncio.Event().wait()
+        await Event().wait()
 
     async def finish(self) -> None: ...
 
@@ -115,7 +116,7 @@ async def test_a_swarm_that_begins_anew_waits_for_what_its_peers_know(
     peer: Any = Recorder(tmp_path, done, paused=paused)
     parent: Any = Parent(Go(["http://a.example/"]))
     assignment = Assignment(str(tmp_path), Job(), (), bootstrap)
-    await PeerLife(assignment, Environment(), parent, Listener(done), asyncio.Event()).one_life(peer, False)
+    await PeerLife(assignment, Environment(), parent, Listener(done), Event()).one_life(peer, False)
     assert expected == done
 
 
@@ -127,7 +128,7 @@ async def test_a_peer_that_is_to_end_waits_for_no_answer_of_those_it_wants_to_jo
     peer: Any = Recorder(tmp_path, done)
     peer.answered.clear()
     parent: Any = Parent(*[Go(["http://a.example/"])] * is_signaled)
-    interrupted = asyncio.Event()
+    interrupted = Event()
     if is_signaled:
         interrupted.set()
     assignment = Assignment(str(tmp_path), Job(), (), [("127.0.0.1", 8)])
