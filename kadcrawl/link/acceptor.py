@@ -43,12 +43,13 @@ class Acceptor:
 
     def __init__(
         self,
-        tls: ssl.SSLContext,
+        tls: Callable[[], ssl.SSLContext],
         protocol: Callable[[], asyncio.Protocol],
         on_refused: Callable[[str, str], None],
         is_used: Callable[[asyncio.BaseTransport], bool],
     ) -> None:
-        """The factory `protocol` makes the protocol that serves a member.
+        """The factory `protocol` makes the protocol that serves a member. `tls` returns the context of a connection: a
+        context takes memory, and peers of one process do not connect to each other.
 
         `on_refused` receives the address of each refused connection, and the reason. A connection that was let in and
         sends no request soon, as `is_used` tells, is closed again.
@@ -125,7 +126,7 @@ class Acceptor:
         loop = asyncio.get_running_loop()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport, _ = await loop.connect_accepted_socket(
-            self._protocol, connection, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_S
+            self._protocol, connection, ssl=self._tls(), ssl_handshake_timeout=HANDSHAKE_S
         )
         loop.call_later(HANDSHAKE_S, self._look, transport)
 

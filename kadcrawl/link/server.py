@@ -134,9 +134,9 @@ class LinkServer:
         self._admission_control = AdmissionControl(self._disconnect_from)
         self._server = server
         try:
-            if self._credentials is not None:
+            if (credentials := self._credentials) is not None:
                 self._acceptor = Acceptor(
-                    self._credentials.server, server, self._note_non_member, self._used.__contains__
+                    lambda: credentials.server, server, self._note_non_member, self._used.__contains__
                 )
                 bound = await self._acceptor.open(host, port)
             else:

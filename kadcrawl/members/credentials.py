@@ -5,6 +5,7 @@ Tests: tests/members/test_certificates.py, tests/peer/test_members.py
 
 import ssl
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 
 from kadcrawl.members.certificates import client_context, server_context
@@ -33,14 +34,17 @@ class Credentials:
         self._now = now
         self._servers: dict[SwarmKey, ssl.SSLContext] = {}
         self._clients: dict[SwarmKey, ssl.SSLContext] = {}
-        self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+    @cached_property
+    def server(self) -> ssl.SSLContext:
         """The TLS context for listening. It has no certificate, as the dialer names the swarm's key first."""
-        self.server.minimum_version = ssl.TLSVersion.TLSv1_3
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
         # OpenSSL takes certificates and authorities from the context of the server name, but not this mode.
-        self.server.verify_mode = ssl.CERT_REQUIRED
-        self.server.sni_callback = self._named
-        # A resumed session would show no certificate, and could name any key.
-        self.server.num_tickets = 0
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.sni_callback = self._named
+        context.num_tickets = 0  # A resumed session would show no certificate, and could name any key.
+        return context
 
     def use_peer_key(self, peer_key: PeerKey) -> None:
         """Use this key of the peer from now on. Connections by another key are not good any more."""

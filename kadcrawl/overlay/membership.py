@@ -17,7 +17,7 @@ from kadcrawl.keys import Cell, NodeId, anchor
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.liveness import Liveness, LivenessVerdict
 from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
-from kadcrawl.overlay.routing import HeardLoad, LiveRoutingTable, Neighbor
+from kadcrawl.overlay.routing import HeardLoad, LiveRoutingTable, Neighbor, shared
 from kadcrawl.overlay.settings import OverlaySettings
 from kadcrawl.overlay.siblings import Siblings, TrickleTimer
 
@@ -65,10 +65,10 @@ class Membership:
         if self.evicted.pop(contact.id, None) is not None:
             self.owners.clear()  # This peer was probably cut off, also from unknown peers and the cells they own.
         if neighbor is None:
-            neighbor = Neighbor(contact)
+            neighbor = Neighbor(shared(contact))
             if not self.table.add_contact(neighbor, sibling=self.siblings.admits(neighbor.long_id)):
                 return
-            self.liveness.admit(contact.id)
+            self.liveness.admit(neighbor.id)
             self._joined(neighbor, now)
             self._relieve(neighbor, now)
         else:

@@ -15,6 +15,7 @@ Of the package stay the bucket with its replacement list and the removal. Three 
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from kademlia.node import Node
@@ -26,6 +27,8 @@ from kadcrawl.link.wire.messages import BacklogRecord, Contact
 TARGETS_KEPT = 4_096
 """Keys whose nearest contacts are remembered. A crawl by URL asks for those of a few thousand cells, again and again.
 """
+CONTACTS_SHARED = 4_096
+"""Contacts of which the tables of all peers of one process share one object."""
 
 
 class HeardLoad(NamedTuple):
@@ -52,6 +55,12 @@ class Neighbor(Node):  # type: ignore[misc]  # the package is untyped
         """False while suspected: kept and pinged, but neither handed out nor counted."""
         self.load: HeardLoad | None = None
         """The load in its latest heartbeat, or None before the first."""
+
+
+@lru_cache(CONTACTS_SHARED)
+def shared(contact: Contact) -> Contact:
+    """Return the contact, the same object for all peers of this process."""
+    return contact
 
 
 class Bucket(KBucket):  # type: ignore[misc]  # the package is untyped

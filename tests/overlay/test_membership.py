@@ -213,3 +213,14 @@ def test_more_non_members_than_can_be_kept_do_not_hurry_us() -> None:
         while not record.membership.round_timer.due(now):
             now += 1
     assert now > 200, "the rounds have become seldom"
+
+
+def test_the_tables_of_a_process_share_the_contacts_they_know() -> None:
+    contacts = []
+    for _ in range(2):
+        peers = Record().membership
+        peers.heard(contact(8), 0)
+        contacts += [neighbor.contact for neighbor in peers.table.live()]
+    one, other = contacts
+    assert contact(8) is not contact(8)
+    assert one is other

@@ -20,6 +20,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
 
+from kadcrawl.system.event import Event
+
 KILLED_PEER = "killed_peer"
 """The reason of failure of a blocked page."""
 CRASHES_MAX = 2
@@ -43,12 +45,15 @@ class PoisonPages:
         """Read the notes of the process before. Without a directory, or without a readable file, nothing is noted or
         known."""
         self._crashes: dict[bytes, int] = {}
-        self._places = list(reversed(range(READING_MAX)))
+        self._unused = iter(range(READING_MAX))
+        """The places that no page has had yet."""
+        self._places: list[int] = []
+        """The places that pages had and left."""
         self._count = 0
         """Pages that are being read."""
         self._alone = asyncio.Lock()
         """The lock of the one suspect that is about to be read, ..."""
-        self._is_quiet = asyncio.Event()
+        self._is_quiet = Event()
         """... which waits until no other page is: so nothing else is blamed for it, nor it for others."""
         self._file: int | None = None
         if directory is not None:
@@ -95,7 +100,7 @@ class PoisonPages:
     def begin(self, name: bytes) -> int | None:
         """Note that a page is being read, and return its place in the file, if there is one left."""
         self._count += 1
-        place = self._places.pop() if self._places else None
+        place = self._places.pop() if self._places else next(self._unused, None)
         if place is not None:
             self._write(place, b"\1" + name)
         return place
