@@ -15,6 +15,7 @@ from random import Random
 from unittest import mock
 
 from kadcrawl.settings.limits import Limits
+from kadcrawl.store.journal import SMALL_PAGE_BYTES
 from kadcrawl.system.open_files import files_allowed, has_room, how_to_allow, raise_limit
 
 from .few_files import FILES_OF_A_PEER, few_files
@@ -38,6 +39,7 @@ MEASURED_APART_S = 10.0
 COMPANY_S = 0.5
 """Least seconds between two batches of links or copies, and between two commits: each costs as much as a request."""
 SPARING = {
+    "kadcrawl.store.journal.PAGE_BYTES": SMALL_PAGE_BYTES,
     "kadcrawl.store.wal.CHECKPOINT_BYTES": 256 * 1024,
     "kadcrawl.link.client_connection.KEPT_IDLE_S": 2.0,
 }

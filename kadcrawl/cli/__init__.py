@@ -35,6 +35,7 @@ def main() -> None:
 
 def _crawl() -> None:
     """Run `kadcrawl crawl`, whose processes are many and may be short. Exits."""
+    from kadcrawl.cli.lean_start import HELP
     from kadcrawl.system.quick_exit import allow_quick_exit, exit_quickly
 
     allow_quick_exit()
@@ -43,6 +44,10 @@ def _crawl() -> None:
         from kadcrawl.cli.local.fork_server import start_server
 
         start_server()
+    elif not HELP.intersection(sys.argv[2:]):
+        from kadcrawl.system.lean_code import drop_docstrings
+
+        drop_docstrings()  # A swarm in one process may idle as long as peers that `kadcrawl start` has begun.
     from kadcrawl.cli.group import group_for
 
     try:

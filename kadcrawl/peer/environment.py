@@ -37,6 +37,8 @@ class Environment:
     """True if only peers are on the network, so that a swarm without a key may listen there, and may keep cookies."""
     sync: Callable[[Iterable[int]], None] = sync_files
     """Makes the files of these descriptors durable. It runs in the loop's executor. Raises OSError."""
+    journal_page_bytes: int | None = None
+    """Size of a page of a new journal, in bytes, if it is not the usual size."""
     free_bytes: Callable[[Path], int] = free_bytes
     """Returns the bytes that may still be written to the file system of a directory. Raises OSError."""
     resolver: Callable[[], AbstractResolver] = LateResolver

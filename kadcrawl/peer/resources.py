@@ -93,7 +93,9 @@ async def open_resources(config: Config, environment: Environment, random: Rando
     stack.callback(directory.close)
     poison_pages = environment.poison_pages(config.data)
     stack.callback(poison_pages.close)
-    store = Store(config.data, config.limits.commit_spacing_s, environment.sync, config.limits)
+    limits = config.limits
+    page_bytes = environment.journal_page_bytes
+    store = Store(config.data, limits.commit_spacing_s, environment.sync, limits, page_bytes)
     stack.callback(store.close)
     jobs = JobRecord(store)
 

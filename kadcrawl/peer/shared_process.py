@@ -25,6 +25,7 @@ from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer.environment import Environment
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
+from kadcrawl.store.journal import SMALL_PAGE_BYTES
 
 
 class SharedProcess:
@@ -44,6 +45,7 @@ class SharedProcess:
         """Return the world of one more peer of this process."""
         return Environment(
             overlay=self._overlay,
+            journal_page_bytes=SMALL_PAGE_BYTES,
             resolver=lambda: _OneUserOfResolver(self._resolving),
             extraction=self._extraction,
             machine_profile=self._measure,

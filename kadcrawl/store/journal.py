@@ -31,6 +31,7 @@ from kadcrawl.store.log_roller import PARTS_OF, LogRoller, known_index
 from kadcrawl.store.migration import OPENED, bring_up_to_date
 from kadcrawl.store.schema import SCHEMA_VERSION
 from kadcrawl.store.wal import Wal
+from kadcrawl.system.event import Event
 from kadcrawl.system.file_names import JOURNAL, PAGE_LOG
 
 UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
@@ -41,6 +42,8 @@ A damaged size may ask for more memory than the machine has, and text that canno
 USUAL_LIMITS = Limits()
 PAGE_BYTES = 4096
 """Size of a page of a new journal, in bytes: SQLite's own. Each table and index takes one at least."""
+SMALL_PAGE_BYTES = 1024
+"""Size of a page of a new journal where many peers share the memory of a process."""
 HAS_TIME_TIMES = 5
 """Factor on the spacing between two commits of a peer that has time. A crash repeats the pages in between."""
 RECORD_LOG = "records.jsonl"
@@ -75,12 +78,15 @@ class Journal:
         commit_spacing_s: float,
         sync: Callable[[Iterable[int]], None] = sync_files,
         limits: Limits = USUAL_LIMITS,
+        page_bytes: int | None = None,
     ) -> None:
         """Open or make the files in `directory`, and repair the damage of a crash. Raises StartError.
 
         `sync` makes the files of the given descriptors durable. The loop's executor calls it. Of the `limits`, those
-        on files of lines and on SQLite's memory count.
+        on files of lines and on SQLite's memory count. `page_bytes` is the size of the pages of a new journal, by
+        default `PAGE_BYTES`.
         """
+        self._page_bytes = page_bytes or PAGE_BYTES
         self._sync = sync
         self._cache_bytes = limits.journal_cache_bytes
         self.path = directory / JOURNAL
@@ -119,7 +125,7 @@ class Journal:
         """Number of those changes that are durable."""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         """Pairs of a number of changes and the future that waits until so many are durable."""
-        self._dirty = asyncio.Event()
+        self._dirty = Event()
         self._committing = asyncio.Lock()
 
     # --- commits -------------------------------------------------------------------------------------------------
@@ -388,7 +394,7 @@ class Journal:
         # A script leaves no statements in the cache of statements. The size of a page of a file that has pages stays.
         # `sync_files` syncs commits outside the loop's thread, so SQLite itself only syncs around checkpoints.
         db.executescript(
-            f"PRAGMA page_size={PAGE_BYTES}; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; "
+            f"PRAGMA page_size={self._page_bytes}; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; "
             "PRAGMA wal_autocheckpoint=0"
         )
         bring_up_to_date(db, version)

@@ -48,9 +48,10 @@ class Store:
         commit_spacing_s: float,
         sync: Callable[[Iterable[int]], None] = sync_files,
         limits: Limits = USUAL_LIMITS,
+        page_bytes: int | None = None,
     ) -> None:
         """Open or make the files in `directory` as `Journal` does, and repair damage of a crash. Raises StartError."""
-        self.journal = Journal(directory, commit_spacing_s, sync, limits)
+        self.journal = Journal(directory, commit_spacing_s, sync, limits, page_bytes)
         self._filters_bytes_max = limits.filters_bytes_max
         self.events = StoreEvents()
         self.meta = MetaTable(self.journal)
@@ -388,14 +389,12 @@ class Store:
         if self._fingerprints is not None:
             self._fingerprints.expire(cell)
 
-    def join_epoch_filters(
-        self, cell: Cell, epoch_filters: Iterable[EncodedFilter], *, adopt: bool
-    ) -> list[ExpiringFilter]:
+    def join_epoch_filters(self, cell: Cell, filters: Iterable[EncodedFilter], *, adopt: bool) -> list[ExpiringFilter]:
         """Join the epoch filters of another holder of a cell (`ExpiringFilters.join`). Return the news.
 
         A key that is PENDING here may be in the filters. It stays pending until the other holder names it.
         """
-        return [] if self._fingerprints is None else self._fingerprints.join(cell, epoch_filters, adopt=adopt)
+        return [] if self._fingerprints is None else self._fingerprints.join(cell, filters, adopt=adopt)
 
     def _has_fingerprint(self, key: Key) -> bool:
         return self.expiring_filters is not None and self.expiring_filters.has(self.cell_of(key), key)

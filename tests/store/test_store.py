@@ -20,6 +20,7 @@ from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.keys import Cell, Key, site_hash
 from kadcrawl.store import journal, wal
 from kadcrawl.store.cell_digest import digest_records
+from kadcrawl.store.journal import SMALL_PAGE_BYTES
 from kadcrawl.store.store import DONE, PENDING, Store
 from sim.loop import world
 from tests.support.stores import accept, key, line, opened, written
@@ -598,3 +599,11 @@ def test_an_open_journal_takes_memory_for_the_pages_that_it_uses(tmp_path: Path)
         before = memory_used()
         with closing(opened(tmp_path)):
             assert 0 < memory_used() - before < JOURNAL_BYTES
+
+
+def test_a_journal_keeps_the_size_of_its_pages(tmp_path: Path) -> None:
+    sizes = []
+    for page_bytes in (SMALL_PAGE_BYTES, None):
+        with closing(Store(tmp_path, 0.0, page_bytes=page_bytes)) as store:
+            sizes.append(store.journal.row((int,), "PRAGMA page_size")[0])
+    assert sizes == [SMALL_PAGE_BYTES, SMALL_PAGE_BYTES]

@@ -44,8 +44,8 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.clock import wall
+from kadcrawl.system.event import Event
 from kadcrawl.system.file_names import SWARM_KEY
-from kadcrawl.system.lean_code import drop_docstrings
 from kadcrawl.system.lean_imports import import_lean
 from kadcrawl.system.open_files import FILES_OF_A_PEER, files_allowed, has_room, how_to_allow
 from kadcrawl.system.peer_name import peer_name
@@ -102,7 +102,6 @@ def _children(plan: CrawlPlan, numbers: Sequence[int], forks: ForkLauncher) -> l
         launch = forks.launch
         return [Child(number, directory, launch, directory / LOG, last) for number, directory in directories.items()]
     check_files(len(numbers))
-    drop_docstrings()  # A swarm in one process may idle as long as peers that `kadcrawl start` has begun.
     import_lean()
     from kadcrawl.cli.local.child_task import TaskLauncher  # Not at the top: it loads the whole peer.
 
@@ -149,7 +148,7 @@ class LocalSwarm:
         """The reason for which the seeds could not be read to their end."""
         self._waiting: dict[asyncio.Task[bool], Child] = {}
         """Tasks that see processes to their ends."""
-        self._stopping = asyncio.Event()
+        self._stopping = Event()
         self.reached_nothing = False
         """The peers paused for a while, because none of them reached any site."""
 
