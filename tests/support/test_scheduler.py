@@ -1,11 +1,11 @@
-"""Test that tests are handed out as pytest-xdist does, while the scheduler knows few of those that are done."""
+"""Test that each test is handed out once, neighbors of a module together, and that few done tests are remembered."""
 
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.support.scheduler import ForgetfulScheduler
+from tests.support.scheduler import TOGETHER, ForgetfulScheduler, neighbors
 
 TESTS = [f"tests/test_a.py::test_b[{number}]" for number in range(50)]
 GROUPED = [f"tests/test_a.py::test_c[{number}]@group" for number in range(5)]
@@ -50,7 +50,7 @@ def test_each_test_is_run_once_and_few_are_known_as_done(
 ) -> None:
     scheduler, workers = scheduled(pytestconfig, monkeypatch, TESTS)
     while not scheduler.tests_finished:
-        for worker in workers:
+        for worker in (one for one in workers if one.waiting):
             run_next(scheduler, worker)
             assert len(scheduler.assigned_work[worker]) <= 4
     for worker in workers:
@@ -64,10 +64,30 @@ def test_each_test_is_run_once_and_few_are_known_as_done(
 def test_a_group_stays_in_one_process(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler, workers = scheduled(pytestconfig, monkeypatch, [*TESTS, *GROUPED])
     while not scheduler.tests_finished:
-        for worker in workers:
+        for worker in (one for one in workers if one.waiting):
             run_next(scheduler, worker)
     group = {*range(len(TESTS), len(TESTS) + len(GROUPED))}
     assert sorted(len(group & {*worker.done, *worker.waiting}) for worker in workers) == [0, len(GROUPED)]
+
+
+def test_neighbors_of_a_module_run_in_one_process(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [f"tests/test_d.py::test_e[{number}]" for number in range(3)]
+    scheduler, workers = scheduled(pytestconfig, monkeypatch, [*TESTS, *GROUPED, *others])
+    while not scheduler.tests_finished:
+        for worker in (one for one in workers if one.waiting):
+            run_next(scheduler, worker)
+    first, second = ({*worker.done, *worker.waiting} for worker in workers)
+    begins = [*range(0, len(TESTS), TOGETHER), len(TESTS), len(TESTS) + len(GROUPED)]
+    for begin, end in zip(begins, [*begins[1:], len(TESTS) + len(GROUPED) + len(others)], strict=True):
+        assert {*range(begin, end)} <= first or {*range(begin, end)} <= second
+    assert first
+    assert second
+
+
+def test_a_unit_is_of_one_module_and_not_larger_than_the_limit() -> None:
+    tests = ["a.py::one", *(f"b.py::two[{number}]" for number in range(TOGETHER + 1)), "c.py::T::three", "c.py::four"]
+    units = neighbors(tests)
+    assert [units[test] for test in tests] == ["a.py 0", *["b.py 0"] * TOGETHER, "b.py 1", "c.py 0", "c.py 0"]
 
 
 def test_what_a_dead_process_had_not_run_is_run_by_the_others(
