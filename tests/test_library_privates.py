@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from scripts.house.source import read
+from tests.support.cases import cases
 
 ROOT = Path(__file__).parent.parent
 
@@ -104,7 +105,7 @@ def has(owner: Any, attribute: str) -> bool:
     return any(attribute in code.co_names for code in codes)
 
 
-@pytest.mark.parametrize("private", PRIVATES, ids=[private.name for private in PRIVATES])
+@cases("private", PRIVATES)
 def test_what_we_rely_on_is_there(private: Private) -> None:
     path, _, attribute = private.name.rpartition("." if "." in private.name.partition(":")[2] else ":")
     assert has(resolve_name(path), attribute), f"{private.library} has no {private.name} any more: {private.used_in}"
@@ -113,7 +114,7 @@ def test_what_we_rely_on_is_there(private: Private) -> None:
         assert not missing, f"{private.name} takes no {missing} any more: {private.used_in}"
 
 
-@pytest.mark.parametrize("private", PRIVATES, ids=[private.name for private in PRIVATES])
+@cases("private", PRIVATES)
 def test_each_is_used_where_the_table_says(private: Private) -> None:
     text = (ROOT / private.used_in).read_text()
     name = re.split("[.:]", private.name)[-2 if private.name.endswith("__init__") else -1]

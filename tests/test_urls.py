@@ -20,6 +20,7 @@ from kadcrawl.urls import (
     site_of,
     without_password,
 )
+from tests.support.cases import cases
 
 CASES = Path(__file__).parents[2] / "shared" / "conformance" / "wpt_urltestdata.json"
 
@@ -271,8 +272,8 @@ HOSTS = (
 )
 
 
-@pytest.mark.parametrize("scheme", ["http://", "https://", "HTTP://", "http:/", "ftp://"])
-@pytest.mark.parametrize("host", HOSTS)
+@cases("scheme", ["http://", "https://", "HTTP://", "http:/", "ftp://"])
+@cases("host", HOSTS)
 def test_a_url_is_canonical_if_it_is_its_own_canonical_form(scheme: str, host: str) -> None:
     urls = [f"{scheme}{host}{path}{query}" for path in PATHS for query in QUERIES]
     urls += [f"{scheme}{host}/".ljust(URL_CHARS_MAX + more, "x") for more in (0, 1)]

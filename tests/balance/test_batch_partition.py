@@ -17,6 +17,7 @@ from kadcrawl.balance.batch_partition import (
     normalized,
     swarm_partition,
 )
+from tests.support.cases import cases
 
 
 def line(start_s: float, url_s: float) -> TimeModel:
@@ -43,7 +44,7 @@ def best_makespan_s(times: list[TimeModel], total: int) -> float:
     return min(makespan_s(times, urls) for urls in everything if sum(urls) == total)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@cases("seed", range(60))
 def test_no_division_ends_before_the_exact_one(seed: int) -> None:
     random = Random(seed)
     times = [drawn(random) for _ in range(random.randint(1, 4))]

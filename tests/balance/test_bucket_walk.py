@@ -9,6 +9,7 @@ from kadcrawl.balance.bucket_walk import ASKED_AT_ONCE, ASKED_MAX, ASKED_PER_BUC
 from kadcrawl.balance.drain import Backlog
 from kadcrawl.balance.known_loads import PeerLoad
 from kadcrawl.balance.shedding import BlockOffer
+from tests.support.cases import cases
 
 WORK_AREA_S = 10.0
 IDLE, BUSY = Backlog(0, 1.0), Backlog(1000, 1.0)
@@ -134,7 +135,7 @@ def test_a_peer_leaves_room_for_other_heavy_peers(luck: float, most: int) -> Non
         assert [BlockOffer(1, expected)] == walk.offers()
 
 
-@pytest.mark.parametrize("seed", range(300))
+@cases("seed", range(300))
 def test_properties_of_every_walk(seed: int) -> None:
     random = Random(seed)
     block = random.randint(1, 20)

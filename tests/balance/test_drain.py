@@ -14,6 +14,7 @@ from kadcrawl.balance.drain import (
     block_offers,
     common_end_s,
 )
+from tests.support.cases import cases
 
 
 def test_a_load_is_checked() -> None:
@@ -104,7 +105,7 @@ def test_a_borrower_decides_again() -> None:
     assert not accepts(Backlog(8, 1.0), lender, [Backlog(1, 0.1)], 5, 5)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@cases("seed", range(100))
 def test_peers_that_balance_at_one_instant_end_together_without_swings(seed: int) -> None:
     random = Random(seed)
     count, block = random.randint(2, 12), random.randint(1, 10)

@@ -13,6 +13,7 @@ import yaml
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.monitoring.catalog import METRICS, MetricKind
 from kadcrawl.peer.monitoring.verdict import CrawlVerdict
+from tests.support.cases import cases
 from tests.support.monitored import promtool
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +56,7 @@ def series_names() -> dict[str, set[str]]:
     return named | {name: set() for name in OF_PROMETHEUS}
 
 
-@pytest.mark.parametrize(("place", "query"), [*expressions()])
+@cases(("place", "query"), [*expressions()])
 def test_a_query_uses_metrics_and_labels_that_a_peer_has(place: str, query: str) -> None:
     known = series_names()
     used = _SELECTOR.findall(query)

@@ -12,6 +12,7 @@ import pytest
 import kadcrawl
 import sim
 from kadcrawl import Leaf, Peer, errors
+from tests.support.cases import cases
 
 TEXT = (Path(__file__).parents[2] / "docs/reference/api.md").read_text()
 SECTIONS = {found[1]: found[2] for found in re.finditer(r"^::: (\S+)\n((?:    .*\n)*)", TEXT, re.MULTILINE)}
@@ -51,7 +52,7 @@ def test_every_exported_name_is_on_the_page() -> None:
     assert {f"sim.{name}" for name in sim.__all__} == {name for name in SECTIONS if name.startswith("sim")}
 
 
-@pytest.mark.parametrize(("name", "member"), list(members_on_page()))
+@cases(("name", "member"), list(members_on_page()))
 def test_every_member_on_the_page_is_there_and_has_a_docstring(name: str, member: str) -> None:
     package, _, kind = name.rpartition(".")
     if member != "config":  # It is set by the constructor.

@@ -1,20 +1,20 @@
 import re
 from pathlib import Path
 
-import pytest
+from tests.support.cases import cases
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = ROOT / "docs/explanation/decisions"
 PAGES = sorted(path for path in DECISIONS.glob("*.md") if path.name != "index.md")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@cases("page", PAGES)
 def test_a_decision_has_its_context_its_choice_and_its_price(page: Path) -> None:
     chapters = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert ["Context", "Choice", "Price", "Code and tests"] == chapters
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@cases("page", PAGES)
 def test_the_code_and_the_tests_of_a_decision_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"^- \[`([a-z_/]+\.py)(?:::(test_\w+))?`\]\(\.\./\.\./\.\./(.+)\)$", text, re.MULTILINE)

@@ -12,6 +12,7 @@ from scripts.docs.memory_blocks import MEMORY_BLOCKS
 from scripts.docs.named_figures import NAMED
 from scripts.figures.measurements import MEASUREMENTS
 from sim.campaign import Totals
+from tests.support.cases import cases
 
 ROOT = Path(__file__).parents[2]
 TEXT = "before\n<!-- figures: bench-history -->\nold\n<!-- end figures -->\nafter\n"
@@ -132,7 +133,7 @@ def test_the_page_of_departures_has_no_measured_number_that_a_script_did_not_wri
     assert [] == [cell for cell in typed if re.search(r"[0-9]\.[0-9]|[0-9] ?%|[0-9]e-", cell)]
 
 
-@pytest.mark.parametrize("name", NAMED)
+@cases("name", NAMED)
 def test_each_named_figure_is_in_the_kept_files(name: str) -> None:
     assert NAMED[name](Kept(ROOT / "docs/figures"))
 

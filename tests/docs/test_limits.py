@@ -6,12 +6,13 @@ import pytest
 from kadcrawl.settings.limits import Limits
 from scripts.docs.docstrings import field_docstrings
 from scripts.docs.limits import GROUPS, ROOMS, constants, readable
+from tests.support.cases import cases
 
 ROOT = Path(__file__).parents[2]
 FIELDS = [field.name for field in dataclasses.fields(Limits)]
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@cases("field", FIELDS)
 def test_every_field_of_limits_has_a_text(field: str) -> None:
     assert field_docstrings(ROOT, Limits)[field]
 

@@ -6,6 +6,7 @@ import pytest
 
 from scripts.docs.log_events import CHOSEN, LEVELS, LOGGERS, LogEvent, log_events
 from scripts.docs.log_meanings import AREAS, MEANINGS
+from tests.support.cases import cases
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +24,7 @@ def test_every_area_has_a_title(events: list[LogEvent]) -> None:
     assert set(AREAS) == {event.area for event in events}
 
 
-@pytest.mark.parametrize("name", MEANINGS)
+@cases("name", MEANINGS)
 def test_a_name_is_an_area_and_an_event(name: str) -> None:
     assert re.fullmatch(r"[a-z_]+\.[a-z_]+", name)
     assert MEANINGS[name].endswith(".")

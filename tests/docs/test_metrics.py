@@ -3,11 +3,10 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from kadcrawl.peer.monitoring.catalog import METRICS, Metric, MetricKind
 from kadcrawl.peer.monitoring.verdict import CrawlVerdict
 from scripts.docs.metrics import PAGE, generate
+from tests.support.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 HOW_TO = ROOT / "docs/how-to/monitor.md"
@@ -20,7 +19,7 @@ def test_the_page_has_every_metric_and_verdict() -> None:
     assert [*METRICS, *(verdict.value for verdict in CrawlVerdict)] == rows
 
 
-@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
+@cases("metric", METRICS.values())
 def test_names_keep_to_the_conventions(metric: Metric) -> None:
     assert re.fullmatch(r"kadcrawl_[a-z]+(_[a-z]+)*", metric.name)
     assert (metric.kind is MetricKind.COUNTER) == metric.name.endswith("_total")

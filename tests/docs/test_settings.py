@@ -25,15 +25,14 @@ from scripts.docs.settings import (
     key_groups,
     unit_of,
 )
+from tests.support.cases import cases
 from tests.support.sites.proxies import certificate
 
 ROOT = Path(__file__).parents[2]
 PAGES = generate(ROOT)
 
 
-@pytest.mark.parametrize(
-    ("kind", "field"), [(kind, field.name) for kind in (Config, Job) for field in dataclasses.fields(kind)]
-)
+@cases(("kind", "field"), [(kind, field.name) for kind in (Config, Job) for field in dataclasses.fields(kind)])
 def test_every_field_has_a_text(kind: type, field: str) -> None:
     assert field_docstrings(ROOT, kind)[field]
     assert f"### `{field}`" in PAGES[CONFIGURATION]
@@ -47,7 +46,7 @@ def in_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_directory")
-@pytest.mark.parametrize("key", KEYS)
+@cases("key", KEYS)
 def test_the_example_of_a_key_is_a_good_job_file(key: str) -> None:
     text = "\n".join(EXAMPLES[name] for name in (*NEEDS.get(key, ()), key))
     file = parse(text, Path("kadcrawl.toml"))

@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import pytest
 from msgspec import Struct, inspect
 
 from kadcrawl.link.wire.basics import Message
@@ -8,6 +7,7 @@ from kadcrawl.overlay.datagrams import KINDS, REPLY_TO
 from scripts.docs.docstrings import field_docstrings
 from scripts.docs.wire import PAGE, REPLIES, REQUESTS, TOPICS, generate, reply_to, structs, text_of
 from scripts.docs.wire_fields import FIELDS
+from tests.support.cases import cases
 
 ROOT = Path(__file__).parents[2]
 FIELDS_OF = {kind: [field.name for field in inspect.type_info(kind).fields] for kind in structs()}  # type: ignore[attr-defined]
@@ -19,13 +19,13 @@ def test_every_message_has_a_section() -> None:
     assert [] == [name for name in names if f"\n### {name}\n" not in text]
 
 
-@pytest.mark.parametrize("kind", [*REQUESTS, *REPLY_TO], ids=lambda kind: kind.__name__)
+@cases("kind", [*REQUESTS, *REPLY_TO])
 def test_every_request_names_its_reply_and_says_what_a_repeat_means(kind: type[Struct]) -> None:
     assert reply_to(kind) in {reply.__name__ for reply in (*REPLIES, *KINDS)}
     assert "repeat" in (kind.__doc__ or "")
 
 
-@pytest.mark.parametrize("kind", structs(), ids=lambda kind: kind.__name__)
+@cases("kind", structs())
 def test_every_field_has_a_meaning(kind: type[Struct]) -> None:
     assert [] == [name for name in FIELDS_OF[kind] if not text_of(ROOT, kind, name)]
 

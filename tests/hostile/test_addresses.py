@@ -19,6 +19,7 @@ from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.urls import canonical, host_of
+from tests.support.cases import cases
 from tests.support.sites.address_forms import FORMS, NOT_PUBLIC
 from tests.support.sites.foreign_addresses import ALLOWED, CrawlSeeds, Listener, Names
 from tests.support.sites.scripted_site import LIMITS
@@ -67,7 +68,7 @@ async def test_a_form_of_an_address_is_no_url_or_refused(name: str, listener: Li
     assert ([], 0) == (guard.connected, listener.connections)
 
 
-@pytest.mark.parametrize("name", [name for name, (_, host) in FORMS.items() if host and "inner" not in host])
+@cases("name", [name for name, (_, host) in FORMS.items() if host and "inner" not in host])
 def test_a_proxy_is_not_asked_for_it_either(name: str, listener: Listener) -> None:
     url = canonical(written(name, listener))
     assert url is not None

@@ -33,6 +33,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.overlay.datagrams import HEADER, KINDS
 from kadcrawl.settings.limits import Limits
 from sim.loop import SimLoop
+from tests.support.cases import cases
 from tests.support.links.link_ends import LOCAL, frames
 from tests.support.links.wrong_fields import plain, right_messages, wrong_messages, wrong_rows
 from tests.support.swarm.overlay_peers import ip, our_peer, scripted_peer
@@ -61,7 +62,7 @@ def test_what_is_made_up_here_is_right_but_for_what_is_wrong(kind: Any) -> None:
     assert made == [one for one in get_args(kind) for _ in range(2)]
 
 
-@pytest.mark.parametrize("one", union_members(Datagram, Request, Reply), ids=lambda one: str(one.__name__))
+@cases("one", union_members(Datagram, Request, Reply))
 def test_one_wrong_value_makes_any_message_malformed(one: type[Message]) -> None:
     kinds = [kind for kind in (Datagram, Request, Reply) if one in get_args(kind)]
     count = 0

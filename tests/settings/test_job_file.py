@@ -14,6 +14,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import JOB_FILE_BYTES_MAX, KEYS, LINES_TRIED_MAX, RULE_READERS, parse, read
 from kadcrawl.settings.unset import UNSET
+from tests.support.cases import cases
 
 FILE = Path("kadcrawl.toml")
 ALL = """
@@ -168,7 +169,7 @@ def test_a_seed_given_twice_is_one() -> None:
     ).job.seeds
 
 
-@pytest.mark.parametrize("key", KEYS)
+@cases("key", KEYS)
 def test_a_slip_of_the_pen_is_told_from_the_key_that_was_meant(key: str) -> None:
     for slip in (key.replace("-", "_") + "x", key[:-1], key.upper()):
         assert (

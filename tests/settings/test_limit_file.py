@@ -9,6 +9,7 @@ from kadcrawl.settings.job_file import parse
 from kadcrawl.settings.job_limits import OF_JOB, OF_MACHINE, OF_PROGRAM
 from kadcrawl.settings.limit_file import SETTABLE, joined, limit, limit_shown
 from kadcrawl.settings.limits import Limits
+from tests.support.cases import cases
 
 FILE = Path("kadcrawl.toml")
 
@@ -56,7 +57,7 @@ def test_a_wrong_limit_is_told(name: str, said: object, sentence: str) -> None:
     assert str(found.value).startswith(sentence)
 
 
-@pytest.mark.parametrize("name", SETTABLE)
+@cases("name", SETTABLE)
 def test_a_limit_is_shown_as_it_is_read(name: str) -> None:
     value = getattr(Limits(), name)
     assert (name, value) == limit(name, limit_shown(name, value))

@@ -5,6 +5,7 @@ from importlib import import_module
 import pytest
 
 from kadcrawl.settings.limits import Limits
+from tests.support.cases import cases
 
 MEGA = 1024 * 1024
 LIMITS = {
@@ -110,7 +111,7 @@ def test_a_limit_stands_where_it_stands(name: str) -> None:
     assert LIMITS[name] == getattr(Limits(), name)
 
 
-@pytest.mark.parametrize("name", CONSTANTS)
+@cases("name", CONSTANTS)
 def test_a_bound_stands_where_it_stands(name: str) -> None:
     module, _, constant = name.rpartition(".")
     assert CONSTANTS[name] == getattr(import_module(f"kadcrawl.{module}"), constant)

@@ -28,6 +28,7 @@ from sim.judges import (
     parted,
 )
 from sim.site_treatment import SiteTreatment
+from tests.support.cases import cases
 
 SITE = "http://a.test"
 OTHER = "http://b.test"
@@ -394,7 +395,7 @@ def test_nothing_at_all_is_clean() -> None:
     assert {} == judge(Facts())
 
 
-@pytest.mark.parametrize(("name", "change"), BROKEN)
+@cases(("name", "change"), BROKEN)
 def test_each_judge_finds_its_violation(name: str, change: dict[str, Any]) -> None:
     found = judge(replace(CLEAN, **change))
     assert [name] == list(found)

@@ -14,6 +14,7 @@ from sim.mutants import MUTANTS, QUICK, planted
 from sim.plan import Kind
 from sim.target_worlds import LENDING_PEERS, MODES, Mode, Topic, target_world
 from sim.trial import USUAL, Size, run, scene_of
+from tests.support.cases import cases
 
 
 def at_seam(name: str) -> Any:
@@ -26,7 +27,7 @@ def test_there_are_enough_of_them_and_the_quick_ones_are_among_them() -> None:
     assert set(QUICK) <= MUTANTS.keys()
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@cases("name", MUTANTS)
 def test_a_mutant_replaces_what_stands_at_its_seam_and_no_longer(name: str) -> None:
     before = at_seam(name)
     with planted(name):
@@ -43,7 +44,7 @@ def parameters(method: Any) -> tuple[list[str], set[str], bool]:
     return positional, {one.name for one in found if one.kind is one.KEYWORD_ONLY}, variadic
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@cases("name", MUTANTS)
 def test_a_mutant_takes_the_arguments_of_what_it_replaces(name: str) -> None:
     original, keywords, _ = parameters(at_seam(name))
     with planted(name):

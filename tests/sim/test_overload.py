@@ -11,13 +11,14 @@ from sim.mutants import planted
 from sim.plan import BRIEF_S, RECOVERY_S, Event, Kind, Plan
 from sim.target_worlds import target_world
 from sim.trial import run
+from tests.support.cases import cases
 
 FAULTS = (Event(4.0, Kind.KILL, (1,)), Event(9.0, Kind.RESTART, (1,)), Event(24.0, Kind.LEAVE, (2,)))
 PLAN = Plan(1, 8, FAULTS)
 
 
-@pytest.mark.parametrize("overload", OVERLOADS)
-@pytest.mark.parametrize("seed", range(20))
+@cases("overload", OVERLOADS)
+@cases("seed", range(20))
 def test_faults_that_follow_overload_come_no_sooner_after_each_other(overload: Overload, seed: int) -> None:
     plan = overloaded(Random(seed), PLAN, overload)
     assert sorted(plan.events, key=lambda event: event.at_s) == list(plan.events)

@@ -23,6 +23,7 @@ from kadcrawl.link.wire.peer_row import CrawlLimit
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.job import Job
 from scripts.docs.failures import FAILURES
+from tests.support.cases import cases
 
 NEVER_COUNTED = {
     FetchError.NO_SOCKET,
@@ -54,9 +55,7 @@ def page_log(directory: Path, *failed: tuple[str, str | None]) -> Path:
     return directory
 
 
-@pytest.mark.parametrize(
-    "name", [*sorted(set(FetchError) - NEVER_COUNTED), *OF_THE_CRAWL, *sorted(COUNTED_ALONE), "http_4xx"]
-)
+@cases("name", [*sorted(set(FetchError) - NEVER_COUNTED), *OF_THE_CRAWL, *sorted(COUNTED_ALONE), "http_4xx"])
 def test_every_reason_has_a_sentence_of_its_own(name: str) -> None:
     assert "pages.jsonl has the details" not in str(explained(name))
 

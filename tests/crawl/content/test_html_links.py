@@ -15,6 +15,7 @@ from kadcrawl.crawl.content.native_links import NativeLinks
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import run_to_end
 from kadcrawl.urls import canonical
+from tests.support.cases import cases
 from tests.support.native import ENGINES, engine
 
 PAGE = "http://h/d/p?q"
@@ -38,7 +39,7 @@ def extracted(
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "links"),
     [
         ("<a href=x>", ["http://h/d/x"]),

@@ -20,6 +20,7 @@ from kadcrawl.system.cooperative import run_to_end
 from kadcrawl.urls import canonical
 from scripts.sites import SitesError, sites
 from tests.crawl.content.test_html_walk import NOT_PLAIN, PLAIN
+from tests.support.cases import cases
 from tests.support.native import native as compiled
 
 PAGE = "http://h/d/p?q"
@@ -65,7 +66,7 @@ def test_joins_are_those_of_the_url_parser(native: NativeLinks) -> None:
     assert comparison.joined > JOINS / 10
 
 
-@pytest.mark.parametrize(
+@cases(
     ("base", "href", "url"),
     [
         ("http://h/d/p?q", "x", "http://h/d/x"),

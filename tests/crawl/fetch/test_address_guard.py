@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from kadcrawl.crawl.fetch.address_guard import AddressRefused, Guard, is_public
+from tests.support.cases import cases
 from tests.support.sites.address_forms import NOT_PUBLIC
 
 PUBLIC = """
@@ -29,7 +30,7 @@ def test_a_public_address_is_public(address: str) -> None:
     assert Guard().permits(address)
 
 
-@pytest.mark.parametrize("address", ["", " ", *NOT_PUBLIC.split(), *NO_ADDRESS.split()])
+@cases("address", ["", " ", *NOT_PUBLIC.split(), *NO_ADDRESS.split()])
 def test_every_other_form_is_not(address: str) -> None:
     assert not is_public(address)
     assert not Guard().permits(address)

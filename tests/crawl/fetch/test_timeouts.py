@@ -5,6 +5,7 @@ import pytest
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.settings.limits import Limits
+from tests.support.cases import cases
 
 LIMITS = Limits(
     fetch_timeout_s=120, idle_timeout_s=20, rate_grace_s=15, rate_min_bytes_s=500, large_rate_min_bytes_s=1_000
@@ -77,9 +78,9 @@ def test_verdict(events: list[Event], at: float, expected: FetchError | None) ->
     assert patience.verdict(at) is expected
 
 
-@pytest.mark.parametrize("head_at", [0.0, 3.0, 14.9, 50.0, 119.0])
-@pytest.mark.parametrize("every_s", [0.5, 7.0, 19.0, 30.0])
-@pytest.mark.parametrize("count", [1, 300, 4_000, 100_000])
+@cases("head_at", [0.0, 3.0, 14.9, 50.0, 119.0])
+@cases("every_s", [0.5, 7.0, 19.0, 30.0])
+@cases("count", [1, 300, 4_000, 100_000])
 def test_looking_only_when_told_misses_no_verdict(head_at: float, every_s: float, count: int) -> None:
     """The reference looks all the time at a server that sends `count` bytes every `every_s` seconds."""
     watched, timed = ResponseDeadline(LIMITS, 0.0), ResponseDeadline(LIMITS, 0.0)

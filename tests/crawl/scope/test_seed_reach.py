@@ -9,6 +9,7 @@ from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.crawl.scope.seed_reach import SeedReach, digest_of_ids, id_of
 from kadcrawl.link.wire.seed_messages import SEGMENT_FINGERPRINTS_MAX
 from kadcrawl.settings.job import Job, ScopeKind
+from tests.support.cases import cases
 
 SEED = "http://www.example.org/docs/intro.html?v=1"
 
@@ -20,7 +21,7 @@ def reach_with(urls: list[str], kind: ScopeKind = "host") -> SeedReach:
     return reach
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         "http://www.example.org/",
@@ -36,8 +37,8 @@ def reach_with(urls: list[str], kind: ScopeKind = "host") -> SeedReach:
         "http://other.net/sitemap.xml",
     ],
 )
-@pytest.mark.parametrize("kind", ["host", "domain", "prefix", "any"])
-@pytest.mark.parametrize("sitemaps", [False, True])
+@cases("kind", ["host", "domain", "prefix", "any"])
+@cases("sitemaps", [False, True])
 def test_a_streamed_seed_reaches_as_far_as_a_seed_of_the_job(kind: ScopeKind, url: str, sitemaps: bool) -> None:
     named = Scope(Job(seeds=(SEED,), scope=kind, sitemaps=sitemaps))
     streamed = Scope(Job(scope=kind, sitemaps=sitemaps))

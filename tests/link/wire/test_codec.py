@@ -38,6 +38,7 @@ from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
+from tests.support.cases import cases
 
 BYTES_MAX = Limits().message_bytes_max
 KINDS = (Datagram, Request, Reply)
@@ -180,7 +181,7 @@ WITHIN = {
 BOMBS = {**ALONE, **{f"within: {name}": data for name, data in WITHIN.items()}}
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@cases("name", BOMBS)
 def test_bombs_are_malformed_and_cost_little(name: str) -> None:
     for kind in KINDS:
         with pytest.raises(MalformedError) as malformed:
@@ -330,7 +331,7 @@ def _unbounded(info: msgspec.inspect.Type, path: str) -> Iterator[str]:
             yield f"{path}: {info}"
 
 
-@pytest.mark.parametrize("one", [*wire_classes()], ids=lambda one: str(one.__name__))
+@cases("one", [*wire_classes()])
 def test_every_value_of_every_message_has_a_limit(one: type[Message]) -> None:
     assert not [*_unbounded(msgspec.inspect.type_info(one), one.__name__)]
 

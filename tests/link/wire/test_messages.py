@@ -178,6 +178,7 @@ from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
 from kadcrawl.settings.job import COPIES_MAX, SEEDS_CHARS_MAX, SEEDS_MAX, Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import FIELDS_MAX, RULES_CHARS_MAX, RULES_MAX, Field, RecordRule, RoleRule
+from tests.support.cases import cases
 
 ID = bytes(range(20))
 CONTACT = Contact(ID, "10.0.0.1", 4160)
@@ -214,7 +215,7 @@ CLOCK_TURN = ClockTurn(
 LARGE = 2 * 1024 * 1024
 
 
-@pytest.mark.parametrize(
+@cases(
     ("message", "kind"),
     [
         (Ping(ID, 0), Datagram),
@@ -330,7 +331,7 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
     assert len(pack(Nodes(ID, [Contact(ID, "255.255.255.255", 65_535)] * CONTACTS_MAX))) < DATAGRAM_BYTES_MAX - 40
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         b"",

@@ -8,6 +8,7 @@ import pytest
 
 from kadcrawl.link.wire.messages import Tally
 from kadcrawl.overlay.waves.quiescence import MISSING, Quiescence, add_up, own_view
+from tests.support.cases import cases
 
 
 def tally(pending: int = 0, unacknowledged: int = 0, missing: int = 0, view: bytes = bytes(16)) -> Tally:
@@ -102,7 +103,7 @@ class Model:
         return Tally(1, view, self.pending[peer], self.unacknowledged[peer], 0)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@cases("seed", range(300))
 def test_never_early_and_not_missed_however_slow_the_waves(seed: int) -> None:
     random = Random(seed)
     model = Model(random, peers=4)

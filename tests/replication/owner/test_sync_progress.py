@@ -12,6 +12,7 @@ from kadcrawl.replication.owner.sync_progress import (
     SyncProgress,
     SyncState,
 )
+from tests.support.cases import cases
 from tests.support.links.contacts import contact
 
 CELL = Cell(3)
@@ -24,8 +25,8 @@ def progress_in(state: SyncState) -> SyncProgress:
     return progress
 
 
-@pytest.mark.parametrize("before", SyncState)
-@pytest.mark.parametrize("after", SyncState)
+@cases("before", SyncState)
+@cases("after", SyncState)
 def test_a_sync_moves_only_by_its_table(before: SyncState, after: SyncState) -> None:
     progress = progress_in(before)
     if after in MOVES[before]:

@@ -12,6 +12,7 @@ from kadcrawl.cli.view.live.layout import (
     table_lines,
     wrapped,
 )
+from tests.support.cases import cases
 
 
 @pytest.mark.parametrize(
@@ -58,9 +59,9 @@ def test_a_first_column_without_a_least_width_stays_whole() -> None:
     assert 2 == len(fitting(columns, 29))
 
 
-@pytest.mark.parametrize("free", range(0, 40))
-@pytest.mark.parametrize("sites", [0, 1, 8])
-@pytest.mark.parametrize("peers", [1, 2, 21])
+@cases("free", range(0, 40))
+@cases("sites", [0, 1, 8])
+@cases("peers", [1, 2, 21])
 def test_two_tables_share_the_rows(free: int, sites: int, peers: int) -> None:
     shown_sites, shown_peers = shared_rows(free, sites, peers)
     assert 0 <= shown_sites <= sites

@@ -1,7 +1,6 @@
 """Test the picture of a crawl on terminals of many sizes."""
 
 import msgspec
-import pytest
 
 from kadcrawl.cli.view.live.estimate import Bar
 from kadcrawl.cli.view.live.layout import table_lines
@@ -12,6 +11,7 @@ from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.site_settings import SiteSettings
+from tests.support.cases import cases
 
 ROWS = [
     PeerRow(
@@ -65,9 +65,9 @@ def lines_of(drawn: Drawing) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("width", [20, 30, 39, 40, 50, 59, 60, 71, 72, 79, 80, 100, 120, 200])
-@pytest.mark.parametrize("height", [2, 3, 5, 8, 10, 16, 24, 50])
-@pytest.mark.parametrize("peers", [1, 4, 25])
+@cases("width", [20, 30, 39, 40, 50, 59, 60, 71, 72, 79, 80, 100, 120, 200])
+@cases("height", [2, 3, 5, 8, 10, 16, 24, 50])
+@cases("peers", [1, 4, 25])
 def test_no_line_is_wrapped_and_none_is_below_the_terminal(width: int, height: int, peers: int) -> None:
     lines = lines_of(drawing(picture_of(rows=ROWS[:peers]), width, height))
     assert len(lines) < height
