@@ -150,7 +150,8 @@ class Site:
         """Return the second from which the site has an entry to fetch, or entries to look for in the store. None if
         there are none.
         """
-        next_at = self.put_off_until if self.given_up_until or self.excluded else self.next_at
+        is_without_request = self.given_up_until or self.excluded
+        next_at = self.put_off_until if is_without_request else max(self.next_at, self.put_off_until)
         if self.ready or (self.more and len(self.waiting) < window):
             return next_at
         return max(next_at, self.waiting[0][0]) if self.waiting else None

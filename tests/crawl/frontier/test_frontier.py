@@ -157,6 +157,44 @@ def test_a_site_that_was_put_off_gives_out_no_entry_although_none_needs_a_reques
     assert entry == frontier.next(START + 5)
 
 
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.timeout(60)
+def test_a_site_that_was_put_off_waits_also_when_its_delay_and_its_exclusion_are_lifted(
+    frontier_store: Store, together: bool
+) -> None:
+    """The clock was free then, and the site had a place in the order before its entry could be given out: the look for
+    the next entry never ended."""
+    settings = SiteSettings(Job(delay_s=1.0))
+    frontier = Frontier(frontier_store, Limits(), settings)
+    for cell in CELLS:
+        frontier.open(cell, START, hold=False)
+    feed = Feed(frontier_store, frontier)
+    settings.steering.follow({}, {"off.test": 3600.0}, {}, {}, ())
+    for _ in range(3):
+        feed("off.test")
+    entry = frontier.next(START + 3600)
+    assert entry is not None
+    frontier.release(entry, START + 3600, START + 3600, answered=True)
+    frontier.finish(entry, START + 3600)
+    frontier_store.finish(entry, b"", b"")
+    now = START + 3900
+    settings.steering.follow({}, {"off.test": 3600.0}, {"off.test": True}, {}, ())
+    frontier.steer(now, ["off.test"])
+    entry = frontier.next(now)
+    assert entry is not None
+    frontier.put_off(entry, now + 5, now)
+    frontier.give_up_slot(entry)
+    frontier.put_back(entry, now)
+    if not together:
+        settings.steering.follow({}, {}, {"off.test": True}, {}, ())
+        frontier.steer(now, ["off.test"])
+    settings.steering.follow({}, {}, {}, {}, ())
+    frontier.steer(now, ["off.test"])
+    assert frontier.next(now + 1) is None
+    assert frontier.next_due() == now + 5
+    assert frontier.next(now + 5) is not None
+
+
 @pytest.mark.parametrize("told", [False, True])
 def test_a_delay_that_a_person_lifts_ends_also_for_a_request_of_another_peer(frontier_store: Store, told: bool) -> None:
     settings = SiteSettings(Job(delay_s=1.0))
