@@ -88,13 +88,11 @@ class GrantedBudget:
             if peer in self.known or len(self.known) < ROWS_MAX:
                 self.known[peer] = max(self.known.get(peer, 0), min(total, self._largest))
 
-    def absent(self, rows: Sequence[PeerRow], before: Mapping[bytes, int]) -> dict[bytes, int]:
+    def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
         """Return the totals of the peers that have a grant and are not among these rows of a census.
 
-        `before` are the totals known when the census began. A total heard meanwhile, as of a peer that left, is newer
-        than the row.
+        No total may have been heard since the census began, as of a peer that left: it would be newer than its row.
         """
-        rows_learned = [row for row in rows if self.known.get(row.contact.id) == before.get(row.contact.id)]
-        self.learn({row.contact.id: self.total_of(row) for row in rows_learned}, b"", self.spent)
+        self.learn({row.contact.id: self.total_of(row) for row in rows}, b"", self.spent)
         present = {row.contact.id for row in rows}
         return {peer: total for peer, total in self.known.items() if peer not in present}

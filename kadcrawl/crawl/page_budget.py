@@ -60,6 +60,11 @@ class Budget(GrantedBudget):
         value is True if another holder of the cell has reported the page."""
 
     @property
+    def told(self) -> int:
+        """The grant as other peers hear it, and no less than the units taken: a peer without a limit needs no grant."""
+        return max(super().told, self.begun)
+
+    @property
     def allowance(self) -> int:
         """URLs that may still be begun."""
         return max(0, self.granted - self.begun)

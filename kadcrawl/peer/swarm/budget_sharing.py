@@ -56,9 +56,9 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
             is_heir = False
             known = dict(budget.known)
             rows = [row for row in (await take_census(runtime.waves)).rows if not has_left(row)]
-            if runtime.cells.is_stalled():
+            if runtime.cells.is_stalled() or not runtime.overlay.owns(cell) or budget.known != known:
                 continue  # Another peer may have shared the budget out since these rows were told.
-            absent = budget.absent(rows, known)
+            absent = budget.absent(rows)
             now = asyncio.get_running_loop().time()
             resters = {*resting.look(rows, now), *(row.contact.id for row in rows if row.state in ENDING)}
             totals, spent = budget.shares(rows, resters, sum(absent.values()))

@@ -1,13 +1,22 @@
 """No page is fetched beyond the budget, whatever other peers report, late or in place of a silent borrower."""
 
+import asyncio
+from typing import Any
+
 import pytest
+from msgspec import structs
 
 from kadcrawl import RemoteError
-from kadcrawl.keys import ID_BITS, Key
-from kadcrawl.link.wire.messages import Answer, Grant, Survey, Wave
+from kadcrawl.crawl.page_budget import budget_cell
+from kadcrawl.keys import ID_BITS, Cell, Key
+from kadcrawl.link.wire.messages import Answer, Grant, Survey, SwarmStatus, Wave
+from kadcrawl.overlay.waves.wave import Waves
+from kadcrawl.peer.swarm import budget_sharing
+from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.store.schema import DONE
 from kadcrawl.store.visit import Visit
 from tests.support.swarm.peers import MakePeer, swarm
+from tests.support.waiting import until
 
 FOREIGN = bytes(20)
 """ID of a peer that is away, whose total shows which peers have taken a grant."""
@@ -44,3 +53,48 @@ async def test_a_page_of_a_lost_loan_is_paid_for_once_another_holder_reports_it(
         assert budget.begin()
         budget.end(fetched=True, key=key)
     assert budget.begun == 4
+
+
+@pytest.mark.parametrize("happens", ["it stood still", "another owned the cell", "another granted"])
+async def test_rows_that_another_sharer_may_have_used_are_not_shared_out(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, happens: str
+) -> None:
+    """A census may take seconds, and a peer that joined meanwhile may have become the owner of the budget's cell."""
+    (peer,) = await swarm(make_peer, "a", max_pages=1000)
+    runtime, budget = peer.runtime, peer.components.crawl_limits.pages
+    monkeypatch.setattr(budget, "give_back", lambda: None)
+    owns, ask_all, cell = runtime.overlay.owns, runtime.waves.ask_all, budget_cell(peer.job.bits)
+    lost_for_a_moment = [happens == "another owned the cell"]
+    grants: list[Grant] = []
+    censuses: asyncio.Queue[asyncio.Event] = asyncio.Queue()
+
+    async def census(waves: Waves) -> SwarmStatus:
+        goes_on = asyncio.Event()
+        censuses.put_nowait(goes_on)
+        await goes_on.wait()
+        found = await take_census(waves)
+        return structs.replace(found, rows=[structs.replace(row, pending=50) for row in found.rows])
+
+    async def noted(question: Any, *rest: Any) -> Any:
+        if isinstance(question, Grant):
+            grants.append(question)
+        return await ask_all(question, *rest)
+
+    def owns_now(asked: Cell) -> bool:
+        return owns(asked) and not (asked == cell and lost_for_a_moment and lost_for_a_moment.pop())
+
+    monkeypatch.setattr(budget_sharing, "take_census", census)
+    monkeypatch.setattr(runtime.waves, "ask_all", noted)
+    first = await censuses.get()
+    grants.clear()
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(runtime.overlay, "owns", owns_now)
+        meanwhile.setattr(runtime.cells, "is_stalled", lambda: happens == "it stood still")
+        if happens == "another granted":
+            budget.learn({FOREIGN: 40}, peer.contact.id, spent=False)
+        first.set()
+        second = await censuses.get()
+        assert grants == []
+    second.set()
+    await until(lambda: grants)
+    assert grants[0].totals.get(FOREIGN, 0) == (40 if happens == "another granted" else 0)
