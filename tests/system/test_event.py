@@ -2,13 +2,14 @@
 
 import asyncio
 import sys
+from typing import Any
 
 import pytest
 
 from kadcrawl.system.event import Event
 
 
-async def waiting(event: Event, count: int) -> list[asyncio.Task[None]]:
+async def waiting(event: Event, count: int) -> list[asyncio.Task[Any]]:
     """Return so many tasks that wait for the event."""
     tasks = [asyncio.create_task(event.wait()) for _ in range(count)]
     await asyncio.sleep(0)
