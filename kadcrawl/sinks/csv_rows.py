@@ -7,10 +7,12 @@ Tests: tests/sinks/test_sinks.py, tests/cli/test_command_export_output.py
 
 import csv
 from collections.abc import Iterable, Sequence
-from io import StringIO
 
 from kadcrawl.sinks.batch import DocumentBatch
 from kadcrawl.sinks.tables import TABLES, Value, row
+
+TERMINATOR = "\r\n"
+"""The end of a line for the writer. Before Python 3.13 it quotes only those ends of lines that are in its own."""
 
 
 def csv_header(table: str) -> bytes:
@@ -30,7 +32,15 @@ def csv_file(batch: DocumentBatch) -> tuple[bytes, Sequence[str]]:
     return csv_header(batch.table) + rows, refused
 
 
+class _Lines(list[str]):
+    """The lines that a writer makes, each with a newline."""
+
+    def write(self, line: str) -> None:
+        """Add a line of the writer, with its `TERMINATOR`."""
+        self.append(f"{line.removesuffix(TERMINATOR)}\n")
+
+
 def _encoded(rows: Iterable[Sequence[Value]]) -> bytes:
-    text = StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
+    lines = _Lines()
+    csv.writer(lines, lineterminator=TERMINATOR).writerows(rows)
+    return "".join(lines).encode()
