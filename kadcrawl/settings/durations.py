@@ -1,5 +1,7 @@
 """Lengths of time as they are shown to a person, exactly or roughly. `units` reads them."""
 
+from decimal import Decimal
+
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 """The seconds of each unit in which a time is shown."""
 
@@ -9,7 +11,8 @@ def shown(seconds: float) -> str:
     for unit, unit_s in reversed(UNITS_S.items()):
         if seconds >= unit_s and seconds % unit_s == 0:
             return f"{seconds / unit_s:.0f}{unit}"
-    return f"{seconds:g}s"
+    text = f"{Decimal(repr(seconds)):f}"  # `g` would round it, or show an exponent.
+    return f"{text.removesuffix('.0')}s"
 
 
 def roughly(seconds: float) -> str:

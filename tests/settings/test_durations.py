@@ -6,7 +6,10 @@ from kadcrawl.settings.durations import roughly, shown
 from kadcrawl.settings.units import seconds_of
 
 
-@pytest.mark.parametrize("seconds", [1.0, 59.0, 60.0, 90.0, 3600.0, 5400.0, 86_400.0, 604_800.0, 0.5])
+@pytest.mark.parametrize(
+    "seconds",
+    [1.0, 59.0, 60.0, 90.0, 3600.0, 5400.0, 86_400.0, 604_800.0, 0.5, 0.0, 1e-7, 86_400.25, 1_234_567.5],
+)
 def test_what_is_shown_reads_back(seconds: float) -> None:
     assert seconds == seconds_of(shown(seconds))
 

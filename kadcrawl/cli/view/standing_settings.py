@@ -46,7 +46,7 @@ def _shown(option: str, field: str, value: Any) -> str:
     if key in DURATIONS:
         said = shown_time(value)
     elif key in SIZES:
-        said = shown_size(value)
+        said = shown_size(value).removesuffix("bytes").replace(" ", "")  # Or a shell would take it for two words.
     else:
         said = " ".join(value) if isinstance(value, tuple) else str(value)
     said = printable(said)

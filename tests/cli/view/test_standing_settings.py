@@ -16,7 +16,9 @@ PREFIX = "settings of the earlier command that stand: "
     [
         (Job(exclude=("/private/", "a\x1bb"), max_pages=100), "--exclude /private/ a?b, --max-pages 100"),
         (Job(scope="any", delay_s=0.2, max_time_s=7200.0), "--scope any, --max-time 2h, --delay 0.2s"),
-        (Job(max_bytes=5_000_000, sitemaps=True), "--max-bytes 5 MB, --sitemaps"),
+        (Job(max_bytes=5_000_000, sitemaps=True), "--max-bytes 5MB, --sitemaps"),
+        (Job(max_bytes=5001, max_time_s=1234567.5), "--max-bytes 5001, --max-time 1234567.5s"),
+        (Job(max_bytes=3 << 30, delay_s=0.0), "--max-bytes 3GiB, --delay 0s"),
         (Job(headers=("X-Key: secret",)), "--headers"),
         (Job(proxies=("http://u:secret@127.0.0.1:8080",), proxy_judge="http://a.example/"), "--proxies, --proxy-judge"),
     ],
