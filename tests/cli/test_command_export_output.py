@@ -90,6 +90,22 @@ def test_a_cut_part_is_an_error_after_the_lines_before_it(rolled: Path, place: s
     assert "/3-" not in done.stdout
 
 
+def test_a_directory_is_written_once_whatever_its_spellings(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(data)
+    (data / "latest").symlink_to(data / "peer-1")
+    done = run(data, "peer-1", data / "peer-2" / ".." / "peer-1", "--to", "-")
+    assert len(done.stdout.splitlines()) == sum(PAGES)
+
+
+def test_a_log_without_a_present_file_is_exported(rolled: Path, tmp_path: Path) -> None:
+    rolled.unlink()
+    for directory in (rolled.parent, rolled.parent.parent):
+        done = run(directory, "--to", "-")
+        assert (done.exit_code, len(done.stdout.splitlines())) == (0, 3 * PART_LINES)
+    done = run(rolled.parent, "--to", f"jsonl:{tmp_path}/out")
+    assert f"{3 * PART_LINES} lines to jsonl:" in done.stdout
+
+
 @pytest.mark.parametrize("is_indexed", [True, False])
 def test_a_sink_without_a_damaged_part_says_so(
     rolled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_indexed: bool
@@ -126,12 +142,12 @@ def test_csv_has_the_columns_of_the_tables(data: Path) -> None:
         assert [line["key"] for line in lines] == [row[0] for row in found]
 
 
-def test_commas_quotes_and_newlines_stay_in_their_field(data: Path) -> None:
-    odd = 'a,"b"\nc\r'
+@pytest.mark.parametrize("odd", ['a,"b"\nc\r', "a\rb", "a\nb", "\r", "\n", '"', ","])
+def test_commas_quotes_and_newlines_stay_in_their_field(data: Path, odd: str) -> None:
     log = data / "peer-1" / "pages.jsonl"
     log.write_text(json.dumps({"key": "k", "url": "http://a/", "detail": odd, "status": 200}) + "\nno document\n")
     done = run(data / "peer-1", "--to", "csv:-")
-    (found,) = csv.DictReader(StringIO(done.stdout, newline=""))
+    (found,) = csv.DictReader(StringIO(done.stdout_bytes.decode(), newline=""))
     assert (found["detail"], found["status"], found["mime"]) == (odd, "200", "")
     assert (done.exit_code, done.stderr) == (0, "kadcrawl: 1 line left out: no documents of pages\n")
 

@@ -9,7 +9,7 @@ Tests: tests/cli/test_command_sinks.py
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -22,6 +22,7 @@ from kadcrawl.cli.targets import data_directories
 from kadcrawl.cli.view.shortfalls import say_shortfalls
 from kadcrawl.errors import ConfigError
 from kadcrawl.sinks.sink_names import STANDARD_OUTPUT
+from kadcrawl.store.log_parts import has_log
 from kadcrawl.system.file_names import PAGE_LOG
 from kadcrawl.system.plural import counted, plural
 
@@ -60,9 +61,9 @@ def export(directories: tuple[Path, ...], sinks: tuple[str, ...], records: bool)
         if not peers_in(directory):
             raise ConfigError(f"there is no pages.jsonl in {directory}, nor in the directories in it")
     if kind is not None:
-        peers = [peer for directory in directories for peer in peers_in(directory)]
+        peers = _each_once(peer for directory in directories for peer in peers_in(directory))
         return _write_out(peers, "records" if records else "pages", kind)
-    for directory in directories:
+    for directory in _each_once(directories):
         whole = deliver(directory, sinks, tells=True) and whole
     return DONE if whole else UNDELIVERED
 
@@ -71,7 +72,7 @@ def _write_out(peers: Sequence[Path], table: str, kind: str) -> int:
     """Write the results to the standard output, until a reader has enough of them."""
     from kadcrawl.sinks.standard_output import LineExport  # Not at the top: `crawl` imports this module.
 
-    exported = LineExport(dict.fromkeys(peers), table, kind)
+    exported = LineExport(peers, table, kind)
     out = sys.stdout.buffer
     try:
         for line in exported.lines():
@@ -113,8 +114,17 @@ def deliver(directory: Path, sinks: Sequence[str], *, tells: bool = False) -> bo
 
 
 def peers_in(directory: Path) -> list[Path]:
-    """Return the directories of peers and leaves with pages, at this directory or in it."""
-    return [one for one in data_directories(directory) if (one / PAGE_LOG).exists()]
+    """Return the directories of peers and leaves with pages, at this directory or in it, each once."""
+    found = data_directories(directory)
+    return _each_once(one for one in found if (one / PAGE_LOG).exists() or has_log(one / PAGE_LOG))
+
+
+def _each_once(directories: Iterable[Path]) -> list[Path]:
+    """Return these directories without further names of the same directory."""
+    found: dict[Path, Path] = {}
+    for directory in directories:
+        found.setdefault(directory.resolve(), directory)
+    return [*found.values()]
 
 
 async def _deliver(directory: Path, sinks: Sequence[str], tells: bool) -> bool:
