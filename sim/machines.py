@@ -340,6 +340,8 @@ class Machines:
                 await asyncio.sleep(REJOIN_S)
             except DiskFullError:
                 machine.peer, machine.leaf, machine.founds = None, None, False
+                if machine.number == self._streamer:
+                    self._stream_elsewhere()
                 while machine.disk.full:  # noqa: ASYNC110 -- as a person would check
                     await asyncio.sleep(REJOIN_S)
             except Exception as error:

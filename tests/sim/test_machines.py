@@ -310,9 +310,11 @@ def test_a_full_disk_ends_no_other_peer() -> None:
 
 
 @pytest.mark.parametrize("at_s", [1.2, 2.1])
-def test_another_machine_streams_the_seeds_if_the_first_dies_meanwhile(at_s: float) -> None:
-    killed = (Event(at_s, Kind.KILL, (0,)),)
-    assert {} == run(Plan(113, 16, killed, streamed=True), Size(pages=30)).violations
+@pytest.mark.parametrize("kind", [Kind.KILL, Kind.FULL])
+def test_another_machine_streams_the_seeds_if_the_first_dies_meanwhile(kind: Kind, at_s: float) -> None:
+    """World 512035 never ended: the disk of the first machine was full."""
+    ends = (Event(at_s, kind, (0,), for_s=6.0 if kind is Kind.FULL else 0.0),)
+    assert {} == run(Plan(113, 16, ends, streamed=True), Size(pages=30)).violations
 
 
 def test_names_are_asked_of_the_web() -> None:
