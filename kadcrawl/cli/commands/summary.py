@@ -14,7 +14,7 @@ from kadcrawl.cli.exits import DONE, PROBLEMS, told
 from kadcrawl.cli.keys import peer_options
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.swarm_figures import swarm_figures
-from kadcrawl.cli.targets import data_directories, peer_directories, result_directories
+from kadcrawl.cli.targets import peer_directories, result_directories
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.last_lines import CrawlEnd, last_lines
 from kadcrawl.cli.view.limit_end import limit_sentence, limit_that_ended, with_pages_lost
@@ -31,6 +31,8 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
 
     A running peer is asked, of the whole swarm. If no peer of --data runs, the figures come from the directory.
     """
+    from kadcrawl.cli.local.resting import crawl_directories  # Not at the top: it takes time to load.
+
     found = swarm_figures(peer, data, key_file)
     rows, job = found.status.answer.rows, found.status.job
     result = add_up(rows, None, job, found.status.orders)
@@ -39,7 +41,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
     if found.directory is not None:
         result = with_pages_lost(result, rows, job, found.granted_elsewhere)
     limit = limit_that_ended(result, job, left=pending)
-    logs = [directory for directory in data_directories(data) if directory.is_dir() and not is_given("peer")]
+    logs = [] if is_given("peer") else [one for one in crawl_directories(data, job) if one.is_dir()]
     if result.urls_done <= LINES_COMPARED_MAX and peer_directories(data) and logs:
         read = PageLogs(logs, job)
         result = replace(result, duplicates=read.repeats, failed_examples=read.failed_examples)

@@ -120,6 +120,39 @@ def journals_at_rest(data: Path) -> tuple[list[RestingPeer], list[UnreadableJour
     return peers, unreadable
 
 
+def crawl_directories(data: Path, job: Job) -> list[Path]:
+    """Return the directories of the peers and leaves of a crawl of this job in a directory.
+
+    Those of a local crawl have names of their own (`peer-1`). Another directory counts if its journal is of the same
+    job, and of a peer or leaf that is not there under another name: so a copy of a directory does not count. Running
+    peers may have their journals open.
+    """
+    named = directories(data)
+    ids = {identity[0] for one in named if (identity := _identity(one)) is not None}
+    found = [*named]
+    for one in data_directories(data):
+        if one not in named and (identity := _identity(one)) is not None:
+            peer, its_job = identity
+            if peer not in ids and is_same(job, its_job):
+                ids.add(peer)
+                found.append(one)
+    return found
+
+
+def _identity(directory: Path) -> tuple[bytes, Job] | None:
+    """Return the ID and job in the journal of a directory, or None without any."""
+    path = (directory / JOURNAL).absolute()
+    if not path.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as journal:
+            known = "SELECT name, value FROM meta WHERE name IN ('job', 'node_id', 'leaf_id')"
+            meta: dict[str, bytes] = dict(journal.execute(known))
+        return _contact(directory, meta).id, msgspec.json.decode(meta["job"], type=Job)
+    except (KeyError, *UNREADABLE, msgspec.DecodeError, KadcrawlError, TypeError, ValueError):
+        return None
+
+
 def rows_at_rest(
     directories: Iterable[Path], job: Job, now: float
 ) -> tuple[list[PeerRow], Sequence[StandingOrder], list[UnreadableJournal]]:

@@ -1,12 +1,20 @@
 """The figures of a directory at rest, from journals of which some are out of date."""
 
+import json
+import shutil
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from click.testing import CliRunner
 
-from kadcrawl.cli.local.resting import RestingPeer, journals_at_rest, status_of
+from fuzz import data_directories
+from kadcrawl.cli.app import main
+from kadcrawl.cli.local.resting import RestingPeer, crawl_directories, journals_at_rest, status_of
 from kadcrawl.cli.local.stores_at_rest import commit
 from kadcrawl.keys import Cell, anchor, id_bytes
 from kadcrawl.link.wire.leaf_messages import leaf_contact
@@ -16,6 +24,7 @@ from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.peer.membership.key_store import KeyStore
 from kadcrawl.settings.job import Job
 from kadcrawl.store.store import Store
+from kadcrawl.system.file_names import JOURNAL
 
 JOB = Job(seeds=("http://a.example/",))
 CELL = Cell(7)
@@ -93,3 +102,24 @@ def test_a_leaf_of_the_crawl_counts_whatever_its_directory_is_called(tmp_path: P
     make_peer(tmp_path / "of another crawl", {"leaf_id": id_bytes(8)}, Job(seeds=("http://b.example/",)))
     make_peer(tmp_path / "full", {"node_id": id_bytes(FAR)})
     assert [id_bytes(NEAR), id_bytes(7)] == [peer.contact.id for peer in journals_at_rest(tmp_path)[0]]
+
+
+def test_copies_and_other_crawls_beside_the_peers_do_not_count(tmp_path: Path) -> None:
+    def summary() -> str:
+        done = CliRunner().invoke(main, ["summary", "--data", str(tmp_path), "--json"])
+        assert done.exit_code == 0, done
+        return done.stdout
+
+    data_directories.make(tmp_path, is_finished=True)
+    (tmp_path / "peer-2").rename(tmp_path / "other")
+    before = summary()
+    assert json.loads(before)["duplicates"] == 0
+    peer, copy, unrelated = (tmp_path / name for name in ("peer-1", "copy", "unrelated"))
+    shutil.copytree(peer, copy)
+    shutil.copytree(peer, unrelated)
+    with closing(sqlite3.connect(unrelated / JOURNAL)) as journal, journal:
+        job = msgspec.json.encode(Job(seeds=("http://elsewhere.example/",)))
+        journal.execute("UPDATE meta SET value=? WHERE name='job'", (job,))
+        journal.execute("UPDATE meta SET value=? WHERE name='node_id'", (bytes(20),))
+    assert crawl_directories(tmp_path, data_directories.JOB) == [tmp_path, peer, tmp_path / "other"]
+    assert before == summary()
