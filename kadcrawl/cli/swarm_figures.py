@@ -16,6 +16,7 @@ from kadcrawl.cli.targets import (
     NotRunningError,
     address_of,
     directories,
+    goes_on,
     is_set_aside,
     peer_directories,
     targets,
@@ -58,9 +59,9 @@ class FoundFigures:
         """Print that no peer answered, the journals that are damaged, and the command that goes on with the crawl."""
         if self.directory is not None:
             verb = "crawl" if peer_directories(self.directory) else "start"
-            goes_on = f"; kadcrawl {verb} --data {self.directory} goes on" if self._may_go_on(verb) else ""
+            advice = f"; {goes_on(self.directory)} goes on" if self._may_go_on(verb) else ""
             source = f"no peer runs in {self.directory}, whose journals have these figures"
-            click.echo(f"kadcrawl: {source}{goes_on}", err=True)
+            click.echo(f"kadcrawl: {source}{advice}", err=True)
         for one in self.unreadable:
             say(f"kadcrawl: {one.lacking(self.directory)}", err=True)
 

@@ -3,7 +3,6 @@
 Tests: tests/peer/test_traps.py, tests/cli/test_job_options.py
 """
 
-import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 from kadcrawl.errors import StartError
 from kadcrawl.settings.job import Job
 from kadcrawl.store.journal import UNREADABLE
+from kadcrawl.store.journal_reader import open_at_rest
 from kadcrawl.store.store import Store
 from kadcrawl.system.file_names import JOURNAL
 
@@ -85,7 +85,7 @@ def _read(directory: Path, name: str, kind: type[Kind]) -> Kind | None:
     path = directory / JOURNAL
     query = "SELECT value FROM meta WHERE name=? AND typeof(value)='blob'"
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as journal:
+        with closing(open_at_rest(path)) as journal:
             row = journal.execute(query, (name,)).fetchone()
         return msgspec.json.decode(row[0], type=kind) if row else None
     except (*UNREADABLE, msgspec.DecodeError):

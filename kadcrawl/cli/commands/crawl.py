@@ -190,14 +190,18 @@ def crawl(
 def _begun(data: Path) -> tuple[Path, list[str]]:
     """Return the directory of a peer with the crawl to go on with, and its seeds. Raises UsageError without any."""
     if peers_of(data):
-        from kadcrawl.cli.local.resting import job_of, resting_peers  # Not at the top: it loads the whole peer.
+        from kadcrawl.cli.local.resting import job_of, journals_at_rest  # Not at the top: it loads the whole peer.
 
-        found = [peer for peer in resting_peers(data) if peer.directory != data]
+        peers, unreadable = journals_at_rest(data)
+        found = [peer for peer in peers if peer.directory != data]
         job = job_of(found)
         if job is not None and job.seeds:
             seeds = f"{len(job.seeds)} seed" + ("s" if len(job.seeds) != 1 else "")
             click.echo(f"kadcrawl: going on with the crawl in {data}, which has {seeds}", err=True)
             return found[0].directory, [*job.seeds]
+        for one in unreadable:
+            if one.may_be_whole:
+                raise ConfigError(f"cannot go on with the crawl in {data}: {one.lacking(data)}")
     raise click.UsageError(
         "Missing argument 'URL...': a crawl begins with one, or with the seeds in a --job FILE, or goes on with those "
         f"of its --data, and {data} holds no crawl"

@@ -48,6 +48,7 @@ from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_changes import changed
 from kadcrawl.store.journal import UNREADABLE, said
+from kadcrawl.store.journal_reader import open_at_rest
 from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.migration import BY_ROWID
@@ -55,6 +56,7 @@ from kadcrawl.system.file_names import JOURNAL, PAGE_LOG
 
 _GRANTS = msgspec.msgpack.Decoder(dict[bytes, int])
 _ORDERS = msgspec.msgpack.Decoder(list[StandingOrder])
+_NOT_ALLOWED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY}
 NO_ADDRESS = ("127.0.0.1", 1)
 """The address of a peer whose file of that is gone."""
 
@@ -87,13 +89,20 @@ class RestingPeer:
 
 
 class UnreadableJournal(NamedTuple):
-    """A journal that has no figures, as it is damaged."""
+    """A journal that has no figures, as it is damaged or may not be read."""
 
     directory: Path
     why: str
+    may_be_whole: bool = False
+    """True if this user or this disk does not let the journal be read, and nothing says that it is damaged."""
 
     def lacking(self, data: Path | None) -> str:
         """Return the sentence about the missing figures. `data` is the directory of the crawl."""
+        if self.may_be_whole:
+            return (
+                f"the figures lack those of {self.directory}, whose journal cannot be read: {self.why}; "
+                "look at it as the user of the peer, on the machine of the peer"
+            )
         lacking = f"the figures lack those of {self.directory}, whose journal is damaged: {self.why}"
         if data is not None and is_set_aside(self.directory, data):
             return f"{lacking}; its results stay good"
@@ -285,7 +294,7 @@ def _read_refusing(journal: sqlite3.Connection) -> list[tuple[str, int, int, flo
 def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
     path = (directory / JOURNAL).absolute()
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as journal:
+        with closing(open_at_rest(path)) as journal:
             if journal.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
                 return UnreadableJournal(directory, "it is empty") if has_log(directory / PAGE_LOG) else None
             meta: dict[str, bytes] = dict(journal.execute("SELECT name, value FROM meta WHERE typeof(value)='blob'"))
@@ -312,7 +321,12 @@ def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
     except KeyError:
         return None  # The peer ended before it had a job.
     except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, TypeError, ValueError) as error:
-        return UnreadableJournal(directory, said(error))
+        return UnreadableJournal(directory, said(error), may_be_whole=_is_kept_from_reading(error))
+
+
+def _is_kept_from_reading(error: Exception) -> bool:
+    """Return whether SQLite was not allowed to read a journal, as opposed to reading something wrong."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ALLOWED
 
 
 def _contact(directory: Path, meta: dict[str, bytes]) -> Contact:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from fuzz import data_directories
 from kadcrawl.cli.app import main
+from kadcrawl.cli.local import resting
 from kadcrawl.cli.local.resting import RestingPeer, crawl_directories, journals_at_rest, status_of
 from kadcrawl.cli.local.stores_at_rest import commit
 from kadcrawl.keys import Cell, anchor, id_bytes
@@ -123,3 +124,30 @@ def test_copies_and_other_crawls_beside_the_peers_do_not_count(tmp_path: Path) -
         journal.execute("UPDATE meta SET value=? WHERE name='node_id'", (bytes(20),))
     assert crawl_directories(tmp_path, data_directories.JOB) == [tmp_path, peer, tmp_path / "other"]
     assert before == summary()
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (sqlite3.SQLITE_READONLY, "journal cannot be read"),
+        (sqlite3.SQLITE_CANTOPEN, "journal cannot be read"),
+        (sqlite3.SQLITE_CORRUPT, "journal is damaged"),
+        (sqlite3.SQLITE_NOTADB, "journal is damaged"),
+    ],
+)
+def test_a_journal_that_may_not_be_read_is_not_called_damaged(
+    code: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_peer(tmp_path / "peer-1", {"node_id": id_bytes(NEAR)})
+
+    def failing(path: Path) -> sqlite3.Connection:
+        error = sqlite3.DatabaseError("a reason")
+        error.sqlite_errorcode = code
+        raise error
+
+    monkeypatch.setattr(resting, "open_at_rest", failing)
+    peers, (unreadable,) = journals_at_rest(tmp_path)
+    assert peers == []
+    said = unreadable.lacking(tmp_path)
+    assert f"{expected}: a reason" in said
+    assert ("move this directory away" in said) == (expected == "journal is damaged")
