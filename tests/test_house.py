@@ -53,7 +53,7 @@ CONVERSATIONS = {
     "overlay": "bootstrap lookups overlay pending_requests protocol",
     "overlay.waves": "termination wave",
     "peer": (
-        "base build environment handlers job_store offered_links page_reader peer rejoin resources shared_process "
+        "base build environment handlers offered_links page_reader peer rejoin resources shared_process "
         "shutdown steered_peer"
     ),
     "peer.dashboard": "source swarm_access",
@@ -69,7 +69,7 @@ CONVERSATIONS = {
     "replication_stream replicator",
     "replication.owner": "batched_cell_queries catch_up cell_opener join recheck sync",
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",
-    "store": "free_pages journal log_roller migration wal",
+    "store": "free_pages journal journal_reader log_roller migration wal",
     "web": "event_stream hub listener",
     "system": (
         "clock cooperative daemon_threads datagram_drain event lean_imports packet_filter spaced_batches task_set"

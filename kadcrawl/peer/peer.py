@@ -53,7 +53,7 @@ from kadcrawl.peer.swarm.fetch_again import AgainFetcher
 from kadcrawl.peer.swarm.find_url import UrlFinder
 from kadcrawl.peer.swarm.queue_survey import QueueReporter
 from kadcrawl.peer.swarm.seed_streams import SeedStreams
-from kadcrawl.peer.swarm.seeds import add_seeds, each, stream_seeds
+from kadcrawl.peer.swarm.seeds import add_seeds, each, refuse_text, stream_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.peer.swarm.steer import Steerer
 from kadcrawl.peer.swarm.wave_answers import WaveAnswers
@@ -142,6 +142,7 @@ class Peer(SteeredPeer):
 
         Raises ConfigError for text that is no http(s) URL, RemoteError when a part of the swarm does not answer.
         """
+        refuse_text(urls)
         seeds = [seed(url) for url in urls]  # Before anything begins.
         await self.begin()
         await add_seeds(self.runtime, seeds)
@@ -153,6 +154,7 @@ class Peer(SteeredPeer):
         peer fetches nothing while it reads the first seeds of a crawl. Raises ConfigError for text that is no http(s)
         URL, and for a job that takes no more seeds.
         """
+        refuse_text(urls)
         await self.begin()
         return await stream_seeds(self.runtime, (seed(url) async for url in each(urls)))
 

@@ -20,6 +20,7 @@ from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.peer.swarm.fetch_again import fetch_again
 from kadcrawl.peer.swarm.queue_survey import survey_queue
 from kadcrawl.peer.swarm.retry import retry_failed
+from kadcrawl.peer.swarm.seeds import refuse_text
 from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.peer.swarm.steer import give_orders
 from kadcrawl.urls import seed
@@ -68,6 +69,7 @@ class SteeredPeer(PeerBase):
         A URL that the crawl has not met is not fetched. Raises ConfigError for text that is no http(s) URL, and if the
         job does not remember its URLs.
         """
+        refuse_text(urls)
         outcomes = await fetch_again(self.runtime, [seed(url) for url in urls], only_failed=only_failed)
         return outcomes["again"]
 

@@ -14,6 +14,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.limits import Limits, require
 from kadcrawl.settings.secrets import Secrets
+from kadcrawl.settings.value_types import check_types
 
 PORT_DEFAULT = 4160
 """Default TCP and UDP port of a peer. Wikipedia lists no common use of 4160."""
@@ -91,6 +92,7 @@ class Config:
     """Bounds on the resources of the peer."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         require(self.work_area is None or self.work_area >= 1, "work_area must be 1 or more")
         require(0 <= self.port <= 65_535, "port must be from 0 to 65535")
         object.__setattr__(self, "host", _to_listen_on(self.host))

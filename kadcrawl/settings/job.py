@@ -19,6 +19,7 @@ from kadcrawl.settings.recrawl_checks import CALENDAR_GRAINS_S, GRAINS_DEFAULT, 
 from kadcrawl.settings.request_headers import check_agent, check_headers, check_token, token_of
 from kadcrawl.settings.site_rules import SiteRule, check_sites, login_hooks, recrawl_bounds_s
 from kadcrawl.settings.trust import check_authorities
+from kadcrawl.settings.value_types import check_types
 from kadcrawl.urls import Partition
 
 ScopeKind = Literal["host", "domain", "prefix", "any"]
@@ -267,6 +268,7 @@ class Job:
     """Pairs (name, value) of limits that all peers share, where they differ from `Limits` (settings/job_limits.py)."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         require(0 < len(self.name) <= 100, "name must have 1 to 100 characters")
         for name, kind in _CHOICES.items():
             choices = get_args(kind)

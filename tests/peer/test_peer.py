@@ -53,6 +53,13 @@ async def test_every_reachable_page_is_fetched_once_and_none_else(make_peer: Mak
         )
 
 
+async def test_one_text_in_place_of_several_urls_is_refused(make_peer: MakePeer) -> None:
+    peer = await make_peer()
+    for given in (peer.crawl, peer.add_seeds, peer.fetch_again):
+        with pytest.raises(ConfigError, match="give the URLs as a list"):
+            await given("https://example.org/")
+
+
 async def test_pages_come_to_the_embedder_one_by_one_and_end_with_the_crawl(make_peer: MakePeer) -> None:
     async with Web() as site:
         site.fallback = tree(150)(site)

@@ -120,6 +120,12 @@ async def _batches(seeds: AsyncIterable[str]) -> AsyncIterable[list[str]]:
         yield batch
 
 
+def refuse_text(urls: object) -> None:
+    """Raise ConfigError for one text in place of several URLs, as each of its characters would count as a URL."""
+    if isinstance(urls, str | bytes):
+        raise ConfigError("give the URLs as a list, such as ['https://example.org/'], also if there is only one")
+
+
 async def each(seeds: AsyncIterable[str] | Iterable[str]) -> AsyncIterable[str]:
     """Yield the URLs of either kind of iterable."""
     if isinstance(seeds, AsyncIterable):
