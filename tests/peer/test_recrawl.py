@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 from aiohttp import web
@@ -13,7 +14,7 @@ from kadcrawl.link.wire.messages import Grant, Order
 from kadcrawl.store.schema import is_pending
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.sites.web import Web, html
-from tests.support.swarm.peers import MakePeer, swarm
+from tests.support.swarm.peers import QUICK, MakePeer, swarm
 from tests.support.waiting import until
 
 PERIOD_S = 1.0
@@ -233,6 +234,27 @@ async def test_until_pages_are_due_the_swarm_rests_and_has_not_ended(make_peer: 
         await peers[1].crawl([site.url("/more")])
         await until(lambda: site.fetched[site.url("/more")])
         await until(lambda: all(peer.state == "resting" for peer in peers))
+
+
+async def test_pages_of_a_site_that_refused_for_a_while_are_visited_again(make_peer: MakePeer, tmp_path: Path) -> None:
+    async with Web() as site:
+        status = 200
+        paths = [f"/{number}" for number in range(9)]
+        site.pages["/"] = lambda request: html(*map(site.url, paths))
+        site.fallback = lambda request: html(status=status)
+        limits = replace(QUICK, back_off_s=0.1)
+        peer = await make_peer(recrawl_after_s=PERIOD_S, limits=limits, refusals_max=2, retries=0)
+        await peer.crawl([site.url("/")])
+        await until(lambda: all(site.fetched[site.url(path)] for path in paths))
+        status = 503
+
+        def refused() -> set[str]:
+            """Return the paths that were not asked for at their last visit, as the site refused others."""
+            return {path for path, lines in visits(tmp_path).items() if lines[-1].failed == "site_refused"}
+
+        await until(refused)
+        status = 200
+        await until(lambda: not refused())
 
 
 async def test_a_swarm_of_which_nothing_is_left_to_visit_ends(make_peer: MakePeer) -> None:

@@ -13,6 +13,7 @@ sitemaps say, no page is visited again within the shortest period of the job.
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from re import ASCII, compile as pattern
+from typing import Final
 
 from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.crawl.scope.sitemap_urls import AHEAD_S
@@ -125,8 +126,8 @@ class Recrawl:
     def unasked(self, entry: FrontierEntry, last: Visit | None, why: str, now: float) -> Visit | None:
         """Return the visit to journal for a page without a request, or None if none is to be journaled.
 
-        A robots.txt may change, and a bug here may be fixed. URLs that the job excludes, or that crashed a peer, are
-        left out for good.
+        A robots.txt may change, a site may refuse for an hour, and a bug here may be fixed. URLs that the job excludes,
+        or that crashed a peer, are left out for good.
         """
         passes = _may_pass(why) and self._site_settings.recrawl_after_s(entry.url) > 0
         if last is None and not passes:
@@ -196,9 +197,15 @@ class Recrawl:
         return min(max(period_s * factor, least_s), most_s)
 
 
+_PASSING: Final = frozenset({"internal_error", "site_refused", "address_refused", "login_failed"})
+"""Reasons without a request that a later visit may not meet again, beside those of robots.txt.
+
+A site that refuses requests for a while, or whose name leads to a private address for a while, comes back by itself."""
+
+
 def _may_pass(why: str) -> bool:
     """Return whether a page was left out for a reason that may pass."""
-    return why.startswith("robots") or why == "internal_error"
+    return why.startswith("robots") or why in _PASSING
 
 
 def _without_content(last: Visit, now: float) -> Visit:

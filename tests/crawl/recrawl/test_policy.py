@@ -201,6 +201,15 @@ def test_a_robots_denial_may_end_later_and_an_exclusion_by_the_job_never() -> No
         assert left_out.due is None
 
 
+@pytest.mark.parametrize("why", ["site_refused", "address_refused", "login_failed", "robots_unreachable"])
+def test_a_page_that_was_not_asked_for_by_a_passing_reason_is_due_again(why: str) -> None:
+    for last in (None, first()):
+        left_out = ONCE.unasked(ENTRY, last, why, NOW)
+        assert left_out is not None
+        assert left_out.due == NOW + DAY_S
+    assert first() == left_out
+
+
 def test_open_cells_are_given_by_their_next_visit() -> None:
     visits: dict[Cell, float | None] = {Cell(1): 30.0, Cell(2): 10.0, Cell(3): None}
     due = DueCells(visits.__getitem__)
@@ -264,7 +273,7 @@ def test_of_a_borrowers_visit_the_owner_makes_the_same_as_of_its_own(
 
 def test_of_a_page_that_a_borrower_left_out_the_owner_keeps_what_is_known() -> None:
     last = first(ADAPTS)
-    for why in ("robots", "exclude", KILLED_PEER):
+    for why in ("robots", "site_refused", "exclude", KILLED_PEER):
         own = ADAPTS.unasked(ENTRY, last, why, NOW + DAY_S)
         assert own == visited_elsewhere(last, own, why)
         assert ADAPTS.unasked(ENTRY, None, why, NOW + DAY_S) == visited_elsewhere(None, None, why)
