@@ -65,12 +65,16 @@ def _asks_for_one_process(arguments: Sequence[str]) -> bool:
 
 
 def _open_standard_streams() -> None:
-    """Open standard streams that the shell has closed (`<&-`), or a journal would get their numbers."""
+    """Open standard streams that the shell has closed (`<&-`), or a journal would get their numbers.
+
+    Python has no object for a closed stream. Lines for a closed standard output go nowhere.
+    """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
 
 
 __all__ = ["main"]

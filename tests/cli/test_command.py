@@ -206,6 +206,16 @@ async def test_closed_standard_streams_disturb_no_crawl(tmp_path: Path) -> None:
         assert run.out.startswith("5 pages")
 
 
+@pytest.mark.parametrize("arguments", [("status", "--data"), ("summary", "--data"), ("export", "--to", "csv:-")])
+async def test_a_closed_standard_output_is_no_fault(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = tree(3)(site)
+        assert (await kadcrawl(*crawl(tmp_path, site.url("/0")))).code == 0
+    command = shlex.join([KADCRAWL, *arguments, str(tmp_path)])
+    run = await ended(await asyncio.create_subprocess_shell(f"exec {command} >&-", stdout=PIPE, stderr=PIPE))
+    assert (0, "", False) == (run.code, run.out, "Traceback" in run.err), run
+
+
 async def test_a_port_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
