@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from fuzz.data_directories import IDS, PEERS, URLS, DataPeer, make
@@ -157,8 +157,12 @@ def _read_peer(peer: Path) -> None:
     for table in ("pages", "records"):
         reader = LogReader(table, peer / f"{table}.jsonl")
         if reader.source() is not None:
-            reader.read(0, BATCH_SIZE)
-            reader.lines_after(0)
+            uses: list[Callable[[], object]] = [partial(reader.read, 0, BATCH_SIZE), partial(reader.lines_after, 0)]
+            for use in uses:
+                try:
+                    use()
+                except OSError as error:  # A part is shorter than the index says.
+                    assert "is damaged" in str(error)
 
 
 def _go_on(directory: Path) -> None:

@@ -52,6 +52,7 @@ async def test_a_peer_that_is_alone_says_what_is_left_on_it(tmp_path: Path) -> N
 
 async def test_a_second_hangup_forces_nothing() -> None:
     asked = asyncio.get_running_loop()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # As without `nohup` around the tests.
     interrupts = Interrupts()
     try:
         for _ in range(2):
@@ -62,6 +63,7 @@ async def test_a_second_hangup_forces_nothing() -> None:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asked.remove_signal_handler(number)
+        signal.signal(signal.SIGHUP, before)
 
 
 async def test_a_hangup_that_nohup_has_ignored_stays_ignored() -> None:

@@ -46,6 +46,7 @@ def main() -> None:
     sys.path[0] = os.path.dirname(program)  # As in the process of that script.
     from kadcrawl.system.quick_exit import allow_quick_exit, exit_quickly
 
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Also in tests below `nohup`, which ignores a closed terminal.
     allow_quick_exit()
     import_command()
     if len(os.listdir("/proc/self/task")) > 1:

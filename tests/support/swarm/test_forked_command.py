@@ -6,13 +6,14 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from kadcrawl.cli.local.fork_server import can_fork
-from tests.support.swarm.command import KEY, NEW_PROCESS, address_of, ended, joinable, start
+from tests.support.swarm.command import KEY, NEW_PROCESS, STARTED, address_of, ended, joinable, start
 from tests.support.swarm.forked_command import AT_START, EXEC, ForkedCommand, may_fork
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="only Linux forks safely after imports")
@@ -33,9 +34,12 @@ asyncio.run(main())
 
 
 @pytest.fixture(autouse=True)
-def _forks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let these tests fork even where all others do not."""
+def _forks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let these tests fork even where all others do not, and leave nothing to wait for to the tests after them."""
     monkeypatch.delenv(EXEC, raising=False)
+    before = len(STARTED)
+    yield
+    del STARTED[before:]
 
 
 @pytest.mark.parametrize(
