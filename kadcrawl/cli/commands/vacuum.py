@@ -31,10 +31,10 @@ def vacuum(directories: tuple[Path, ...]) -> int:
     then on, peers that run on DIR give back what is free beyond a quarter of the journal, a little at a time. A journal
     with few free pages keeps them.
     """
-    from kadcrawl.cli.targets import data_directories
+    from kadcrawl.cli.local.resting import directories_without_copies
 
     for directory in directories:
-        journals = [path for peer in data_directories(directory) if (path := peer / JOURNAL).is_file()]
+        journals = [path for peer in directories_without_copies(directory) if (path := peer / JOURNAL).is_file()]
         if not journals:
             raise ConfigError(f"{directory} has no journal: name the directory of a crawl, or of a peer")
         for journal in journals:

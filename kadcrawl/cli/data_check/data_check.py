@@ -14,7 +14,8 @@ from kadcrawl.cli.data_check.journal_check import JournalFacts, check_journal
 from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, check_pages, check_records
 from kadcrawl.cli.data_check.state_file_check import check_state_files
 from kadcrawl.cli.data_check.warc_check import check_warc, compare_archive, files_here
-from kadcrawl.cli.targets import data_directories, is_set_aside
+from kadcrawl.cli.local.resting import directories_without_copies
+from kadcrawl.cli.targets import is_set_aside
 from kadcrawl.cli.view.repeats import recurring_visits
 from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.plural import plural
@@ -71,9 +72,9 @@ class DataReport:
 
 
 def peers_with_data(directory: Path) -> list[Path]:
-    """Return the directories of peers at this directory or in it: those with a journal or with results."""
+    """Return the directories of peers with a journal or with results, at this directory or in it, without copies."""
     names = (JOURNAL, PAGES, RECORDS, "warc")
-    return [peer for peer in data_directories(directory) if any((peer / name).exists() for name in names)]
+    return [peer for peer in directories_without_copies(directory) if any((peer / name).exists() for name in names)]
 
 
 def check_data(directory: Path, report: Report, *, with_urls: bool = False) -> DataReport:

@@ -148,6 +148,17 @@ def crawl_directories(data: Path, job: Job) -> list[Path]:
     return found
 
 
+def directories_without_copies(data: Path) -> list[Path]:
+    """Return the directories that may hold a peer's data, without those with a copy of a journal of a peer's own.
+
+    So a command that changes files leaves a backup beside the peers alone. To change the copy, name its directory.
+    """
+    named = directories(data)
+    ids = {identity[0] for one in named if (identity := _identity(one)) is not None}
+    found = ((one, _identity(one)) for one in data_directories(data) if one not in named)
+    return [*named, *(one for one, identity in found if identity is None or identity[0] not in ids)]
+
+
 def _identity(directory: Path) -> tuple[bytes, Job] | None:
     """Return the ID and job in the journal of a directory, or None without any."""
     path = (directory / JOURNAL).absolute()

@@ -53,6 +53,17 @@ def test_the_journal_of_a_leaf_is_made_smaller_too(tmp_path: Path, journal: Path
     assert size - leaf.stat().st_size > 900_000
 
 
+def test_a_copy_beside_the_peers_is_left_alone_unless_it_is_named(tmp_path: Path, journal: Path) -> None:
+    copy = tmp_path / "copy" / journal.name
+    shutil.copytree(journal.parent, copy.parent)
+    before = copy.read_bytes()
+    for command in (["vacuum"], ["check-data", "--repair"]):
+        assert CliRunner().invoke(main, [*command, str(tmp_path)]).exit_code == 0
+    assert before == copy.read_bytes()
+    assert run(copy.parent).exit_code == 0
+    assert copy.stat().st_size < len(before) - 900_000
+
+
 def test_a_running_peer_a_full_disk_and_no_journal_are_refused(
     tmp_path: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
