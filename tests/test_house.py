@@ -64,7 +64,7 @@ CONVERSATIONS = {
     "peer.monitoring": "listener",
     "peer.tracing": "otel_traces",
     "peer.swarm": "budget_sharing cell_looks census commands fetch_again find_url queue_counter queue_survey "
-    "dropping reach_sync retry retrying seed_streams seeds state_gossip steer wave_answers",
+    "dropping end_check reach_sync retry retrying seed_streams seeds state_gossip steer wave_answers",
     "replication": "absence_check anti_entropy cells epoch_filter_transfer holder_side peer_tasks record_codec "
     "replication_stream replicator",
     "replication.owner": "batched_cell_queries catch_up cell_opener join recheck sync",

@@ -30,6 +30,7 @@ from kadcrawl.link.wire.messages import Contact, Link
 from kadcrawl.overlay import Overlay
 from kadcrawl.peer.runtime import BuiltParts, Runtime
 from kadcrawl.peer.swarm.dropping import Dropping
+from kadcrawl.peer.swarm.end_check import EndCheck
 from kadcrawl.peer.swarm.queue_counter import QueueCounter
 from kadcrawl.peer.swarm.retrying import Retrying
 from kadcrawl.replication.cells import Cells
@@ -102,6 +103,7 @@ def build_parts(
     cells = Cells(
         components, overlay, resources.client, store, resources.activity, clock, config.limits.batch_spacing_s
     )
+    overlay.on_joined.append(EndCheck(resources.activity, resources.client, cells.tasks.spawn).joined)
     clock_host = _build_clock_host(runtime, job, components, cells)
     balancing = _build_balancer(runtime, job, components, cells, first_update_s, learns)
     leaves = LeafHost(

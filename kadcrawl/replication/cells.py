@@ -408,8 +408,6 @@ class Cells:
         return not (self.records.merging and self.sync.is_syncing(cell))
 
     def _joined(self, newcomer: Contact) -> None:
-        # After a partition the end of the crawl may have been the end on this side only.
-        self._activity.doubt()
         self._absences.joined(asyncio.get_running_loop().time())
         with suppress(NotRunningError):
             self.sync.joined(newcomer)
