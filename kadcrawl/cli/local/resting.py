@@ -137,7 +137,7 @@ def crawl_directories(data: Path, job: Job) -> list[Path]:
     peers may have their journals open.
     """
     named = directories(data)
-    ids = {identity[0] for one in named if (identity := _identity(one)) is not None}
+    ids = _ids_in(named)
     found = [*named]
     for one in data_directories(data):
         if one not in named and (identity := _identity(one)) is not None:
@@ -154,9 +154,14 @@ def directories_without_copies(data: Path) -> list[Path]:
     So a command that changes files leaves a backup beside the peers alone. To change the copy, name its directory.
     """
     named = directories(data)
-    ids = {identity[0] for one in named if (identity := _identity(one)) is not None}
+    ids = _ids_in(named)
     found = ((one, _identity(one)) for one in data_directories(data) if one not in named)
     return [*named, *(one for one, identity in found if identity is None or identity[0] not in ids)]
+
+
+def _ids_in(peers: Iterable[Path]) -> set[bytes]:
+    """Return the IDs in the journals of these directories."""
+    return {identity[0] for one in peers if (identity := _identity(one)) is not None}
 
 
 def _identity(directory: Path) -> tuple[bytes, Job] | None:
@@ -165,7 +170,7 @@ def _identity(directory: Path) -> tuple[bytes, Job] | None:
     if not path.exists():
         return None
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as journal:
+        with closing(open_at_rest(path)) as journal:
             known = "SELECT name, value FROM meta WHERE name IN ('job', 'node_id', 'leaf_id')"
             meta: dict[str, bytes] = dict(journal.execute(known))
         return _contact(directory, meta).id, msgspec.json.decode(meta["job"], type=Job)
