@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING
 
-import msgspec
 from aiohttp.abc import AbstractResolver
 
-from kadcrawl.crawl.byte_budget import ByteBudget
 from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.clocks.addresses import Addresses
 from kadcrawl.crawl.clocks.clock_holder import ClockHolder
@@ -26,7 +24,6 @@ from kadcrawl.crawl.cookies.login_hook import CallHook, call_login_hook
 from kadcrawl.crawl.cookies.sessions import Sessions
 from kadcrawl.crawl.cookies.site_cookies import SiteCookies
 from kadcrawl.crawl.crawl_limits import CrawlLimits, LoanLimits
-from kadcrawl.crawl.crawl_time import CrawlTime
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource, CrawlStore
 from kadcrawl.crawl.fetch.address_guard import Guard
@@ -37,23 +34,21 @@ from kadcrawl.crawl.fetch.request_rules import RequestRules
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.frontier.other_requests import LOANS_OUT, NO_LOANS, OtherRequests
 from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
-from kadcrawl.crawl.granted_budget import GRANT_NAMES
 from kadcrawl.crawl.links.forwarder import AcceptHere, Forwarder, Owners
 from kadcrawl.crawl.links.intake import Intake, IntakeEvents, IntakeLimits
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.output.warc import warc_name
-from kadcrawl.crawl.page_budget import PAGES_BEGUN, Budget
 from kadcrawl.crawl.reach.build import Reach, Swarm, build_reach
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
+from kadcrawl.crawl.restored_limits import restored_limits
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.crawl.shared_rules import SharedRules
-from kadcrawl.crawl.time_count import journaled_s
 from kadcrawl.crawl.url_traces import UrlTraces
 from kadcrawl.keys import Key
 from kadcrawl.link.client import LinkClient
@@ -195,7 +190,7 @@ def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> Crawl
     others = OtherRequests(earlier_until, has_lent, callbacks.has_met_peers)
     last_seq = None if job.recrawl_after_s is None else lambda: store.frontier.last_seq
     frontier = Frontier(store, limits, site_settings, others, unproven_quota=quota, last_seq=last_seq)
-    crawl_limits = _crawl_limits(job, resources)
+    crawl_limits = restored_limits(job, resources.store.meta, resources.counters, resources.clock.now)
     recrawling, rounds = _rounds(job, resources, callbacks, frontier, crawl_limits, lambda: crawler.wake())
     intake = Intake(
         store,
@@ -414,19 +409,6 @@ def _robots(job: Job) -> str:
     """Return the treatment of robots.txt for the warcinfo record."""
     ignored = robots_ignored(job.sites)
     return f"obey, but ignore for {', '.join(ignored)}" if ignored else "obey"
-
-
-def _crawl_limits(job: Job, resources: PeerResources) -> CrawlLimits:
-    meta = resources.store.meta
-    granted = meta.read(GRANT_NAMES["pages"], int) or 0
-    known = meta.read("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
-    begun = meta.read(PAGES_BEGUN, int)
-    pages = Budget(job.max_pages, granted, resources.counters.tried if begun is None else begun, known)
-    granted_bytes = meta.read(GRANT_NAMES["bytes"], int) or 0
-    known_bytes = meta.read("bytes_grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
-    counters = resources.counters
-    bytes_ = ByteBudget(job.max_bytes, granted_bytes, lambda: (counters.body_bytes, counters.pages), known_bytes)
-    return CrawlLimits(pages, bytes_, CrawlTime(job.max_time_s, journaled_s(meta)), resources.clock.now)
 
 
 def _outputs(job: Job, resources: PeerResources) -> Outputs:

@@ -30,9 +30,11 @@ class ByteBudget(GrantedBudget):
         granted: int,
         received: Callable[[], tuple[int, int]],
         known: dict[bytes, int] | None = None,
+        epochs: dict[bytes, int] | None = None,
+        epoch: int = 0,
     ) -> None:
         """`received` returns the bytes of all bodies in page lines of this peer, and the number of these pages."""
-        super().__init__(max_bytes, granted, known)
+        super().__init__(max_bytes, granted, known, epochs, epoch)
         self._received = received
 
     def may_begin(self, held: int) -> bool:

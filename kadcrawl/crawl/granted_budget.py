@@ -1,23 +1,34 @@
 """`GrantedBudget` is what the budgets of pages and of bytes share: the grants of all peers, as one peer knows them.
 
-The owner of the budget's cell shares the budget out by grants (page_budget.py). A decision.
+The owner of the budget's cell shares the budget out by grants (page_budget.py). It decides by the rows that it has
+asked for, and each such row begins an *epoch* of its peer. A grant names the epoch of the row by which each total was
+decided. So a peer takes a grant only if it answers its last row: what it gave back since an older row may have been
+granted to another peer. All other peers order the totals of a peer by their epochs, however late they come. A decision.
 
-Tests: tests/crawl/test_page_budget.py, tests/crawl/test_byte_budget.py
+Tests: tests/crawl/test_granted_budget.py, tests/crawl/test_page_budget.py, tests/crawl/test_byte_budget.py
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
-from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
+from kadcrawl.link.wire.messages import COUNT_MAX, ROWS_MAX, PeerRow
 
-GRANT_NAMES: Final = {"pages": "granted", "bytes": "bytes_granted"}
-"""Unit of a budget -> the name of its grant in the journal."""
+UNORDERED: Final[Mapping[bytes, int]] = MappingProxyType({})
+"""The epochs of totals that a peer of an earlier release has told."""
 
 
 class GrantedBudget:
     """The grants of one budget."""
 
-    def __init__(self, limit: int | None, granted: int, known: dict[bytes, int] | None = None) -> None:
+    def __init__(
+        self,
+        limit: int | None,
+        granted: int,
+        known: dict[bytes, int] | None = None,
+        epochs: dict[bytes, int] | None = None,
+        epoch: int = 0,
+    ) -> None:
         """`limit` is the whole budget, or None without a budget."""
         self.limit = limit
         self._largest = limit or 0
@@ -30,6 +41,10 @@ class GrantedBudget:
         """The largest grant that the journal may have, with which this peer would start again."""
         self.known = known or {}
         """The last known total of each peer, by ID. One `Grant` message limits their number."""
+        self.epochs = epochs or {}
+        """The epoch of each known total, by ID. A total that a peer of an earlier release has told has none."""
+        self.epoch = epoch
+        """The epoch of this peer: the number of the last row by which the budget is shared out."""
         self.spent = False
         """The whole budget is spent: pending URLs stay pending, and count as no work."""
 
@@ -66,33 +81,63 @@ class GrantedBudget:
         """Return what the peer with this row takes from the budget."""
         raise NotImplementedError
 
-    def learn(self, totals: dict[bytes, int], me: bytes, spent: bool) -> None:
+    def tell(self) -> int:
+        """Return the epoch of a row, or of another word about what this peer takes. No older grant counts any more."""
+        self.epoch = min(self.epoch + 1, COUNT_MAX)
+        return self.epoch
+
+    def learn(
+        self, totals: Mapping[bytes, int], me: bytes, spent: bool, epochs: Mapping[bytes, int] = UNORDERED
+    ) -> None:
         """Take a grant: the totals of this and of other peers. No total counts for more than the largest limit."""
         if self.limit is None:
             return
         totals = {peer: min(total, self._largest) for peer, total in totals.items()}
-        self.granted = totals.get(me, self.granted)
+        if me in totals and me not in epochs:
+            self.granted = totals[me]
+        elif me in totals and epochs[me] == self.epoch:
+            self.granted = max(self.granted, totals[me])
         self.spent = spent
         for peer, total in totals.items():
-            if peer in self.known or len(self.known) < ROWS_MAX:
-                self.known[peer] = total
+            epoch = epochs.get(peer, 0)
+            if not epoch or (epoch, total) >= (self.epochs.get(peer, 0), self.known.get(peer, 0)):
+                self._note(peer, epoch, total)
 
-    def hear(self, totals: Mapping[bytes, int]) -> None:
-        """Take the totals that another peer knows, as far as they are larger than those known here.
+    def hear(self, totals: Mapping[bytes, int], epochs: Mapping[bytes, int] = UNORDERED) -> None:
+        """Take the totals that another peer knows, as far as they are later, or larger, than those known here.
 
         The rows of present peers replace them (`absent`), so they count only for absent peers.
         """
         if self.limit is None:
             return
         for peer, total in totals.items():
-            if peer in self.known or len(self.known) < ROWS_MAX:
-                self.known[peer] = max(self.known.get(peer, 0), min(total, self._largest))
+            epoch, before = epochs.get(peer, 0), self.epochs.get(peer, 0)
+            is_later = epoch > before > 0
+            if is_later or (total > self.known.get(peer, -1) and not 0 < epoch < before):
+                self._note(peer, epoch or before, total)
 
     def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
         """Return the totals of the peers that have a grant and are not among these rows of a census.
 
         No total may have been heard since the census began, as of a peer that left: it would be newer than its row.
         """
-        self.learn({row.contact.id: self.total_of(row) for row in rows}, b"", self.spent)
+        if self.limit is not None:
+            for row in rows:
+                self._note(row.contact.id, row.grant_epoch, self.total_of(row))
         present = {row.contact.id for row in rows}
         return {peer: total for peer, total in self.known.items() if peer not in present}
+
+    def epochs_of(self, totals: Mapping[bytes, int], rows: Sequence[PeerRow]) -> dict[bytes, int]:
+        """Return the epochs to tell with these totals, which are those of the peers with these rows and of absent
+        peers."""
+        epochs = {**self.epochs, **{row.contact.id: row.grant_epoch for row in rows}}
+        return {peer: epochs[peer] for peer in totals if epochs.get(peer)}
+
+    def _note(self, peer: bytes, epoch: int, total: int) -> None:
+        if peer not in self.known and len(self.known) >= ROWS_MAX:
+            return
+        self.known[peer] = min(total, self._largest)
+        if epoch:
+            self.epochs[peer] = epoch
+        else:
+            self.epochs.pop(peer, None)

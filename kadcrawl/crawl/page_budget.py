@@ -4,8 +4,9 @@ The owner of the budget's cell shares the budget out. It asks every peer for its
 splits the rest of the budget among the peers in need. The portions shrink as the budget does. A peer that has nothing
 to fetch for now gives its unused grant back. If its URLs only wait for their sites, the peer is passed over for a
 while, so that the last grants do not go to it again and again. The grant of a peer that leaves or dies stays counted:
-each grant message also tells the totals of absent peers, so the next owner of the cell knows them. `max_pages` is
-therefore never exceeded. The unused grant of a dead peer is missing until that peer is started again.
+each grant message also tells the totals of absent peers, so the next owner of the cell knows them. No grant counts that
+comes too late (granted_budget.py). `max_pages` is therefore never exceeded. The unused grant of a dead peer is missing
+until that peer is started again.
 
 A lender pays for the pages that it lends, and their borrowers pay nothing. A page that its borrower returns brings its
 unit back. A silent borrower may have fetched its pages, so their units stay taken: each comes back when its page is
@@ -19,7 +20,8 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Literal
 
-from kadcrawl.crawl.granted_budget import GRANT_NAMES, GrantedBudget
+from kadcrawl.crawl.granted_budget import GrantedBudget
+from kadcrawl.crawl.grants_journal import write_grant
 from kadcrawl.keys import Cell, Key, cell_of
 from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
 from kadcrawl.store.meta_table import MetaTable
@@ -45,8 +47,16 @@ class Budget(GrantedBudget):
 
     unit: Literal["pages"] = "pages"
 
-    def __init__(self, max_pages: int | None, granted: int, begun: int, known: dict[bytes, int] | None = None) -> None:
-        super().__init__(max_pages, granted, known)
+    def __init__(
+        self,
+        max_pages: int | None,
+        granted: int,
+        begun: int,
+        known: dict[bytes, int] | None = None,
+        epochs: dict[bytes, int] | None = None,
+        epoch: int = 0,
+    ) -> None:
+        super().__init__(max_pages, granted, known, epochs, epoch)
         self.begun = begun
         """Units taken: of URLs begun here, and of URLs that were lent."""
         self.held = 0
@@ -170,7 +180,7 @@ class Budget(GrantedBudget):
 
 def write_units(meta: MetaTable, budget: Budget) -> None:
     """Journal the grant and the units taken of it with the next commit, so that no crash has them spent again."""
-    meta.set(GRANT_NAMES["pages"], budget.to_journal())
+    write_grant(meta, budget)
     meta.set(PAGES_BEGUN, str(budget.kept).encode())
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.page import Page
-from kadcrawl.crawl.granted_budget import GRANT_NAMES
+from kadcrawl.crawl.grants_journal import write_grant
 from kadcrawl.crawl.page_budget import write_units
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.link.server import LinkServer
@@ -406,6 +406,6 @@ class Peer(SteeredPeer):
             self.runtime.parts.queue_counter.note_arrivals()
             self.balancing.loans.marker.update()
             write_units(self.store.meta, limits.pages)
-            self.store.meta.set(GRANT_NAMES["bytes"], limits.bytes.to_journal())
+            write_grant(self.store.meta, limits.bytes)
             self.store.meta.set("limit", limits.journaled)
         return super()._flush()

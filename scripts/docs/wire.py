@@ -30,6 +30,7 @@ TOPICS = {
     "datagram_messages": "Datagrams of the overlay",
     "joining_messages": "A newcomer's ID",
     "messages": "Waves and commands",
+    "grant_messages": "Shares of a budget",
     "peer_row": "Rows of the status",
     "swarm_state_messages": "State of the swarm",
     "seed_messages": "Seeds",

@@ -213,6 +213,9 @@ def lies(me: Contact) -> Iterator[Message]:
             yield Wave(limit, 1e-9 if limit else 120.0, question)
     yield Wave(160, 1.0, Grant({me.id: COUNT_MAX, LIAR: COUNT_MAX, bytes(20): 0}, True))
     yield Wave(160, 1.0, Grant({me.id: 0}, False))
+    yield Wave(160, 1.0, Grant({me.id: 0, LIAR: COUNT_MAX}, False, epochs={me.id: COUNT_MAX, LIAR: COUNT_MAX}))
+    yield Wave(160, 1.0, Grant({}, False, "bytes", {me.id: 0, bytes(20): 1}))
+    yield Wave(160, 1.0, Census(unit="pages"))
     yield Wave(160, 1.0, NewSeeds(URLS))
     yield Wave(160, 1.0, NewSeeds([f"http://s{number}.example/{'x' * 8000}" for number in range(200)]))
     for segment in (bytes(8), bytes(16), bytes(9), bytes(range(255, -1, -1)), bytes(range(256))):

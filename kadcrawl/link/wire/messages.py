@@ -2,10 +2,10 @@
 
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before any field is read. This module re-exports the messages of the other files: `basics` (limits and common
-types), `cell_messages`, `filter_messages` (epoch filters), `loan_messages`, `leaf_messages`, `joining_messages` (a
-newcomer's ID), `leave_messages` (departed peers), `offer_messages` (links), `order_messages` (standing orders),
-`queue_messages` (pending URLs by site), `relay_messages` (requests for other peers), `retry_messages` (orders to
-retry), `seed_messages` and `swarm_state_messages`.
+types), `cell_messages`, `filter_messages` (epoch filters), `grant_messages` (shares of a budget), `loan_messages`,
+`leaf_messages`, `joining_messages` (a newcomer's ID), `leave_messages` (departed peers), `offer_messages` (links),
+`order_messages` (standing orders), `queue_messages` (pending URLs by site), `relay_messages` (requests for other
+peers), `retry_messages` (orders to retry), `seed_messages` and `swarm_state_messages`.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
 (`datagram_messages`). All other messages travel by TCP.
@@ -108,6 +108,7 @@ from kadcrawl.link.wire.filter_messages import (
     KeptFilterPart as KeptFilterPart,
 )
 from kadcrawl.link.wire.find_url_messages import FindUrl as FindUrl, UrlFound as UrlFound
+from kadcrawl.link.wire.grant_messages import Grant as Grant
 from kadcrawl.link.wire.joining_messages import (
     DRAWN_MAX as DRAWN_MAX,
     FindRanges as FindRanges,
@@ -237,6 +238,8 @@ class Census(Message, frozen=True):
 
     since_s: Seconds | None = None
     """If given, each peer also tells its details, and what happened in the last so many seconds (dashboard)."""
+    unit: Literal["", "pages", "bytes"] = ""
+    """The budget that the asker will share out by the rows. Each row then begins an epoch (`PeerRow.grant_epoch`)."""
 
 
 class Order(Message, frozen=True):
@@ -251,18 +254,6 @@ class Order(Message, frozen=True):
     """The stamp of an order to pause or to resume: the sender's clock in milliseconds, but later than the last such
     order it knows.
     """
-
-
-class Grant(Message, frozen=True):
-    """Shares of the budget --max-pages or --max-bytes by wave: the total fetches or bytes that each listed peer is
-    granted (crawl/page_budget.py, crawl/byte_budget.py).
-
-    Totals, not additions, so that a repeat changes nothing. `spent` says that nothing is left for any peer.
-    """
-
-    totals: Annotated[dict[IdBytes, Count], Meta(max_length=ROWS_MAX)]
-    spent: bool
-    unit: Literal["pages", "bytes"] = "pages"
 
 
 Question = Survey | Census | Order | NewSeeds | NewReach | Grant | Retry | Steer | SurveyQueue

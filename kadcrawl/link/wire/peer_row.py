@@ -85,6 +85,8 @@ class PeerRow(Struct, frozen=True, array_like=True):
 
     paused_sites: Count = 0
     """Orders that keep sites paused, as far as the peer knows."""
+    grant_epoch: Count = 0
+    """The number of this row among those by which the budget is shared out, or 0. A grant names the row it answers."""
 
     @property
     def state_text(self) -> str:

@@ -44,3 +44,7 @@ class GotSwarmState(Message, frozen=True):
     """Peer -> its total of --max-pages, as far as the sender knows."""
     bytes_granted: Annotated[dict[IdBytes, Count], Meta(max_length=ROWS_MAX)] = field(default_factory=dict)
     """Peer -> its total of --max-bytes, as far as the sender knows."""
+    pages_epochs: Annotated[dict[IdBytes, Count], Meta(max_length=ROWS_MAX)] = field(default_factory=dict)
+    """Peer -> the epoch of its total of --max-pages."""
+    bytes_epochs: Annotated[dict[IdBytes, Count], Meta(max_length=ROWS_MAX)] = field(default_factory=dict)
+    """Peer -> the epoch of its total of --max-bytes."""

@@ -7,16 +7,17 @@ Tests: tests/peer/swarm/test_budget_sharing.py, tests/peer/test_swarm.py, tests/
 """
 
 import asyncio
+from collections.abc import Sequence
 from math import inf
 
 from kadcrawl.crawl.crawl_limits import SharedBudget
-from kadcrawl.crawl.granted_budget import GRANT_NAMES
+from kadcrawl.crawl.grants_journal import write_grant
 from kadcrawl.crawl.page_budget import SOON_S, Resting, budget_cell, listed
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.wire.census_rows import has_left
-from kadcrawl.link.wire.messages import Contact, GetSwarmState, GotSwarmState, Grant
+from kadcrawl.link.wire.messages import Contact, GetSwarmState, GotSwarmState, Grant, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.swarm.census import take_census
@@ -54,9 +55,10 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
             continue
         else:
             is_heir = False
-            known = dict(budget.known)
-            rows = [row for row in (await take_census(runtime.waves)).rows if not has_left(row)]
-            if runtime.cells.is_stalled() or not runtime.overlay.owns(cell) or budget.known != known:
+            known, epochs = dict(budget.known), dict(budget.epochs)
+            rows = [row for row in (await take_census(runtime.waves, budget.unit)).rows if not has_left(row)]
+            has_changed = (budget.known, budget.epochs) != (known, epochs) or _has_told_another(runtime, budget, rows)
+            if has_changed or runtime.cells.is_stalled() or not runtime.overlay.owns(cell):
                 continue  # Another peer may have shared the budget out since these rows were told.
             absent = budget.absent(rows)
             now = asyncio.get_running_loop().time()
@@ -64,7 +66,8 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
             totals, spent = budget.shares(rows, resters, sum(absent.values()))
             resting.grant(totals)
             if totals or spent != announced or now >= again_at:
-                await runtime.waves.ask_all(Grant(listed(totals, absent), spent, budget.unit))
+                told = listed(totals, absent)
+                await runtime.waves.ask_all(Grant(told, spent, budget.unit, budget.epochs_of(told, rows)))
                 announced, again_at = spent, now + BUDGET_SPENT_INTERVAL_S if spent else inf
 
 
@@ -73,7 +76,7 @@ async def give_back(runtime: Runtime, budget: SharedBudget) -> None:
     budget.give_back()
     if budget.told > budget.granted:
         store, written = runtime.resources.store, budget.granted
-        store.meta.set(GRANT_NAMES[budget.unit], budget.to_journal())
+        write_grant(store.meta, budget)
         await store.journal.durable()
         budget.note_journaled(written)
 
@@ -88,8 +91,9 @@ async def tell_total(runtime: Runtime, budget: SharedBudget) -> None:
         await give_back(runtime, budget)
         if budget.limit is None or budget.spent or budget.own_total == told:
             break
-        told = budget.own_total  # A grant that comes meanwhile makes it larger.
-        await runtime.waves.ask_all(Grant({runtime.contact.id: told}, spent=False, unit=budget.unit), TELL_DEADLINE_S)
+        told, me = budget.own_total, runtime.contact.id  # A grant that comes meanwhile makes it larger.
+        grant = Grant({me: told}, spent=False, unit=budget.unit, epochs={me: budget.tell()})
+        await runtime.waves.ask_all(grant, TELL_DEADLINE_S)
 
 
 async def _hear_grants(runtime: Runtime, budget: SharedBudget, cell: Cell) -> bool:
@@ -106,10 +110,18 @@ async def _hear_grants(runtime: Runtime, budget: SharedBudget, cell: Cell) -> bo
             got = await runtime.resources.client.ask(contact, question, GotSwarmState, HEAR_DEADLINE_S)
         except RemoteError:
             return False
-        budget.hear(got.pages_granted if budget.unit == "pages" else got.bytes_granted)
+        if budget.unit == "pages":
+            budget.hear(got.pages_granted, got.pages_epochs)
+        else:
+            budget.hear(got.bytes_granted, got.bytes_epochs)
         return True
 
     return not near or any(await asyncio.gather(*map(hear, near)))
+
+
+def _has_told_another(runtime: Runtime, budget: SharedBudget, rows: Sequence[PeerRow]) -> bool:
+    """Return whether this peer has told its row to another peer that shares the budget out, since it told these."""
+    return any(row.contact.id == runtime.contact.id and row.grant_epoch != budget.epoch for row in rows)
 
 
 def _is_ending(runtime: Runtime) -> bool:

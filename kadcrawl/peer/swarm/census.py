@@ -3,6 +3,8 @@
 Tests: tests/peer/test_peer.py, tests/peer/membership/test_departed.py
 """
 
+from typing import Literal
+
 from kadcrawl.link.wire.census_rows import read_rows
 from kadcrawl.link.wire.messages import ROWS_MAX, Answer, Census, SwarmStatus, Watched
 from kadcrawl.overlay.waves.wave import Waves
@@ -12,9 +14,12 @@ WATCH_DEADLINE_S = 6.0
 """Time that a look of a dashboard may take, so that a peer that died is shown within ten seconds."""
 
 
-async def take_census(waves: Waves) -> SwarmStatus:
-    """Ask every peer of the swarm for its row, and return each peer once, at most `ROWS_MAX` rows."""
-    return await _read(await waves.ask_all(Census()))
+async def take_census(waves: Waves, unit: Literal["", "pages", "bytes"] = "") -> SwarmStatus:
+    """Ask every peer of the swarm for its row, and return each peer once, at most `ROWS_MAX` rows.
+
+    `unit` names the budget that is shared out by the rows.
+    """
+    return await _read(await waves.ask_all(Census(unit=unit)))
 
 
 async def watch_swarm(waves: Waves, since_s: float) -> tuple[SwarmStatus, Watched]:

@@ -151,6 +151,8 @@ class StateGossip:
             runtime.crawl_ms,
             pages_granted=limits.pages.known,
             bytes_granted=limits.bytes.known,
+            pages_epochs=limits.pages.epochs,
+            bytes_epochs=limits.bytes.epochs,
         )
 
     async def _reach(self, asked: GetReach) -> GotReach:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from itertools import starmap
 from typing import TYPE_CHECKING
 
-import msgpack
 import msgspec
 
+from kadcrawl.crawl.grants_journal import write_known
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.scope.scope import SITE_DROPPED
 from kadcrawl.link.handler import Handler
@@ -103,6 +103,9 @@ class WaveAnswers:
         if not isinstance(question, Census):
             return tally, []
         row, is_watched = row_of(runtime), question.since_s is not None
+        if question.unit:
+            epoch = runtime.components.crawl_limits.budget(question.unit).tell()
+            row = msgspec.structs.replace(row, grant_epoch=epoch)
         if is_watched:
             runtime.parts.leaves.note_watched()
             row = self._teller.with_details(row)
@@ -133,10 +136,10 @@ class WaveAnswers:
         """Take this peer's share of a budget, and pause or go on as the budget is spent or is not."""
         components, meta = self._runtime.components, self._runtime.resources.store.meta
         budget = components.crawl_limits.budget(grant.unit)
-        budget.learn(grant.totals, self._runtime.contact.id, grant.spent)
+        budget.learn(grant.totals, self._runtime.contact.id, grant.spent, grant.epochs)
         if budget.spent:
             self._runtime.resources.activity.end_rest()
-        meta.set("grants" if grant.unit == "pages" else "bytes_grants", msgpack.packb(budget.known))
+        write_known(meta, budget)
         if grant.unit == "bytes":
             pause_reasons = components.crawler.pause_reasons
             ends_loans = components.crawl_limits.ends_loans

@@ -54,6 +54,7 @@ from kadcrawl.link.wire.messages import (
     CellsHeld,
     CellState,
     CellSummary,
+    Census,
     CompareDigests,
     Contact,
     CookiesRecord,
@@ -272,6 +273,8 @@ LARGE = 2 * 1024 * 1024
         (ReplicaAssigned([HELD]), Reply),
         (Wave(160, 10.0, Survey()), Request),
         (Wave(3, 0.5, Grant({ID: 7}, True)), Request),
+        (Wave(3, 0.5, Grant({ID: 7}, True, "bytes", {ID: COUNT_MAX})), Request),
+        (Wave(3, 0.5, Census(unit="pages")), Request),
         (Welcome(Job(seeds=("http://a.example/",), max_pages=3), paused=True, update_s=2.5), Reply),
         (GetSwarmState(), Request),
         (GotSwarmState(COUNT_MAX, paused=True, seeds=["http://a.example/"] * SEEDS_MAX), Reply),
@@ -284,6 +287,7 @@ LARGE = 2 * 1024 * 1024
         (SeedsStreamed(9, 2, 1), Reply),
         (GotSwarmState(0, paused=False, seeds=[], retries=[RETRY] * RETRY_ORDERS_MAX), Reply),
         (GotSwarmState(0, paused=False, seeds=[], pages_granted={ID: 3}, bytes_granted={ID: COUNT_MAX}), Reply),
+        (GotSwarmState(0, paused=False, seeds=[], pages_epochs={ID: 3}, bytes_epochs={ID: COUNT_MAX}), Reply),
         (GetLoad(ID, None), Request),
         (GetLoad(ID, BacklogRecord(7, 0.5, 1.5)), Request),
         (Load(-2.5, None), Reply),
@@ -561,8 +565,13 @@ def test_a_grant_per_peer_of_the_largest_swarm_passes_and_one_more_fails() -> No
     with pytest.raises(MalformedError):
         unpack(pack(Wave(160, 1.0, Grant(totals, False))), Request, LARGE)
     del totals[bytes(20)]
-    wave = Wave(160, 1.0, Grant(totals, False))
-    assert wave == unpack(pack(wave), Request, LARGE)
+    wave = Wave(160, 1.0, Grant(totals, False, epochs=totals))
+    assert wave == unpack(pack(wave), Request, Limits().message_bytes_max)
+    state = GotSwarmState(0, False, [], b"", [], [], 0, *[totals] * 4)
+    assert state == unpack(pack(state), Reply, Limits().message_bytes_max)
+    for epochs in ({**totals, bytes(20): 1}, {ID: COUNT_MAX + 1}, {ID: -1}):
+        with pytest.raises(MalformedError):
+            unpack(pack(Wave(160, 1.0, Grant({}, False, epochs=epochs))), Request, LARGE)
 
 
 def seeds(count: int, chars: int) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """No page is fetched beyond the budget, whatever other peers report, late or in place of a silent borrower."""
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from msgspec import structs
@@ -39,6 +39,88 @@ async def test_a_peer_that_stood_still_takes_and_passes_on_no_grant_until_it_is_
     assert 77 == relay_budget.known[FOREIGN] == beyond_budget.known[FOREIGN]
 
 
+async def test_a_grant_that_comes_after_its_peer_gave_it_back_is_not_taken(make_peer: MakePeer) -> None:
+    sharer, late = await swarm(make_peer, "ab", max_pages=1000)
+    budget, me = late.components.crawl_limits.pages, late.contact.id
+    await take_census(sharer.waves, "pages")
+    grant = Wave(0, 5.0, Grant({me: 77}, spent=False, epochs={me: budget.epoch}))
+    await sharer.client.ask(late.contact, grant, Answer, 5.0)
+    assert 77 == budget.granted
+    await until(lambda: budget.told == 0)  # It has nothing to fetch.
+    (row,) = [row for row in (await take_census(sharer.waves, "pages")).rows if row.contact.id == me]
+    assert (0, budget.epoch) == (row.granted, row.grant_epoch)
+    await sharer.client.ask(late.contact, grant, Answer, 5.0)
+    assert (0, 0) == (budget.granted, budget.told)
+
+
+@pytest.mark.parametrize("unit", ["pages", "bytes"])
+async def test_only_a_census_that_shares_the_budget_out_begins_an_epoch_of_it(
+    make_peer: MakePeer, unit: Literal["pages", "bytes"]
+) -> None:
+    (peer,) = await swarm(make_peer, "a")  # Without a limit no peer shares anything out.
+    limits = peer.components.crawl_limits
+    before, other = limits.budget(unit).epoch, limits.budget("bytes" if unit == "pages" else "pages")
+    unmoved = other.epoch
+    assert [0] == [row.grant_epoch for row in (await peer.census()).rows]
+    assert [before + 1] == [row.grant_epoch for row in (await take_census(peer.waves, unit)).rows]
+    assert (before + 1, unmoved) == (limits.budget(unit).epoch, other.epoch)
+
+
+async def test_each_word_of_a_leaving_peer_is_later_than_the_one_before(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaving, other = await swarm(make_peer, "ab", max_pages=1000)
+    budget, me, words = leaving.components.crawl_limits.pages, leaving.contact.id, list[Grant]()
+    ask_all = leaving.waves.ask_all
+
+    async def noted(question: Any, *rest: Any) -> Any:
+        if isinstance(question, Grant) and [*question.totals] == [me]:
+            words.append(question)
+            budget.begun += 1  # A page of a borrower comes back late.
+        return await ask_all(question, *rest)
+
+    monkeypatch.setattr(leaving.waves, "ask_all", noted)
+    await budget_sharing.tell_total(leaving.runtime, budget)
+    assert 3 == len({word.epochs[me] for word in words})
+    assert words == sorted(words, key=lambda word: word.epochs[me])
+    known = other.components.crawl_limits.pages
+    assert 2 == known.known[me]
+    for word in words:
+        await leaving.client.ask(other.contact, Wave(0, 5.0, word), Answer, 5.0)
+    assert 2 == known.known[me]
+
+
+async def test_a_peer_that_has_told_another_sharer_its_row_meanwhile_shares_nothing_out(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both would share the same rest out."""
+    (peer,) = await swarm(make_peer, "a", max_pages=1000)
+    runtime, budget = peer.runtime, peer.components.crawl_limits.pages
+    monkeypatch.setattr(budget, "give_back", lambda: None)
+    ask_all, grants, censuses = runtime.waves.ask_all, list[Grant](), list[SwarmStatus]()
+    shares_too = True
+
+    async def census(waves: Waves, unit: Literal["pages", "bytes"]) -> SwarmStatus:
+        found = await take_census(waves, unit)
+        if shares_too:
+            await take_census(waves, unit)
+        censuses.append(structs.replace(found, rows=[structs.replace(row, pending=50) for row in found.rows]))
+        return censuses[-1]
+
+    async def noted(question: Any, *rest: Any) -> Any:
+        if isinstance(question, Grant):
+            grants.append(question)
+        return await ask_all(question, *rest)
+
+    monkeypatch.setattr(budget_sharing, "take_census", census)
+    monkeypatch.setattr(runtime.waves, "ask_all", noted)
+    await until(lambda: len(censuses) >= 3)
+    assert [] == grants
+    shares_too = False
+    await until(lambda: grants)
+    assert {peer.contact.id: grants[0].epochs[peer.contact.id]} == grants[0].epochs
+
+
 async def test_a_page_of_a_lost_loan_is_paid_for_once_another_holder_reports_it(make_peer: MakePeer) -> None:
     peer = await make_peer("a", max_pages=1000, recrawl_after_s=60.0)
     budget, intake = peer.components.crawl_limits.pages, peer.components.intake
@@ -68,11 +150,11 @@ async def test_rows_that_another_sharer_may_have_used_are_not_shared_out(
     grants: list[Grant] = []
     censuses: asyncio.Queue[asyncio.Event] = asyncio.Queue()
 
-    async def census(waves: Waves) -> SwarmStatus:
+    async def census(waves: Waves, unit: Literal["pages", "bytes"]) -> SwarmStatus:
         goes_on = asyncio.Event()
         censuses.put_nowait(goes_on)
         await goes_on.wait()
-        found = await take_census(waves)
+        found = await take_census(waves, unit)
         return structs.replace(found, rows=[structs.replace(row, pending=50) for row in found.rows])
 
     async def noted(question: Any, *rest: Any) -> Any:
