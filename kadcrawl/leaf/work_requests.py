@@ -186,7 +186,8 @@ class WorkRequester:
             leaf=self._me.id,
             urls_max=room,
             wait_s=self._patience_s() if room else 0.0,
-            known_activity=self._activity,
+            # A leaf ends once it has no pages: it is to hear of the end at once then, not when its wait is over.
+            known_activity="crawling" if self._activity == "ended" and row.borrowed else self._activity,
             state=row.state,
             in_flight=row.in_flight,
             uptime_s=row.uptime_s,

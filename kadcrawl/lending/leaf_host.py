@@ -48,6 +48,8 @@ REASONS_SHOWN = 8
 """The most frequent reasons of failures shown of one leaf: a leaf may name as many and as long reasons as it likes."""
 WATCHED_S = 20.0
 """Time after a look of a dashboard for which the leaves tell their details."""
+TOLD_POLL_S = 0.05
+"""Seconds between two looks at whether all leaves have heard of the end."""
 LEAF_FORGOTTEN_S = 10.0
 """A leaf that is silent for so long is not shown, and its place is free."""
 
@@ -104,6 +106,8 @@ class LeafHost:
         self._sites = LeafSites()
         self._requests: dict[bytes, tuple[float, WorkRequest]] = {}
         """ID of a leaf -> (loop second, its last request)."""
+        self._told: dict[bytes, SwarmActivity] = {}
+        """ID of a leaf -> what this peer last told the leaf that the swarm does."""
         self._watched_at = -inf
         """The loop second of the last look of a dashboard."""
         self._stopped = False
@@ -131,6 +135,8 @@ class LeafHost:
             doing = self._doing()
             lends = await self._lend(request) if doing == "crawling" else []
             if lends or doing != request.known_activity or time() >= until:
+                if request.leaf in self._requests:
+                    self._told[request.leaf] = doing
                 state, others = self._state, self._other_peers()
                 news = state.settings_beyond(request.known_settings)
                 seeds, is_watched = state.seeds_fingerprint, self._is_watched(time())
@@ -180,7 +186,25 @@ class LeafHost:
         """Return the counters of each leaf as it last told them, for the time after this peer's end."""
         return [Departed(leaf_contact(row.contact.id), row.counters) for row in self.rows()]
 
+    async def heard_of_end(self, seconds: float) -> bool:
+        """Wait until all leaves have heard that the crawl has ended, at most so many seconds. Return whether they have.
+
+        A leaf without a peer that tells it so would look for one for ever.
+        """
+        time = asyncio.get_running_loop().time
+        until = time() + seconds
+        while unaware := self._has_unaware(time()):
+            if time() >= until:
+                break
+            await asyncio.sleep(TOLD_POLL_S)
+        return not unaware
+
     # --- inside --------------------------------------------------------------------------------------------------
+
+    def _has_unaware(self, now: float) -> bool:
+        """Return whether a leaf that asked lately was last told of something else than the end."""
+        self._forget_silent(now)
+        return any(self._told.get(leaf) != "ended" for leaf in self._requests)
 
     def _is_watched(self, now: float) -> bool:
         return now < self._watched_at + WATCHED_S
@@ -243,6 +267,7 @@ class LeafHost:
         gone = [leaf for leaf, (heard_at, _) in self._requests.items() if heard_at + LEAF_FORGOTTEN_S <= now]
         for leaf in gone:
             del self._requests[leaf]
+            self._told.pop(leaf, None)
             self._sites.depart(leaf)
 
 

@@ -26,6 +26,9 @@ LOANS_S = LOAN_S_MAX + 0.5
 its borrower may be dead. A living borrower hears of the recall at once, or as a leaf within half a second."""
 LINGER_S = 0.5
 """Seconds a stopping peer stays for the last links of others that finish too, and for the goodbyes of its leaves."""
+LEAVES_S = 3.0
+"""Longest time that a peer which exits at the end of the crawl stays, until its leaves have heard of the end. A leaf
+that is there asks at least every two seconds (link/wire/leaf_messages.py)."""
 LEAVE_S = 30.0
 """Seconds a leaving peer waits for others to take more of its records. A swarm that takes nothing has all of them."""
 
@@ -45,7 +48,9 @@ async def drain(runtime: "Runtime", links_s: float = DRAIN_LINKS_S) -> None:
         await asyncio.gather(crawler.drained(links_s), loans.end(links_s, LOANS_S))
         for budget in runtime.components.crawl_limits.budgets:
             await give_back(runtime, budget)
-        if not runtime.ended and (leaves or runtime.overlay.contacts()):
+        if runtime.ended:
+            await runtime.parts.leaves.heard_of_end(LEAVES_S)
+        elif leaves or runtime.overlay.contacts():
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)
     await runtime.resources.store.journal.commit()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from msgspec import structs
 
 from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
 from kadcrawl.crawl.pause_reasons import PauseReason
@@ -306,6 +307,31 @@ async def test_a_leaf_follows_links_as_deep_as_the_job_says(
     await finish([peer])
     assert set(slow_web.numbered(127)) == set(slow_web.fetched)
     assert leaf.counters.pages > 0
+
+
+async def test_a_peer_that_exits_at_the_end_stays_until_its_leaf_has_heard_of_the_end(
+    make_peer: MakePeer, make_leaf: MakeLeaf, slow_web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = await make_peer("a")
+    leaf = await make_leaf("leaf", peer)
+    ask, asked_late = leaf.client.ask, asyncio.Event()
+
+    async def late(to: Any, message: Any, *more: Any) -> Any:
+        if isinstance(message, WorkRequest) and len(slow_web.fetched) == PAGES:
+            asked_late.set()
+            await peer.wait_done()
+            await asyncio.sleep(10 * ANSWER_S)
+        # The peer answers at once, so that the leaf has no question there when the crawl ends.
+        return await ask(
+            to, structs.replace(message, wait_s=0.0) if isinstance(message, WorkRequest) else message, *more
+        )
+
+    monkeypatch.setattr(leaf.client, "ask", late)
+    await peer.crawl([slow_web.url("/0")])
+    await finish([peer])
+    await peer.__aexit__(None, None, None)
+    assert asked_late.is_set()
+    await done(leaf)
 
 
 async def test_exactly_max_pages_are_fetched_by_a_peer_and_its_leaf_also_after_a_restart(

@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
+import pytest
+
 from kadcrawl.keys import id_bytes
 from kadcrawl.leaf.peer_selection import FullPeers
 from kadcrawl.leaf.work_requests import WorkRequester
-from kadcrawl.link.wire.leaf_messages import LeafDetails, leaf_contact
+from kadcrawl.link.wire.leaf_messages import LeafDetails, SwarmActivity, leaf_contact
 from kadcrawl.link.wire.messages import (
     Contact,
     GetSwarmState,
@@ -58,7 +60,7 @@ class WorkRequestsBench:
             client=self,  # type: ignore[arg-type]
             peers=FullPeers([("one.example", 4160)], Random(1)),
             take=self.take,
-            row=lambda: PeerRow(LEAF, PeerState.IDLE, 0, 0, 0, PeerCounters(), 0, 0),
+            row=lambda: PeerRow(LEAF, PeerState.IDLE, 0, 0, 0, PeerCounters(), 0, 0, borrowed=self.borrowed),
             room=lambda: 100,
             job=lambda: JOB,
             on_seeds=lambda seeds: self.heard.append(f"{len(seeds)} seeds"),
@@ -68,6 +70,9 @@ class WorkRequestsBench:
             settings=self,
             details=lambda: DETAILS,
         )
+        self.borrowed = 0
+        """Pages that the leaf has on loan."""
+        self.activity: SwarmActivity = "crawling"
         self.is_watched = False
         """Somebody looks at the swarm."""
 
@@ -104,7 +109,7 @@ class WorkRequestsBench:
             case WorkRequest():
                 lends, self.lends = self.lends, []
                 return WorkGrant(
-                    HOME, lends, "crawling", fingerprint_of_seeds(self.job.seeds), [], is_watched=self.is_watched
+                    HOME, lends, self.activity, fingerprint_of_seeds(self.job.seeds), [], is_watched=self.is_watched
                 )
             case GetSwarmState():
                 return GotSwarmState(0, False, [])
@@ -167,6 +172,15 @@ def test_nothing_is_drawn_of_another_swarm() -> None:
     bench = run_requester(lambda: WorkRequestsBench(Job(name="theirs")), seconds=5.0, then=lost)
     assert [] == bench.of(WorkRequest)
     assert 1 < len(bench.of(Hello)) < 8, "it is left alone for longer each time"
+
+
+@pytest.mark.parametrize(("borrowed", "known"), [(0, "ended"), (3, "crawling")])
+def test_a_leaf_with_pages_left_is_to_hear_again_of_the_end_at_once(borrowed: int, known: str) -> None:
+    def end(bench: WorkRequestsBench) -> None:
+        bench.borrowed, bench.activity = borrowed, "ended"
+
+    bench = run_requester(WorkRequestsBench, then=end)
+    assert ["crawling", known] == [bench.of(WorkRequest)[at].known_activity for at in (0, -1)]
 
 
 def test_a_leaf_tells_its_details_once_it_hears_that_somebody_watches() -> None:

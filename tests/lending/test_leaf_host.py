@@ -19,6 +19,7 @@ from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX, WatchedSink
 from kadcrawl.peer.membership.departed import each_once
 from kadcrawl.settings.job import Job
+from sim.loop import world
 
 ME, LIVE = id_bytes(1), id_bytes(2)
 
@@ -49,12 +50,12 @@ class Overlay:
         return peer == LIVE
 
 
-def leaves(*loans: object) -> LeafHost:
-    """The leaves of a peer that is paused and has these loans out."""
+def leaves(*loans: object, ended: bool = False) -> LeafHost:
+    """The leaves of a peer that is paused and has these loans out, in a crawl that has perhaps ended."""
     state = SimpleNamespace(
         contact=Contact(ME, "10.0.0.1", 4160),
         job=Job(),
-        ended=False,
+        ended=ended,
         leaving=False,
         paused=True,
         seeds_fingerprint=0,
@@ -82,6 +83,42 @@ def test_the_last_figures_of_a_leaf_are_those_that_it_told_last() -> None:
         return some.last_figures()
 
     assert [Departed(leaf_contact(id_bytes(3)), PeerCounters(pages=7))] == asyncio.run(told())
+
+
+def test_a_peer_knows_which_leaves_have_not_heard_of_the_end() -> None:
+    async def heard() -> list[bool]:
+        found = []
+        some = leaves()
+        some_ended = leaves(ended=True)
+        for host in (some, some_ended):
+            found.append(await host.heard_of_end(0.0))
+            for leaf in (3, 4):
+                await host.grant(paused_request(id_bytes(leaf), PeerCounters()))
+            found.append(await host.heard_of_end(0.0))
+        return found
+
+    with world(0) as loop:
+        assert [True, False, True, True] == loop.run_until_complete(heard())
+
+
+def test_the_wait_for_a_leaf_ends_when_it_has_heard_of_the_end_or_is_silent_for_long() -> None:
+    async def waited(asks_again_after_s: float | None) -> tuple[bool, float]:
+        loop, host = asyncio.get_running_loop(), leaves()
+        await host.grant(paused_request(id_bytes(3), PeerCounters()))
+        host._state.ended = True  # type: ignore[misc]
+        if asks_again_after_s is not None:
+            loop.call_later(
+                asks_again_after_s,
+                lambda: asyncio.ensure_future(host.grant(paused_request(id_bytes(3), PeerCounters()))),
+            )
+        began = loop.time()
+        return await host.heard_of_end(30.0), loop.time() - began
+
+    for asks_after_s, ends_after_s in ((1.0, 1.0), (None, leaf_host.LEAF_FORGOTTEN_S)):
+        with world(0) as loop:
+            has_heard, seconds = loop.run_until_complete(waited(asks_after_s))
+        assert has_heard
+        assert ends_after_s <= seconds <= ends_after_s + 2 * leaf_host.TOLD_POLL_S
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -9,7 +9,8 @@ import pytest
 from kadcrawl.balance.leases import LOAN_S_MAX
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.server import ANSWERS_S
-from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LINGER_S, LOANS_S, drain
+from kadcrawl.link.wire.leaf_messages import WORK_WAIT_S_MAX
+from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LEAVES_S, LINGER_S, LOANS_S, drain
 from sim.loop import world
 
 
@@ -29,7 +30,9 @@ class StoppingPeer:
             begun=True,
             ended=False,
             overlay=SimpleNamespace(contacts=lambda: self.others),
-            parts=SimpleNamespace(leaves=SimpleNamespace(last_figures=lambda: self.leaves)),
+            parts=SimpleNamespace(
+                leaves=SimpleNamespace(last_figures=lambda: self.leaves, heard_of_end=self.heard_of_end)
+            ),
             departed=SimpleNamespace(keep=self.kept.extend),
             components=SimpleNamespace(crawler=crawler, crawl_limits=limits, forwarder=forwarder),
             balancing=SimpleNamespace(
@@ -37,6 +40,10 @@ class StoppingPeer:
             ),
             resources=SimpleNamespace(store=SimpleNamespace(journal=SimpleNamespace(commit=self.commit))),
         )
+
+    async def heard_of_end(self, seconds: float) -> bool:
+        await asyncio.sleep(seconds if self.leaves else 0.0)
+        return not self.leaves
 
     async def drained(self, links_s: float) -> None:
         await asyncio.sleep(links_s)
@@ -55,11 +62,12 @@ class StoppingPeer:
     ("has_ended", "others", "leaves", "lingers_s"),
     [
         (False, ["another peer"], [], LINGER_S),
-        (True, ["another peer"], ["a leaf"], 0.0),
+        (True, ["another peer"], [], 0.0),
+        (True, ["another peer"], ["a leaf"], LEAVES_S),
         (False, [], [], 0.0),
         (False, [], ["a leaf"], LINGER_S),
     ],
-    ids=["stopped", "ended", "alone", "alone with a leaf"],
+    ids=["stopped", "ended", "ended with a leaf", "alone", "alone with a leaf"],
 )
 def test_own_and_borrowed_pages_wait_for_their_links_at_the_same_time_and_not_for_long(
     has_ended: bool, others: list[str], leaves: list[str], lingers_s: float
@@ -77,6 +85,10 @@ def test_own_and_borrowed_pages_wait_for_their_links_at_the_same_time_and_not_fo
 
 def test_a_stop_waits_until_the_loan_of_a_dead_borrower_is_over() -> None:
     assert LOANS_S > LOAN_S_MAX
+
+
+def test_a_leaf_asks_again_while_a_peer_waits_for_it_at_the_end() -> None:
+    assert LEAVES_S > WORK_WAIT_S_MAX
 
 
 def test_the_waits_of_a_stop_leave_time_within_three_seconds() -> None:
