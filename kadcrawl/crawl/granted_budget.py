@@ -8,7 +8,7 @@ granted to another peer. All other peers order the totals of a peer by their epo
 Tests: tests/crawl/test_granted_budget.py, tests/crawl/test_page_budget.py, tests/crawl/test_byte_budget.py
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -116,16 +116,22 @@ class GrantedBudget:
             if is_later or (total > self.known.get(peer, -1) and not 0 < epoch < before):
                 self._note(peer, epoch or before, total)
 
-    def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
-        """Return the totals of the peers that have a grant and are not among these rows of a census.
+    def absent(self, rows: Sequence[PeerRow], left: Iterable[PeerRow] = ()) -> dict[bytes, int]:
+        """Return the totals of the peers that have a grant, or have left, and are not among these rows of a census.
 
         No total may have been heard since the census began, as of a peer that left: it would be newer than its row.
+        `left` are the rows of departed peers. One that left before the swarm had a limit has told no total.
         """
         if self.limit is not None:
             for row in rows:
                 self._note(row.contact.id, row.grant_epoch, self.total_of(row))
         present = {row.contact.id for row in rows}
-        return {peer: total for peer, total in self.known.items() if peer not in present}
+        absent = {peer: total for peer, total in self.known.items() if peer not in present}
+        for row in left:
+            peer, total = row.contact.id, min(self.total_of(row), self._largest)
+            if peer not in present and total > absent.get(peer, 0):
+                absent[peer] = total
+        return absent
 
     def epochs_of(self, totals: Mapping[bytes, int], rows: Sequence[PeerRow]) -> dict[bytes, int]:
         """Return the epochs to tell with these totals, which are those of the peers with these rows and of absent

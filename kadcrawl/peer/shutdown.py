@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kadcrawl.balance.leases import LOAN_S_MAX
 from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.link.wire.basics import COUNT_MAX
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.peer.membership.departed import send_leave_stats
 
@@ -65,7 +66,8 @@ async def leave(runtime: "Runtime") -> None:
 
         for budget in runtime.components.crawl_limits.budgets:
             await tell_total(runtime, budget)
-        me = Departed(runtime.contact, resources.counters.to_wire())
+        pages_taken = min(runtime.components.crawl_limits.pages.begun, COUNT_MAX)
+        me = Departed(runtime.contact, resources.counters.to_wire(), pages_taken)
         stats = runtime.departed.leave_stats(me, overlay.nearest_known)
         await send_leave_stats(resources.client, runtime.contact.id, stats)
         await runtime.cells.leave(overlay.leave, LEAVE_S)

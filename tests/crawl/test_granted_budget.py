@@ -6,10 +6,12 @@ from random import Random
 import pytest
 from msgspec import structs
 
+from kadcrawl.crawl.byte_budget import ByteBudget
 from kadcrawl.crawl.page_budget import Budget, share
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.wire.messages import COUNT_MAX, Contact, Grant, PeerCounters, PeerRow
+from kadcrawl.link.wire.messages import COUNT_MAX, Contact, Departed, Grant, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
+from kadcrawl.peer.membership.departed import departed_row
 
 ME, OTHER = id_bytes(1), id_bytes(2)
 
@@ -100,6 +102,24 @@ def test_a_row_replaces_what_any_peer_has_made_up_about_a_present_peer() -> None
     assert {} == sharer.absent([row])
     assert (10, row.grant_epoch) == (sharer.known[ME], sharer.epochs[ME])
     assert {ME: row.grant_epoch} == sharer.epochs_of({ME: 20, OTHER: 5}, [row])
+
+
+def test_pages_of_peers_that_left_before_there_was_a_limit_count_for_it() -> None:
+    sharer = Budget(100, 0, 0)
+    sharer.learn({OTHER: 20}, b"", spent=False, epochs={OTHER: 4})
+    left = [departed_row(Departed(Contact(one, "h", 1), PeerCounters(), 30)) for one in (ME, OTHER)]
+    assert {ME: 30, OTHER: 30} == sharer.absent([], left)
+    assert {OTHER: 20} == sharer.absent([row_of(1, 5, Budget(100, 40, 40))], left[:1]), "it is back, and tells more"
+    sharer.learn({OTHER: 50}, b"", spent=False, epochs={OTHER: 5})
+    assert 50 == sharer.absent([], left)[OTHER], "it came back, was granted more, and died"
+    large = departed_row(Departed(Contact(id_bytes(3), "h", 1), PeerCounters(), COUNT_MAX))
+    assert 100 == sharer.absent([], [large])[id_bytes(3)]
+    assert {} == Budget(100, 0, 0).absent([], [departed_row(Departed(Contact(ME, "h", 1), PeerCounters(pages=9)))])
+
+
+def test_bytes_of_peers_that_left_before_there_was_a_limit_count_for_it() -> None:
+    left = departed_row(Departed(Contact(ME, "h", 1), PeerCounters(bytes=700)))
+    assert {ME: 700} == ByteBudget(1_000, 0, lambda: (0, 0)).absent([], [left])
 
 
 def test_no_epoch_is_larger_than_the_wire_allows() -> None:

@@ -119,6 +119,23 @@ async def test_a_budget_counts_what_those_who_left_have_fetched(make_peer: MakeP
         assert 200 <= sum(site.fetched.values()) <= 300
 
 
+async def test_a_budget_counts_what_those_who_left_before_there_was_one_have_fetched(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(60, SITES)(site)
+        peers = await swarm(make_peer, "abc")
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        assert min(peer.counters.pages for peer in peers) > 0
+        await peers[2].leave()
+        for peer in reversed(peers):
+            await peer.__aexit__(None, None, None)
+        site.fallback = tree(300, SITES)(site)
+        peers = await swarm(make_peer, "ab", max_pages=80)
+        await peers[0].crawl([site.url(f"/{page}", site=page % SITES) for page in range(60, 120)])
+        await finish(peers)
+        assert 80 == sum(site.fetched.values())
+
+
 async def test_who_joins_when_the_budget_is_spent_learns_that(make_peer: MakePeer) -> None:
     async with Web(SITES) as site:
         site.fallback = tree(200, SITES)(site)

@@ -238,13 +238,15 @@ def status_of(peers: Sequence[RestingPeer], job: Job, now: float) -> Status:
 
 
 def granted_elsewhere(peers: Sequence[RestingPeer]) -> int:
-    """Return the pages of `--max-pages` that were granted to peers that are not among these."""
+    """Return the pages of `--max-pages` granted to other peers, without those in the rows of departed peers."""
     known: dict[bytes, int] = {}
     for peer in peers:
         for one, granted in peer.grants.items():
             known[one] = max(known.get(one, 0), granted)
     here = {peer.contact.id for peer in peers}
-    return sum(granted for one, granted in known.items() if one not in here)
+    departed = each_once(departed_row(one) for peer in peers for one in peer.departed)
+    told = {row.contact.id: row.granted for row in departed}
+    return sum(max(0, granted - told.get(one, 0)) for one, granted in known.items() if one not in here)
 
 
 def _limits(job: Job, orders: Iterable[StandingOrder]) -> dict[CrawlLimit, bytes]:

@@ -2,10 +2,10 @@
 
 They keep the totals of a crawl from falling when a peer says goodbye.
 
-The two peers nearest to a departed peer's ID keep its counters and journal them, for a person to see. No decision
-depends on them: a peer that left has nothing pending, and the sharing of a budget ignores it. A peer that is there
-describes itself (`each_once`), so a peer that has come back is not counted twice. A peer that crashes says no goodbye,
-so its counters are missing until it is back.
+The two peers nearest to a departed peer's ID keep its counters and journal them, for a person to see. A limit of pages
+or bytes counts them too, as a peer may have left before there was a limit (crawl/granted_budget.py). A peer that is
+there describes itself (`each_once`), so a peer that has come back is not counted twice. A peer that crashes says no
+goodbye, so its counters are missing until it is back.
 """
 
 import asyncio
@@ -123,7 +123,7 @@ def departed_row(departed: Departed) -> PeerRow:
         uptime_s=0,
         counters=departed.counters,
         allowance=0,
-        granted=0,
+        granted=departed.pages_taken,
         hosted_leaf=is_leaf(departed.contact),
     )
 

@@ -56,11 +56,12 @@ async def share_budget(runtime: Runtime, budget: SharedBudget) -> None:
         else:
             is_heir = False
             known, epochs = dict(budget.known), dict(budget.epochs)
-            rows = [row for row in (await take_census(runtime.waves, budget.unit)).rows if not has_left(row)]
+            census = (await take_census(runtime.waves, budget.unit)).rows
+            rows = [row for row in census if not has_left(row)]
             has_changed = (budget.known, budget.epochs) != (known, epochs) or _has_told_another(runtime, budget, rows)
             if has_changed or runtime.cells.is_stalled() or not runtime.overlay.owns(cell):
                 continue  # Another peer may have shared the budget out since these rows were told.
-            absent = budget.absent(rows)
+            absent = budget.absent(rows, filter(has_left, census))
             now = asyncio.get_running_loop().time()
             resters = {*resting.look(rows, now), *(row.contact.id for row in rows if row.state in ENDING)}
             totals, spent = budget.shares(rows, resters, sum(absent.values()))

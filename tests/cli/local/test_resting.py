@@ -15,11 +15,11 @@ from click.testing import CliRunner
 from fuzz import data_directories
 from kadcrawl.cli.app import main
 from kadcrawl.cli.local import resting
-from kadcrawl.cli.local.resting import RestingPeer, crawl_directories, journals_at_rest, status_of
+from kadcrawl.cli.local.resting import RestingPeer, crawl_directories, granted_elsewhere, journals_at_rest, status_of
 from kadcrawl.cli.local.stores_at_rest import commit
 from kadcrawl.keys import Cell, anchor, id_bytes
 from kadcrawl.link.wire.leaf_messages import leaf_contact
-from kadcrawl.link.wire.messages import Contact, PeerCounters
+from kadcrawl.link.wire.messages import Contact, Departed, PeerCounters
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.peer.membership.key_store import KeyStore
@@ -66,6 +66,17 @@ def test_a_peer_that_died_earlier_does_not_say_what_is_pending_in_a_cell_that_it
 def test_the_owner_says_it_among_equal_journals() -> None:
     owner, backup = resting_peer(NEAR, known=9, pending=4), resting_peer(FAR, known=9, pending=4)
     assert [4, 0] == told_pending(JOB, owner, backup)
+
+
+def test_pages_of_a_departed_peer_count_once_whether_or_not_it_had_a_grant() -> None:
+    gone, before, dead = id_bytes(3), id_bytes(4), id_bytes(5)
+    left = [Departed(Contact(one, "10.0.0.1", 1), PeerCounters(), 30) for one in (gone, before)]
+    keepers = [
+        replace(resting_peer(number, known=0, pending=0), departed=left, grants={gone: 30, dead: 20})
+        for number in (NEAR, FAR)
+    ]
+    rows = status_of(keepers, JOB, 0.0).answer.rows
+    assert 60 + 20 == sum(row.granted for row in rows) + granted_elsewhere(keepers)
 
 
 @pytest.mark.parametrize("job", [replace(JOB, history="bloom"), replace(JOB, recrawl_after_s=60.0)])
