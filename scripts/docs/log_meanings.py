@@ -191,5 +191,7 @@ MEANINGS = {
     "leaf.unheard": "A peer did not answer the leaf's request for work.",
     "leaf.refused": "A peer refused the leaf. The swarm's key was probably changed.",
     "leaf.late_page_unreported": "A peer did not answer the report on a page that the leaf finished late.",
+    "farewell.dropped": "The peer keeps the figures of 128 departed peers. It dropped those with the fewest pages, "
+    "which the totals of the crawl lack unless another peer keeps them.",
     "farewell.unheard": "A peer did not take over the figures of a departed peer. Another one is told.",
 }

@@ -47,13 +47,19 @@ class DepartedPeers:
         self._kept = {departed.contact.id: departed for departed in journaled_departed(store.meta.get("departed"))}
 
     def keep(self, departed: Iterable[Departed]) -> None:
-        """Keep these counters too. Of one peer, and of too many peers, those with more pages stay."""
+        """Keep these counters too. Of one peer, and of too many peers, those with more pages stay.
+
+        The totals of the crawl lack the counters that have no room here, unless another peer keeps them.
+        """
         for one in departed:
             known = self._kept.get(one.contact.id)
             if known is None or known.counters.pages <= one.counters.pages:
                 self._kept[one.contact.id] = one
-        for least in sorted(self._kept.values(), key=_pages)[: max(0, len(self._kept) - DEPARTED_MAX)]:
+        dropped = sorted(self._kept.values(), key=_pages)[: max(0, len(self._kept) - DEPARTED_MAX)]
+        for least in dropped:
             del self._kept[least.contact.id]
+        if dropped:
+            log.warning("farewell.dropped peers=%d pages=%d", len(dropped), sum(map(_pages, dropped)))
         self._store.meta.set("departed", msgspec.msgpack.encode([*self._kept.values()]))
 
     def rows(self) -> list[PeerRow]:

@@ -73,6 +73,15 @@ def test_of_one_peer_and_of_too_many_those_that_did_more_are_kept(departed_peers
     assert {1, 2, DEPARTED_MAX + 1} & {*pages(departed_peers)} == {2, DEPARTED_MAX + 1}
 
 
+def test_a_peer_says_whose_figures_it_has_no_room_for(
+    departed_peers: DepartedPeers, caplog: pytest.LogCaptureFixture
+) -> None:
+    departed_peers.keep([departed(number, 10 + number) for number in range(1, DEPARTED_MAX + 1)])
+    assert [] == caplog.messages
+    departed_peers.keep([departed(1000, 1000), departed(1001, 3)])
+    assert ["farewell.dropped peers=2 pages=14"] == caplog.messages
+
+
 def test_who_is_kept_is_journaled(tmp_path: Path) -> None:
     store = Store(tmp_path, 0.0)
     DepartedPeers(store).keep([departed(1, 5)])
