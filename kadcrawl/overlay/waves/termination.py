@@ -40,7 +40,6 @@ class Termination:
         self._waves = waves
         self._random = random
         self._activity = activity
-        self._members = 1
         self._others_will_ask = False
         """Another peer had URLs to fetch when last asked, and so will ask when it has none."""
 
@@ -51,9 +50,9 @@ class Termination:
         while True:
             await self._activity.idle.wait()
             heard = self._waves.surveys
-            if await self._busy_within(
-                wait_s + self._random.uniform(0, FIRST_WAIT_S + self._members / PEERS_PER_SECOND)
-            ):
+            # By the contacts: a swarm begins with all peers idle but a few, and none of them has asked a wave before.
+            spread_s = FIRST_WAIT_S + self._waves.members / PEERS_PER_SECOND
+            if await self._busy_within(wait_s + self._random.uniform(0, spread_s)):
                 wait_s = FIRST_WAIT_S
                 continue
             # Others may ask repeatedly without the proof that this peer would find, but not all may ask at once.
@@ -84,7 +83,6 @@ class Termination:
         quiescence = Quiescence()
         for _ in range(WAVES_IN_A_ROW_MAX):
             tally = (await self._waves.ask_all(Survey())).tally
-            self._members = max(1, tally.members)
             self._others_will_ask = bool(tally.pending)
             if quiescence.observe(tally):
                 return tally

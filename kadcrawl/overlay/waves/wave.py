@@ -20,6 +20,7 @@ from kadcrawl.link.wire.messages import Answer, Census, Contact, PeerRow, Questi
 from kadcrawl.link.wire.queue_messages import QueueCounts, SurveyQueue
 from kadcrawl.overlay.waves.queue_sum import sum_of
 from kadcrawl.overlay.waves.quiescence import MISSING, add_up
+from kadcrawl.overlay.waves.swarm_size import estimated_members
 from kadcrawl.overlay.waves.watched_sum import joined
 from kadcrawl.system.plural import counted
 
@@ -71,6 +72,11 @@ class Waves:
         self._watched = watched
         self.surveys = 0
         """Surveys answered or started here: an idle peer sees by this count that another peer asks already."""
+
+    @property
+    def members(self) -> int:
+        """The estimated number of peers that a wave reaches, this peer included."""
+        return estimated_members(self._tree.subtrees())
 
     async def ask_all(self, question: Question, deadline_s: float = WAVE_DEADLINE_S) -> Answer:
         """Ask every peer, this one included."""

@@ -32,6 +32,10 @@ class OtherPeer(Waves):
         view = own_view(b"other", b"run", has_arrived)
         return Tally(1 + of_all, view, pending, unacknowledged + of_all * here, missing=0)
 
+    @property
+    def members(self) -> int:
+        return 2
+
     async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:
         return [self._tally(of_all=False)]
 
@@ -69,3 +73,48 @@ def test_messages_on_their_way_delay_the_end_by_little_as_nobody_else_asks_after
 
 def test_a_peer_leaves_the_question_to_another_that_has_urls_to_fetch(loop: SimLoop) -> None:
     assert ended_at(loop, pending=1) >= QUIESCENCE_POLL_MAX_S
+
+
+class IdlePeer(Waves):
+    """The waves of a peer among many that all become idle at once. Others hear of a wave once it has reached them."""
+
+    REACHES_S = 0.1
+
+    def __init__(self, swarm: list["IdlePeer"]) -> None:
+        self.surveys = 0
+        self.asked = 0
+        self._swarm = swarm
+
+    @property
+    def members(self) -> int:
+        return len(self._swarm)
+
+    async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:
+        return [Tally(1, bytes(16), 0, 0, missing=0)] * count
+
+    async def ask_all(self, question: Question, deadline_s: float = WAVE_DEADLINE_S) -> Answer:
+        self.asked += 1
+        await asyncio.sleep(self.REACHES_S)
+        for peer in self._swarm:
+            peer.surveys += 1
+        # The peer with the seeds has work, so that nobody asks again soon.
+        return Answer(Tally(len(self._swarm), bytes(16), 1, 0, missing=0), [])
+
+
+def test_of_many_peers_that_begin_idle_few_ask_at_once(loop: SimLoop) -> None:
+    peers = 200
+
+    async def waves_asked() -> int:
+        activity = Activity()
+        activity.armed = True
+        activity.settle(idle=True)
+        swarm: list[IdlePeer] = []
+        swarm.extend(IdlePeer(swarm) for _ in range(peers))
+        endings = [Termination(waves, Random(number), activity) for number, waves in enumerate(swarm)]
+        tasks = [asyncio.create_task(ending.run()) for ending in endings]
+        await asyncio.sleep(QUIESCENCE_POLL_MAX_S / 2)
+        for task in tasks:
+            task.cancel()
+        return sum(waves.asked for waves in swarm)
+
+    assert loop.run_until_complete(waves_asked()) <= peers / 10
