@@ -47,6 +47,7 @@ GROWTH_MAX: Final = 0.02
 """The part by which a count may exceed the file. A change that adds a statement or a task to each page is above it."""
 HASHED: Final = frozenset({"digest", "hexdigest"})
 STATEMENTS: Final = frozenset({"execute", "executemany"})
+CONNECTIONS: Final = frozenset({"sqlite3.Connection", "sqlite3.Cursor"})
 KINDS: Final = {"row": "reads", "rows": "reads", "_commit": "statements of commits"}
 """The kind of the statements that a function of the journal executes. All others write."""
 METHOD: Final = re.compile(r"<method '(?P<name>\w+)' of '(?P<type>[\w.]+)' objects>")
@@ -102,7 +103,7 @@ def counts_of(entries: Iterable["profiler_entry"]) -> Counter[str]:
                 continue
             if method["name"] in HASHED:
                 counts["hashes"] += called.callcount
-            elif method["name"] in STATEMENTS and method["type"] == "sqlite3.Connection":
+            elif method["name"] in STATEMENTS and method["type"] in CONNECTIONS:
                 counts[KINDS.get(code.co_name, "writes")] += called.callcount
     return counts
 

@@ -382,6 +382,7 @@ class Peer(SteeredPeer):
             self._run(LanBeacon(self.contact).run(), "LAN beacon")
         for name, work in background_tasks(self.runtime, self._state_gossip):
             self._run(work, name)
+        self.store.journal.forget_start()
         await asyncio.sleep(0)  # Once the tasks have begun, the caller may give orders.
         self.components.crawler.wake()
 

@@ -30,6 +30,7 @@ from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.log_roller import PARTS_OF, LogRoller, known_index
 from kadcrawl.store.migration import OPENED, bring_up_to_date
 from kadcrawl.store.schema import SCHEMA_VERSION
+from kadcrawl.store.statement_cache import drop_statements
 from kadcrawl.store.wal import Wal
 from kadcrawl.system.event import Event
 from kadcrawl.system.file_names import JOURNAL, PAGE_LOG
@@ -112,6 +113,8 @@ class Journal:
                 why = self.damaged(said(error)) if _is_damage(error) else error
                 raise StartError(f"cannot open the journal {self.path}: {said(why)}") from None
             opened.pop_all()  # They stay open.
+        self._cursor = self._db.cursor()
+        """The cursor of statements that end at once. A connection keeps 80 bytes for each cursor that it ever had."""
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """The line logs by the table that journals their lines."""
         self._page_rows: list[tuple[int, bytes]] = []
@@ -193,6 +196,11 @@ class Journal:
         """Return the size of the database and the size of its WAL. Raises OSError."""
         return self.path.stat().st_size, self._wal.size
 
+    def forget_start(self) -> None:
+        """Free the statements and pages that only the start has needed. SQLite reads them again if need be."""
+        self._cursor.execute("PRAGMA shrink_memory")
+        drop_statements(self._db)
+
     def close(self) -> None:
         """Close the files, and lose all uncommitted writes as a crash does."""
         self._db.close()
@@ -220,9 +228,9 @@ class Journal:
         lines = [(log, log.staged()) for log in self._logs.values()]
         lengths = [(log, log.length) for log in logs]
         writes = self._writes
-        self._db.execute("COMMIT")
+        self._cursor.execute("COMMIT")
         self._wal.restart(self._db)
-        self._db.execute("BEGIN")
+        self._cursor.execute("BEGIN")
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._sync, fds)
         for log, synced in lengths:
@@ -240,7 +248,7 @@ class Journal:
         if self._failure is not None:  # As `refuse_if_failed`, without a call for each of the dozens of a page.
             self.refuse_if_failed()
         try:
-            changed = self._db.execute(statement, values).rowcount
+            changed = self._cursor.execute(statement, values).rowcount
         except (*UNREADABLE, OverflowError) as error:  # OverflowError if a stored number to count on is damaged.
             raise self._fail(error) from error
         if changed:
@@ -250,7 +258,7 @@ class Journal:
 
     def write_in_commit(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         """Write several rows from a commit step. `commit` turns the sqlite3.Error into a StorageError."""
-        self._db.executemany(statement, rows)
+        self._cursor.executemany(statement, rows)
 
     def write_page_line(self, line: bytes) -> None:
         """Journal a line of pages.jsonl, with its newline. Raises StorageError.
@@ -285,7 +293,7 @@ class Journal:
     def all_rows(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> list[Any]:
         """Return all rows of a query, as `rows` does, for a third of the work. The caller bounds their number."""
         try:
-            rows = self._db.execute(statement, values).fetchall()
+            rows = self._cursor.execute(statement, values).fetchall()
         except UNREADABLE as error:
             raise self.damaged(said(error)) from error
         for column, type_ in zip(zip(*rows, strict=True), types, strict=True) if rows else ():

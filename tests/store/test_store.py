@@ -4,6 +4,7 @@ import _sqlite3
 import asyncio
 import ctypes
 import errno
+import gc
 import os
 import resource
 import signal
@@ -607,3 +608,36 @@ def test_a_journal_keeps_the_size_of_its_pages(tmp_path: Path) -> None:
         with closing(Store(tmp_path, 0.0, page_bytes=page_bytes)) as store:
             sizes.append(store.journal.row((int,), "PRAGMA page_size")[0])
     assert sizes == [SMALL_PAGE_BYTES, SMALL_PAGE_BYTES]
+
+
+def kept_statements(store: Store) -> int:
+    """Return the number of statements that the connection of a journal keeps."""
+    caches = [part for part in gc.get_referents(store.journal._db) if hasattr(part, "cache_info")]
+    assert len(caches) == 1
+    return int(caches[0].cache_info().currsize)
+
+
+async def test_a_journal_forgets_the_statements_of_its_start(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    left = accept(store, 1)
+    before = kept_statements(store)
+    store.journal.forget_start()
+    assert kept_statements(store) == 0 < before
+    store.finish(left, line(1))
+    await store.journal.commit()
+    assert written(tmp_path) == [1]
+    store.close()
+
+
+async def test_writes_leave_no_cursors_behind(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+
+    def kept() -> int:
+        return sum(len(part) for part in gc.get_referents(store.journal._db) if isinstance(part, list))
+
+    before = kept()
+    for number in range(50):
+        store.meta.set("x", b"%d" % number)
+        await store.journal.commit()
+    assert kept() <= before + 1
+    store.close()
