@@ -82,6 +82,12 @@ class FrontierTable:
         """Return the first `count` entries of a site that arrived up to number `last_seq`, breadth first."""
         return [entry_of(row) for row in self._journal.rows(ENTRY_TYPES, _WINDOW, (site_hash(site), last_seq, count))]
 
+    def pending_of(self, site_hash: bytes, most: int) -> int:
+        """Return the number of entries of a site, counted up to `most`."""
+        select = "SELECT count(*) FROM (SELECT 1 FROM frontier WHERE site_hash=? LIMIT ?)"
+        row = self._journal.row((int,), select, (site_hash, most))
+        return int(row[0]) if row else 0
+
     def know_order(self, stamp: int) -> None:
         """Note that this peer knows an order to drop URLs. It does not apply to URLs that become PENDING later."""
         self.drop_order = max(self.drop_order, stamp)

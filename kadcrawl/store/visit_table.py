@@ -53,6 +53,12 @@ class VisitTable:
         rows = self._journal.rows((bytes,), select, (cell, now, count))
         return [Key(row[0]) for row in rows]
 
+    def due_after(self, cell: Cell, after: tuple[float, bytes], now: float, count: int) -> list[tuple[float, Key]]:
+        """Return up to `count` (due second, key) of the due pages of a cell that follow a place in their order."""
+        select = "SELECT due, key FROM visit WHERE cell=? AND (due, key)>(?, ?) AND due<=? ORDER BY due, key LIMIT ?"
+        rows = self._journal.rows((float, bytes), select, (cell, *after, now, count))
+        return [(due, Key(key)) for due, key in rows]
+
     def know_order(self, stamp: int) -> None:
         """Note that this peer knows an order to retry: pages that fail from now on are newer than it."""
         self.last_order = max(self.last_order, stamp)

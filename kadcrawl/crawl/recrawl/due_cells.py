@@ -27,7 +27,12 @@ class DueCells:
         due = self._next_visit(cell)
         if due is None:
             self._due.pop(cell, None)
-        elif self._due.get(cell) != due:
+        else:
+            self.put(cell, due)
+
+    def put(self, cell: Cell, due: float) -> None:
+        """Let the turn of an open cell come at this second, whatever is due before."""
+        if self._due.get(cell) != due:
             self._due[cell] = due
             heapq.heappush(self._heap, (due, cell))
 

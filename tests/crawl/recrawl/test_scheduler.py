@@ -9,12 +9,13 @@ import pytest
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters
-from kadcrawl.crawl.recrawl.scheduler import CELL_PENDING_MAX, COPYING_MAX, Recrawling
+from kadcrawl.crawl.recrawl.scheduler import CELL_PENDING_MAX, COPYING_MAX, SITE_PENDING_MAX, Recrawling
 from kadcrawl.keys import SITE_BYTES, Key, cell_of, site_hash
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import Clock
@@ -35,7 +36,7 @@ class SchedulerBench:
             key = Key(site_hash("a.test") + number.to_bytes(8, "big"))
             entry = self.store.accept(key, "a.test", f"http://a.test/{number}", 0, 0)
             assert entry is not None
-            self.store.finish(entry, b"{}\n", visit=self._visit(key, NOW - number))
+            self.store.finish(entry, b"{}\n", visit=self.visit(key, NOW - number))
         self.clock = Clock(loop, NOW)
         self.frontier = Frontier(self.store, Limits(), SiteSettings(Job(delay_s=0.0)))
         self.copying = 0
@@ -54,15 +55,15 @@ class SchedulerBench:
         self.frontier.open(CELL, NOW, hold=False)
         self.task: asyncio.Task[Any] = loop.create_task(self.recrawling.run())
 
-    def _visit(self, key: Key, due: float | None) -> Visit:
+    def visit(self, key: Key, due: float | None, site: str = "a.test") -> Visit:
         number = int.from_bytes(key[SITE_BYTES:], "big")
-        return Visit(key, "a.test", f"http://a.test/{number}", 0, due, 9.0, "", "", "", "", 0)
+        return Visit(key, site, f"http://{site}/{number}", 0, due, 9.0, "", "", "", "", 0)
 
     def fetch(self, count: int) -> list[Key]:
         """Finish a number of pages for good. Return their keys."""
         keys = []
         for entry in self.store.window("a.test", count):
-            self.store.finish(entry, b"{}\n", visit=self._visit(entry.key, None))
+            self.store.finish(entry, b"{}\n", visit=self.visit(entry.key, None))
             self.recrawling.visited(entry.key)
             keys.append(entry.key)
         return keys
@@ -98,6 +99,55 @@ def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(
         fetched += len(one.fetch(400))
         loop.run_until_complete(asyncio.sleep(1))
     assert PAGES == fetched
+    assert one.recrawling.due_s is None
+
+
+OTHER = "small.test"
+
+
+def accept_pages(one: SchedulerBench, site: str, count: int) -> list[FrontierEntry]:
+    """Let a site of the cell have so many pages that were never visited."""
+    keys = (Key(site_hash(site) + number.to_bytes(8, "big")) for number in range(PAGES, PAGES + count))
+    entries = [
+        one.store.accept(key, site, f"http://{site}/{int.from_bytes(key[SITE_BYTES:], 'big')}", 0, 0) for key in keys
+    ]
+    return [entry for entry in entries if entry is not None]
+
+
+@pytest.mark.parametrize("waiting", ["due pages", "pages never visited"])
+def test_a_site_with_very_many_pending_pages_keeps_those_of_no_other_site_of_its_cell_back(
+    scheduler_bench: tuple[SchedulerBench, SimLoop], waiting: str
+) -> None:
+    """A person may have paused it, or it is not crawled to its end for days."""
+    one, loop = scheduler_bench
+    assert CELL == cell_of(Key(site_hash(OTHER)), 1)
+    if waiting == "pages never visited":
+        assert len(accept_pages(one, "a.test", CELL_PENDING_MAX)) == CELL_PENDING_MAX
+    for entry in accept_pages(one, OTHER, 250):  # Due after all pages of the other site.
+        one.store.finish(entry, b"{}\n", visit=one.visit(entry.key, NOW + 3, OTHER))
+    one.recrawling.opened(CELL)
+    brought: set[Key] = set()
+    for _ in range(20):
+        loop.run_until_complete(asyncio.sleep(1))
+        for entry in one.store.window(OTHER, PAGES):
+            brought.add(entry.key)
+            one.store.finish(entry, b"{}\n", visit=one.visit(entry.key, None, OTHER))
+            one.recrawling.visited(entry.key)
+        assert CELL_PENDING_MAX == one.store.pending, "none of the site that has enough"
+    assert 250 == len(brought)
+
+
+def test_of_a_site_in_a_full_cell_a_bounded_number_is_brought_back(
+    scheduler_bench: tuple[SchedulerBench, SimLoop],
+) -> None:
+    one, loop = scheduler_bench
+    for entry in accept_pages(one, OTHER, 3 * SITE_PENDING_MAX):
+        one.store.finish(entry, b"{}\n", visit=one.visit(entry.key, NOW, OTHER))
+    accept_pages(one, "a.test", CELL_PENDING_MAX)
+    one.recrawling.opened(CELL)
+    loop.run_until_complete(asyncio.sleep(10))
+    assert SITE_PENDING_MAX == len(one.store.window(OTHER, PAGES))
+    one.recrawling.closed(CELL)
     assert one.recrawling.due_s is None
 
 
