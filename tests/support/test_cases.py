@@ -51,6 +51,39 @@ def test_a_case_that_does_not_raise_as_it_should_is_named() -> None:
     assert ["in the case number=1"] == failed.value.__notes__
 
 
+def test_a_case_that_is_skipped_hides_no_failure_and_no_other_case() -> None:
+    ran = []
+
+    @cases("number", range(4))
+    def is_not_one(number: int) -> None:
+        if number == 2:
+            pytest.skip("not here")
+        ran.append(number)
+        assert number != 1
+
+    with pytest.raises(AssertionError) as failed:
+        is_not_one()
+    assert ["in the case number=1"] == failed.value.__notes__
+    assert ran == [0, 1, 3]
+
+
+def test_a_test_is_skipped_if_each_of_its_cases_is() -> None:
+    @cases("number", range(2))
+    def is_skipped(number: int) -> None:
+        pytest.skip(f"not here either, {number}")
+
+    with pytest.raises(pytest.skip.Exception, match="not here either, 0"):
+        is_skipped()
+
+
+def test_a_coroutine_is_refused_as_it_would_never_run() -> None:
+    async def waits(number: int) -> None:
+        raise AssertionError(number)
+
+    with pytest.raises(TypeError, match="waits is a coroutine"):
+        cases("number", [1])(waits)  # type: ignore[arg-type]
+
+
 def test_a_test_without_cases_or_without_their_name_is_refused() -> None:
     def takes_number(number: int) -> None:
         raise AssertionError(number)
