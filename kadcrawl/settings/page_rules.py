@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
+from kadcrawl.settings.value_types import check_types
 
 Role = Literal["next_link", "detail_request"]
 
@@ -48,6 +49,7 @@ class RoleRule:
     A detail page is a goal of the crawl, so its links are of no interest."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         check_pattern(self.pattern)
         if self.role not in get_args(Role):
             raise ConfigError(f"role must be {' or '.join(get_args(Role))}, not {self.role!r:.60}")
@@ -66,6 +68,9 @@ class Field:
     """``css:`` or ``xpath:`` and an expression, as in Scrapy."""
     every: bool = False
     """True for a list of all matches, False for the first match or None."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +94,7 @@ class RecordRule:
     It is called with a `Page`, and returns a dict, a list of dicts, or None."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         check_pattern(self.pattern)
         require(len(self.name) <= NAME_CHARS_MAX, f"name must have at most {NAME_CHARS_MAX} characters")
         require(bool(self.fields) != bool(self.hook), "a rule has either fields or a hook")

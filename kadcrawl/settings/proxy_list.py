@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
+from kadcrawl.settings.value_types import check_types
 
 PROXIES_MAX = 1_000
 """Limit on the proxies of a job, and of one download of a list URL.
@@ -93,6 +94,7 @@ class ProxyPool:
     """Canonical URL of a list or a web page of proxies, in place of `proxies`. It may contain secrets."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         require(
             is_pool_name(self.name) and self.name != DIRECT,
             f"the name of a pool has 1 to 50 small letters, digits and hyphens, and is not none, not {self.name!r:.60}",

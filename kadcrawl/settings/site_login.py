@@ -12,6 +12,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings.limits import require
 from kadcrawl.settings.page_rules import check_hook
 from kadcrawl.settings.secrets import check_name
+from kadcrawl.settings.value_types import check_types
 from kadcrawl.urls import is_canonical, seed
 
 FIELDS_MAX = 30
@@ -37,6 +38,7 @@ class SiteLogin:
     """Function that makes the request, as ``module:function``, or empty for the form alone."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         require(is_canonical(self.url), "the url of login must be canonical, as urls.seed makes it")
         check_hook(self.hook)
         has_proof = bool(self.secrets or self.hook)

@@ -20,6 +20,7 @@ from kadcrawl.settings.secrets import VARIABLE_PREFIX, check_name
 from kadcrawl.settings.site_auth import auth_header, parse_auth
 from kadcrawl.settings.site_login import SiteLogin
 from kadcrawl.settings.trust import check_authorities
+from kadcrawl.settings.value_types import check_types
 from kadcrawl.urls import Partition, canonical, is_canonical, seed, site_of
 
 SITES_MAX = 1_000
@@ -123,6 +124,7 @@ class SiteRule:
     hosts."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         require(len(self.match) > 0, "match is missing: a host, such as 'example.org' or '*.example.org'")
         for match in self.match:
             check_match(match)

@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from kadcrawl import Config, ConfigError, Job
+from kadcrawl.settings.page_rules import Field, RecordRule, RoleRule
+from kadcrawl.settings.proxy_list import ProxyPool
+from kadcrawl.settings.site_login import SiteLogin
+from kadcrawl.settings.site_rules import SiteRule
 
 
 @pytest.mark.parametrize(
@@ -52,3 +56,28 @@ def test_a_list_counts_as_a_tuple_and_a_whole_number_as_a_number() -> None:
     job = Job(exclude=lists, delay_s=2)
     assert job == Job(exclude=("/old/", "[?]"), delay_s=2.0)
     assert hash(job) == hash(Job(exclude=("/old/", "[?]"), delay_s=2.0))
+
+
+@pytest.mark.parametrize(
+    ("made", "fields", "expected"),
+    [
+        (SiteRule, {"match": "localhost"}, "match must be a tuple of str, not a str"),
+        (SiteRule, {"match": ("example.org",), "delay_s": "1"}, "delay_s must be number or None, not a str"),
+        (SiteRule, {"match": ("example.org",), "headers": "Accept: a"}, "headers must be a tuple of str, not a str"),
+        (ProxyPool, {"name": "fast", "proxies": "http://10.0.0.1:80"}, "proxies must be a tuple of str, not a str"),
+        (SiteLogin, {"url": "http://example.org/", "fields": "ab"}, "fields must be a tuple of a tuple (str, str)"),
+        (RoleRule, {"pattern": 1, "role": "next_link"}, "pattern must be str, not a int"),
+        (RecordRule, {"pattern": "a", "fields": {"name": "css:a"}}, "fields must be a tuple of Field, not a dict"),
+        (Field, {"name": "title", "selector": None}, "selector must be str, not a NoneType"),
+    ],
+)
+def test_a_rule_refuses_a_value_of_another_type(made: Any, fields: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        made(**fields)
+    assert expected in str(raised.value)
+
+
+def test_a_list_in_a_rule_counts_as_a_tuple_so_that_the_job_has_a_hash() -> None:
+    lists: Any = ["example.org"]
+    rules: Any = [SiteRule(match=lists, off=True)]
+    assert hash(Job(sites=rules)) == hash(Job(sites=(SiteRule(match=("example.org",), off=True),)))

@@ -17,8 +17,8 @@ import pytest
 def cases(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test once for each of the values, as `pytest.mark.parametrize` does, but as one test.
 
-    With several names, each value is a tuple. The test's fixtures are made once, so it must not change them. A test that
-    skips itself is skipped if it does so in each case. Raises TypeError for a coroutine, which would never run.
+    With several names, each value is a tuple. The test's fixtures are made once, so it must not change them. It is
+    skipped if each case skips itself. Raises TypeError for a coroutine, which would never run.
     """
     given = (names,) if isinstance(names, str) else names
     listed = [(value,) for value in values] if isinstance(names, str) else [*values]
