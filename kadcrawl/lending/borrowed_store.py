@@ -9,6 +9,7 @@ owner here (replication/holder_side.py).
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from math import inf
 from typing import Protocol
 
 from kadcrawl.keys import SITE_BYTES, Cell, Key, site_hash
@@ -232,11 +233,11 @@ class BorrowedStore:
             return []
         return [(site_hash(loan.site), loan.site)]
 
-    def window(self, site: str, count: int, last_seq: int = SEQ_MAX) -> list[FrontierEntry]:
-        """Return the first `count` entries of a site that arrived up to number `last_seq`, breadth first."""
+    def window(self, site: str, count: int, last_seq: int = SEQ_MAX, due: float = inf) -> list[FrontierEntry]:
+        """Return the first `count` entries of a site by number `last_seq` and due by `due`, breadth first."""
         loan = self._by_cell.get(self._cell_of.get(site_hash(site), NOWHERE))
         entries = loan.entries.values() if loan is not None else ()
-        return sorted(entry for entry in entries if entry.seq <= last_seq)[:count]
+        return sorted(entry for entry in entries if entry.seq <= last_seq and entry.due <= due)[:count]
 
     def postpone(self, entry: FrontierEntry) -> None:
         """Replace an entry by its later version, unless its loan is over or the page is done."""

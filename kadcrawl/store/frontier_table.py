@@ -8,6 +8,7 @@ Tests: tests/store/test_frontier_table.py, tests/store/test_store.py, tests/repl
 """
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from kadcrawl.keys import SITE_BYTES, Key, site_hash
@@ -27,7 +28,7 @@ _GET = (
     f"SELECT {ENTRY_COLUMNS} FROM history h JOIN frontier f ON f.site_hash=?2 AND f.depth=h.depth AND f.seq=h.seq "
     "WHERE h.key=?1"
 )
-_WINDOW = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? AND seq<=? ORDER BY depth, seq LIMIT ?"
+_WINDOW = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? AND seq<=? AND due<=? ORDER BY depth, seq LIMIT ?"
 _DROPPED = f"SELECT {ENTRY_COLUMNS} FROM frontier f WHERE site_hash=? AND drop_order<? ORDER BY depth, seq LIMIT ?"
 INSERT = f"INSERT INTO frontier({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE = f"DELETE FROM frontier WHERE {_ROW_OF_KEY}"
@@ -78,9 +79,12 @@ class FrontierTable:
         row = self._journal.row(ENTRY_TYPES, _GET, (key, key[:SITE_BYTES]))
         return entry_of(row) if row else None
 
-    def window(self, site: str, count: int, last_seq: int = SEQ_MAX) -> list[FrontierEntry]:
-        """Return the first `count` entries of a site that arrived up to number `last_seq`, breadth first."""
-        return [entry_of(row) for row in self._journal.rows(ENTRY_TYPES, _WINDOW, (site_hash(site), last_seq, count))]
+    def window(self, site: str, count: int, last_seq: int = SEQ_MAX, due: float = inf) -> list[FrontierEntry]:
+        """Return the first `count` entries of a site, breadth first, that arrived up to number `last_seq` and are due
+        by a wall-clock second.
+        """
+        values = (site_hash(site), last_seq, due, count)
+        return [entry_of(row) for row in self._journal.rows(ENTRY_TYPES, _WINDOW, values)]
 
     def pending_of(self, site_hash: bytes, most: int) -> int:
         """Return the number of entries of a site, counted up to `most`."""

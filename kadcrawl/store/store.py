@@ -12,6 +12,7 @@ fingerprint of a done key. The fingerprint expires (bloom/), and then the key is
 """
 
 from collections.abc import Callable, Iterable
+from math import inf
 from pathlib import Path
 
 from kadcrawl.errors import StorageError
@@ -360,9 +361,9 @@ class Store:
         begin, end = (bound[:SITE_BYTES] for bound in self.scan.bounds(cell))
         return self.frontier.sites(max(begin, after + b"\0") if after else begin, end, count)
 
-    def window(self, site: str, count: int, last_seq: int = SEQ_MAX) -> list[FrontierEntry]:
-        """Return the first `count` PENDING entries of a site that arrived up to number `last_seq`, breadth first."""
-        return self.frontier.window(site, count, last_seq)
+    def window(self, site: str, count: int, last_seq: int = SEQ_MAX, due: float = inf) -> list[FrontierEntry]:
+        """Return the first `count` PENDING entries of a site by number `last_seq` and due by `due`, breadth first."""
+        return self.frontier.window(site, count, last_seq, due)
 
     def forget_cell(self, cell: Cell, count: int) -> int:
         """Delete up to `count` records of a cell that other peers hold now. Return the number of records left."""

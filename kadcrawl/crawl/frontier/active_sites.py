@@ -85,7 +85,7 @@ class ActiveStore(Protocol):
     @property
     def sites(self) -> SiteClocks: ...
     def pending_sites(self, cell: Cell, after: bytes, count: int) -> list[tuple[bytes, str]]: ...
-    def window(self, site: str, count: int, last_seq: int = ...) -> list[FrontierEntry]: ...
+    def window(self, site: str, count: int, last_seq: int = ..., due: float = ...) -> list[FrontierEntry]: ...
     def postpone(self, entry: FrontierEntry) -> None: ...
 
 
@@ -184,7 +184,7 @@ class ActiveSites:
 
     def figures(self, now: float) -> list[SiteFigures]:
         """Return the figures of each active site with PENDING URLs, for a person who watches the crawl."""
-        return site_figures(self._by_cell, self._store.cells, self._unread, now, self._limits.site_window)
+        return site_figures(self._by_cell, self._store.cells, self._unread, now)
 
     def last_status(self, name: str) -> int:
         """Return the status of the last answer of a site, or 0 if the site is not active."""

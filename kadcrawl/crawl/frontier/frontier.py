@@ -10,12 +10,13 @@ pages than its pace fetches in one period, as those near the seeds are due again
 
 Invariants: two requests to one site are at least the site's delay apart, counted from the moment the site surely had
 the first request. With a delay there is never more than one request in flight. Every PENDING entry of an open cell is
-in memory, or its site is active and has `more`, or its cell is in `_unread` from before its site. Times are wall-clock
-seconds of the caller, which wakes the crawler after a change. A decision.
+in memory, or its site is active and has `more` or `later_at`, or its cell is in `_unread` from before its site. Times
+are wall-clock seconds of the caller, which wakes the crawler after a change. A decision.
 """
 
 import heapq
 from collections.abc import Callable, Iterable
+from math import inf
 
 from kadcrawl.crawl.frontier.active_sites import SITES_LISTED_MAX, ActiveSites, ActiveStore
 from kadcrawl.crawl.frontier.other_requests import OtherRequests
@@ -392,12 +393,14 @@ class Frontier(ActiveSites):
         """Give the site a place in the order, if the site can use a place and has no earlier place."""
         if not site.may_start:
             return
-        at = site.due(self._limits.site_window)
+        at = site.due()
         if at is not None and (site.queued_at is None or at < site.queued_at):
             site.queued_at = at
             heapq.heappush(self._order, (at, site.name))
 
     def _refill(self, site: Site, now: float) -> None:
+        if len(site.waiting) >= self._limits.site_window:
+            site.put_down(self._limits.site_window // 2)
         if site.round_seq and not self._load(site, now, site.round_seq):
             site.round_seq = 0
         if self._last_seq is None:
@@ -411,7 +414,7 @@ class Frontier(ActiveSites):
         """Load entries that arrived up to a number. Return whether there may be more of them."""
         # Entries in flight or waiting stand first in the store's order, so look beyond them.
         count = self._limits.site_window + len(site.loaded) + len(site.out)
-        entries = self._store.window(site.name, count, last_seq)
+        entries = self._store.window(site.name, count, last_seq, now if site.later_at else inf)
         for entry in entries:
             if entry.seq not in site.loaded and entry.key not in site.out:
                 site.load(entry, now, self._limits.retry_after_max_s)

@@ -10,6 +10,7 @@ Tests: tests/crawl/frontier/test_frontier.py
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from math import inf
 
 from kadcrawl.keys import Cell, Key
 from kadcrawl.settings.steering import Steering
@@ -67,6 +68,8 @@ class Site:
     """Connections that other peers use now with entries lent by this peer."""
     more: bool = False
     """The store may have entries of this site that are not loaded."""
+    later_at: float = 0.0
+    """Second at which the store has entries that wait there for another try, as too many did so here, or 0."""
     round_seq: int = 0
     """Number of the last entry of this round, or 0 if all entries of this round are loaded (frontier.py)."""
     closed: bool = False
@@ -87,7 +90,12 @@ class Site:
     @property
     def idle(self) -> bool:
         """No work is left for which the site is active."""
-        return not (self.loaded or self.out or self.blocked or self.more or self.lent)
+        return not (self.loaded or self.out or self.blocked or self.more or self.lent or self.later_at)
+
+    @property
+    def has_stored(self) -> bool:
+        """The store may have entries of this site that are not loaded, due or not."""
+        return self.more or self.later_at > 0
 
     @property
     def _most(self) -> int:
@@ -146,15 +154,18 @@ class Site:
         them."""
         return self.delay_s == 0 and self.spare_connections > 0 and not self.may_start
 
-    def due(self, window: int) -> float | None:
+    def due(self) -> float | None:
         """Return the second from which the site has an entry to fetch, or entries to look for in the store. None if
         there are none.
         """
         is_without_request = self.given_up_until or self.excluded
         next_at = self.put_off_until if is_without_request else max(self.next_at, self.put_off_until)
-        if self.ready or (self.more and len(self.waiting) < window):
+        if self.ready or self.more:
             return next_at
-        return max(next_at, self.waiting[0][0]) if self.waiting else None
+        if not self.waiting:
+            return max(next_at, self.later_at) if self.later_at else None
+        first = self.waiting[0][0]
+        return max(next_at, min(first, self.later_at) if self.later_at else first)
 
     def set_back_off(self, back_off: BackOff, refusals_max: int) -> None:
         """Set the refusals, and give the site up for its wait from `refusals_max` refusals in a row, unless it is 0."""
@@ -180,8 +191,18 @@ class Site:
 
     def ripen(self, now: float) -> None:
         """Make entries ready that were postponed until now."""
+        if 0 < self.later_at <= now:
+            self.later_at, self.more = 0.0, True
         while self.waiting and self.waiting[0][0] <= now:
             heappush(self.ready, heappop(self.waiting)[1])
+
+    def put_down(self, most: int) -> None:
+        """Leave the entries to the store that wait longest for another try, so that at most so many wait here."""
+        self.waiting.sort()
+        put_down, self.waiting = self.waiting[most:], self.waiting[:most]  # A sorted list is a heap.
+        self.loaded.difference_update(entry.seq for _, entry in put_down)
+        if put_down:
+            self.later_at = min(self.later_at or inf, put_down[0][0])
 
     def take(self) -> FrontierEntry:
         """Give the first ready entry to the crawler, for a request."""
@@ -236,7 +257,7 @@ class Site:
 
     def unload(self) -> None:
         """Leave all entries that are not out to the store."""
-        self.more = False
+        self.more, self.later_at = False, 0.0
         self.ready.clear()
         self.waiting.clear()
         self.loaded.clear()

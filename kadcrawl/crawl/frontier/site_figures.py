@@ -42,22 +42,21 @@ def site_figures(
     cells: Mapping[Cell, CellDigest],
     unread: Collection[Cell],
     now: float,
-    window: int,
 ) -> list[SiteFigures]:
     """Return the figures of the sites with PENDING URLs, given the sites by cell.
 
-    `unread` names the cells with further sites that are not active. `window` is the limit of a site's URLs in memory.
+    `unread` names the cells with further sites that are not active.
     """
     figures: list[SiteFigures] = []
     for cell, neighbors in sites.items():
         digest = cells.get(cell)
         elsewhere = (digest.pending if digest is not None else 0) - sum(len(site.loaded) for site in neighbors.values())
-        sharers = sum(site.more for site in neighbors.values()) + (cell in unread)
+        sharers = sum(site.has_stored for site in neighbors.values()) + (cell in unread)
         share = max(0, elsewhere) // sharers if sharers else 0
         for site in neighbors.values():
-            pending = len(site.loaded) + (share if site.more else 0)
+            pending = len(site.loaded) + (share if site.has_stored else 0)
             if pending and not site.closed:
-                due = site.due(window) if not site.in_flight else None
+                due = site.due() if not site.in_flight else None
                 wait_s = max(0.0, due - now) if due is not None else 0.0
                 pace = (site.delay_s, wait_s, site.request_s, site.back_off.refusals, site.back_off.status)
                 adapts = site.adaptive_s > site.least_s

@@ -12,7 +12,7 @@ from kadcrawl.crawl.clocks.clock_names import REST_S
 from kadcrawl.crawl.frontier import unproven_quota
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.frontier.other_requests import BACK_LEAST_S, HOLD_LEAST_S, OtherRequests
-from kadcrawl.keys import Cell, cell_of, site_hash, url_key
+from kadcrawl.keys import Cell, Key, cell_of, site_hash, url_key
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_rules import SiteRule
@@ -285,6 +285,37 @@ def test_a_postponed_entry_waits_for_its_due_and_does_not_hold_up_others(
     assert [second, None] == [frontier.next(START) for _ in range(2)]
     assert frontier.next_due() == START + 30
     assert frontier.next(START + 30) == postponed
+
+
+@pytest.mark.parametrize("count", [4, 5, 30])
+def test_pages_that_wait_for_another_try_keep_no_pages_in_the_store_back(
+    count: int, make_frontier: Make, frontier_store: Store
+) -> None:
+    """A directory of a site may be broken for an hour, and all other pages of the site are deeper."""
+    frontier = make_frontier(delay_s=0.0, site_window=4, site_connections_max=1)
+    feed = Feed(frontier_store, frontier)
+    due = {feed("a").key: START + 100.0 + number for number in range(count)}
+    deep = [feed("a", depth=1) for _ in range(50)]
+    fetched = []
+    while (entry := frontier.next(START)) is not None:
+        if entry.key in due:
+            frontier.release(entry, START, START)
+            frontier.postpone(entry, due[entry.key], START)
+        else:
+            fetched.append(entry)
+            finish_entry(frontier, frontier_store, entry, START)
+        (site,) = frontier._sites.values()
+        assert len(site.loaded) <= 2 * 4 + 1
+    assert deep == fetched
+    tried: dict[Key, float] = {}
+    for second in range(400):
+        while (entry := frontier.next(START + second)) is not None:
+            tried[entry.key] = START + second
+            finish_entry(frontier, frontier_store, entry, START + second)
+    assert tried.keys() == due.keys()
+    assert all(due[key] <= at for key, at in tried.items()), "none before its time"
+    assert max(at - due[key] for key, at in tried.items()) <= count, "and none long after it"
+    assert not frontier._sites
 
 
 def test_nothing_starts_at_a_blocked_site(make_frontier: Make, frontier_store: Store) -> None:

@@ -9,7 +9,6 @@ from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
 
 NOW = 1_000.0
-WINDOW = 4
 CELL = Cell(1)
 
 
@@ -24,7 +23,7 @@ def make_site(name: str, loaded: int, *, more: bool = False, next_at: float = 0.
 
 def figures_of(*sites: Site, pending: int, unread: tuple[Cell, ...] = ()) -> dict[str, SiteFigures]:
     by_cell = {CELL: {site.name: site for site in sites}}
-    found = site_figures(by_cell, {CELL: CellDigest(100, pending, 0)}, unread, NOW, WINDOW)
+    found = site_figures(by_cell, {CELL: CellDigest(100, pending, 0)}, unread, NOW)
     return {figures.site: figures for figures in found}
 
 
