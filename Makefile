@@ -36,14 +36,14 @@ check: $(STAMP) ## Run ruff, mypy and typos
 house: $(STAMP) ## Print the figures of the house: circles, files per folder, longest functions, sentences
 	$(BIN)/python -m scripts.house $(ARGS)
 
-# The tests start hundreds of processes, each of which would compile the package where no bytecode may be written,
-# and each worker of pytest would compile all tests. Their files are in memory where there is room, for as long as a
-# test runs or if it fails.
+# The tests start hundreds of processes, each of which would compile the package where no bytecode may be written, and
+# pytest would compile all tests. Four forks of pytest run the tests that it has collected (tests/support/forks.py).
+# Their files are in memory where there is room, for as long as a test runs or if it fails.
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
 	$(BIN)/python -m compileall -q -j 0 kadcrawl sim scripts fuzz tests/support
 	$(BIN)/python -m scripts.compile_tests
 	$(BIN)/python -m scripts.native_build
-	TMPDIR="$$($(BIN)/python -m scripts.memory_directory)" $(BIN)/python -m pytest -n 4 --dist loadgroup -o tmp_path_retention_policy=failed -m 'not chaos and not worlds and not examples and not browser' $(TESTS)
+	TMPDIR="$$($(BIN)/python -m scripts.memory_directory)" $(BIN)/python -m pytest -p tests.support.forks --forks 4 -o tmp_path_retention_policy=failed -m 'not chaos and not worlds and not examples and not browser' $(TESTS)
 
 test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; processes they start are not counted
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos and not worlds and not examples and not browser' --cov=kadcrawl --cov-branch \

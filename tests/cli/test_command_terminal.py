@@ -8,7 +8,7 @@ import termios
 from pathlib import Path
 
 from tests.support.sites.web import Web, tree
-from tests.support.swarm.command import KADCRAWL, KEY, PIPE, STARTED, crawl
+from tests.support.swarm.command import KADCRAWL, PIPE, STARTED, crawl, swarm_key
 
 COLUMNS, LINES = 80, 24
 ERASED = "\x1b[2K"
@@ -27,7 +27,7 @@ async def test_on_a_terminal_a_crawl_shows_its_bar_its_sites_and_its_peers(tmp_p
             stdin=asyncio.subprocess.DEVNULL,
             stdout=PIPE,
             stderr=terminal,
-            env=os.environ | {"KADCRAWL_KEY": KEY, "TERM": "xterm", "LANG": "C.UTF-8"},
+            env=os.environ | {"KADCRAWL_KEY": swarm_key(), "TERM": "xterm", "LANG": "C.UTF-8"},
             start_new_session=True,
         )
         os.close(terminal)

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.sites.endless_web import endless_web
-from tests.support.swarm.command import KADCRAWL, KEY, LOOPBACK, STATE, crawl, finished, slow_web, until_code
+from tests.support.swarm.command import (
+    KADCRAWL,
+    LOOPBACK,
+    crawl,
+    finished,
+    slow_web,
+    state_directory,
+    swarm_key,
+    until_code,
+)
 
 PROGRAM = """
 import sys
@@ -52,7 +61,7 @@ def test_lines_that_no_stream_takes_are_dropped(broken: object, streams: tuple[s
 def popen(arguments: list[str], output: int) -> subprocess.Popen[bytes]:
     """Start the command with both streams at this descriptor, as the head of a session."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
-    environment |= {"KADCRAWL_KEY": KEY, "XDG_STATE_HOME": STATE}
+    environment |= {"KADCRAWL_KEY": swarm_key(), "XDG_STATE_HOME": state_directory()}
     process = subprocess.Popen(
         [KADCRAWL, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment,
         start_new_session=True,

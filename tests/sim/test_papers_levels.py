@@ -10,6 +10,7 @@ from sim.papers.experiment import Result
 from sim.papers.level_model import LevelRun, Policy, buckets_of, run
 from sim.papers.levels import FEWER, levels
 from sim.papers.table2 import BLOCK, PEERS, gain_bound, interval_needed, light
+from tests.support.forks import group
 
 pytestmark = pytest.mark.xdist_group("levels")
 """Keeps these tests in one process, which computes the result once."""
@@ -139,6 +140,7 @@ def test_buckets_stand_from_near_to_far_and_hold_everybody_else() -> None:
 
 
 def test_these_tests_run_in_one_process(request: pytest.FixtureRequest) -> None:
-    """The suffix of a group is what pytest-xdist divides tests by."""
+    """The suffix of a group is what pytest-xdist divides tests by. Forks look at the group itself."""
+    assert group(request.node) == "levels"
     if request.config.getoption("loadgroup", False):
         assert request.node.nodeid.endswith("@levels")

@@ -4,15 +4,13 @@ Tests: tests/support/test_scheduler.py
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
-TOGETHER = 12
-"""Neighbors of a module that run in one process, one after another. So most modules prepare what they share once."""
+from tests.support.units import neighbors
 
 
 class Collected(list[str]):
@@ -24,15 +22,6 @@ class Collected(list[str]):
 
     def index(self, test: str, *_: object) -> int:
         return self._places[test]
-
-
-def neighbors(tests: Iterable[str]) -> dict[str, str]:
-    """Return for each test the name of the unit with which it runs: some neighbors of its module."""
-    units = {}
-    for module, its in groupby(tests, lambda test: test.partition("::")[0]):
-        for number, test in enumerate(its):
-            units[test] = f"{module} {number // TOGETHER}"
-    return units
 
 
 class ForgetfulScheduler(LoadGroupScheduling):  # type: ignore[misc]  # the package is untyped

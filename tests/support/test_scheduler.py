@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.scheduler import TOGETHER, ForgetfulScheduler, neighbors
+from tests.support.scheduler import ForgetfulScheduler
+from tests.support.units import TOGETHER, neighbors
 
 TESTS = [f"tests/test_a.py::test_b[{number}]" for number in range(50)]
 GROUPED = [f"tests/test_a.py::test_c[{number}]@group" for number in range(5)]

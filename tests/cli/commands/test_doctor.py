@@ -5,7 +5,7 @@ import re
 import socket
 from pathlib import Path
 
-from tests.support.swarm.command import KEY, address_of, interrupted, joinable, kadcrawl
+from tests.support.swarm.command import address_of, interrupted, joinable, kadcrawl, swarm_key
 
 FREE = ("--listen", "127.0.0.1:0")
 
@@ -50,7 +50,7 @@ async def test_a_running_swarm_is_found_and_no_secret_is_shown(tmp_path: Path) -
     assert f"a member answers at {address} by UDP" in run.out
     assert f"listen     {address} is in use, and the peer of --data is running" in run.out
     assert "1 of the peers running" in run.out
-    assert KEY not in run.out + run.err
+    assert swarm_key() not in run.out + run.err
     status = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)
     assert 1 == len(status["peers"])
     assert (await interrupted(peer)).code == 11

@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -29,17 +30,28 @@ IMPATIENT = (sys.executable, "-m", "tests.support.swarm.impatient")
 """The same, but its peers give each other up sooner."""
 SITES = 20
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
-KEY = os.urandom(32).hex()
-"""The key of this process alone.
-
-Tests run at the same time, and a port may pass from the peers of a test to the peers of another test.
-"""
-STATE = tempfile.mkdtemp(prefix="kadcrawl-state-")
-"""The state directory of the commands of this process."""
-atexit.register(shutil.rmtree, STATE, ignore_errors=True)
+STATES = tempfile.mkdtemp(prefix="kadcrawl-state-")
+"""The directory of the state directories of all processes that run tests."""
+atexit.register(shutil.rmtree, STATES, ignore_errors=True)
 PIPE = asyncio.subprocess.PIPE
 STARTED: list[asyncio.subprocess.Process] = []
 """The processes that the current test started. Conftest.py ends the processes that a failed test leaves."""
+
+
+@cache
+def swarm_key() -> str:
+    """Return the key of the commands of this process alone.
+
+    Tests run at the same time, and a port may pass from the peers of a test to the peers of another test. Nobody asks
+    before the processes are forked that run the tests.
+    """
+    return os.urandom(32).hex()
+
+
+@cache
+def state_directory() -> str:
+    """Return the state directory of the commands of this process."""
+    return tempfile.mkdtemp(dir=STATES)
 
 
 class Run:
@@ -69,7 +81,7 @@ async def start(
     Its input is an open file, or nothing.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
-    environment |= {"KADCRAWL_KEY": KEY, "XDG_STATE_HOME": STATE} | (env or {})
+    environment |= {"KADCRAWL_KEY": swarm_key(), "XDG_STATE_HOME": state_directory()} | (env or {})
     if program is None and may_fork(environment):
         process: asyncio.subprocess.Process = await fork_command(
             KADCRAWL, arguments, environment, str(directory or Path.cwd()), stdin

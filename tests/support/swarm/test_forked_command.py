@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.cli.local.fork_server import can_fork
-from tests.support.swarm.command import KEY, NEW_PROCESS, STARTED, address_of, ended, joinable, start
+from tests.support.swarm.command import NEW_PROCESS, STARTED, address_of, ended, joinable, start, swarm_key
 from tests.support.swarm.forked_command import AT_START, EXEC, ForkedCommand, may_fork
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="only Linux forks safely after imports")
@@ -75,7 +75,7 @@ async def test_a_fork_has_its_own_session_directory_and_environment_and_no_file_
     assert (tmp_path / "here").is_dir()
     assert not _pipes_and_sockets(process.pid, 3) & _pipes_and_sockets(os.getpid(), 3)
     assert 2 == len(_pipes_and_sockets(process.pid, 0) & _pipes_and_sockets(os.getpid(), 3)), "its outputs"
-    for given, knows in ((key, True), (KEY, False)):
+    for given, knows in ((key, True), (swarm_key(), False)):
         asked = await ended(await start("status", "--peer", address, env={"KADCRAWL_KEY": given}))
         assert knows == (asked.code == 0), asked
     process.terminate()
@@ -131,7 +131,7 @@ def test_no_command_outlives_a_test_process_that_is_killed(tmp_path: Path) -> No
 
 def test_what_python_reads_at_its_start_needs_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert may_fork(AT_START)
-    assert may_fork(AT_START | {"KADCRAWL_KEY": KEY})
+    assert may_fork(AT_START | {"KADCRAWL_KEY": swarm_key()})
     for name in ("PYTHONPATH", "LC_ALL", "KADCRAWL_PURE"):
         assert not may_fork(AT_START | {name: "another"}), name
     monkeypatch.setenv(EXEC, "1")
