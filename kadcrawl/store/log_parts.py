@@ -184,7 +184,9 @@ def log_pieces(path: Path) -> Iterator[tuple[LogPart | None, IO[bytes] | None]]:
         try:
             present = path.open("rb")
         except FileNotFoundError:
-            return
+            if len(index_of(path).parts) == len(parts):  # Else the log is just rolling.
+                return
+            continue
         with present:
             if len(index_of(path).parts) == len(parts):
                 yield None, present

@@ -19,6 +19,7 @@ from kadcrawl.store.log_parts import (
     index_of,
     log_files,
     log_lines,
+    part_path,
     stored_index,
 )
 from kadcrawl.store.store import Store
@@ -186,6 +187,19 @@ async def test_a_reader_gets_a_file_once_that_rolls_while_it_reads(tmp_path: Pat
         read += file.read().splitlines(keepends=True)
     store.close()
     assert [*map(dated, range(20))] == read
+
+
+async def test_a_reader_misses_no_part_while_the_log_has_no_present_file(tmp_path: Path) -> None:
+    store = opened(tmp_path, pages_bytes_max=FULL)
+    await fill(store, range(10))
+    store.close()
+    read: list[bytes] = []
+    for file in log_files(tmp_path / PAGES):
+        if len(read) == 0:
+            # The log is rolling: its file has another name, and the next is not there yet.
+            (tmp_path / PAGES).rename(part_path(tmp_path / PAGES, len(index_of(tmp_path / PAGES).parts) + 1))
+        read += file.read().splitlines(keepends=True)
+    assert [*map(dated, range(10))] == read
 
 
 async def test_a_damaged_compressed_part_ends_early(rolled: Path) -> None:
