@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import shutil
 import subprocess
 from io import StringIO
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from fuzz import data_directories
 from kadcrawl.cli.app import main
 from kadcrawl.cli.commands import export
 from kadcrawl.sinks.tables import TABLES
@@ -59,6 +61,24 @@ def rolled(tmp_path: Path) -> Path:
 
 def page(key: str) -> bytes:
     return json.dumps({"key": key, "url": f"http://a.example/{key}", "status": 200}).encode() + b"\n"
+
+
+@pytest.mark.parametrize("name", ["a backup", "peer-2.bak"])
+def test_the_lines_of_a_copy_beside_the_peers_come_once(tmp_path: Path, name: str) -> None:
+    data_directories.make(tmp_path, is_finished=True)
+    before = run(tmp_path, "--to", "-").stdout
+    peer, copy = tmp_path / "peer-2", tmp_path / name
+    shutil.copytree(peer, copy)
+    assert before == run(tmp_path, "--to", "-").stdout
+    more = page("fetched after the copy was made")
+    with (peer / "pages.jsonl").open("ab") as log:
+        log.write(more)
+    assert before + more.decode() == run(tmp_path, "--to", "-").stdout
+    with (copy / "pages.jsonl").open("ab") as log:
+        log.write(page("only in the directory that was moved aside"))
+    lines = run(tmp_path, "--to", "-").stdout
+    assert "only in the directory that was moved aside" in lines
+    assert more.decode() in lines
 
 
 @pytest.mark.parametrize("place", ["-", "csv:-"])

@@ -18,10 +18,11 @@ import cloup
 from kadcrawl.cli.exits import DONE, UNDELIVERED, told
 from kadcrawl.cli.options import DIRECTORIES, sink_option
 from kadcrawl.cli.say import say
-from kadcrawl.cli.targets import data_directories
+from kadcrawl.cli.targets import data_directories, directories, is_set_aside
 from kadcrawl.cli.view.shortfalls import say_shortfalls
 from kadcrawl.errors import ConfigError
 from kadcrawl.sinks.sink_names import STANDARD_OUTPUT
+from kadcrawl.store.log_copies import without_copies
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.system.file_names import PAGE_LOG
 from kadcrawl.system.plural import counted, plural
@@ -114,9 +115,23 @@ def deliver(directory: Path, sinks: Sequence[str], *, tells: bool = False) -> bo
 
 
 def peers_in(directory: Path) -> list[Path]:
-    """Return the directories of peers and leaves with pages, at this directory or in it, each once."""
-    found = data_directories(directory)
-    return _each_once(one for one in found if (one / PAGE_LOG).exists() or has_log(one / PAGE_LOG))
+    """Return the directories of peers and leaves with pages, at this directory or in it, each once.
+
+    Copies are left out, as of a backup beside the peers of a crawl: their lines would come twice.
+    """
+    # The crawl's own directories come first, as the first of equal logs stays.
+    found = sorted(data_directories(directory), key=lambda one: one not in directories(directory))
+    found = sorted(found, key=lambda one: is_set_aside(one, directory))
+    peers = _each_once(one for one in found if (one / PAGE_LOG).exists() or has_log(one / PAGE_LOG))
+    kept = {path.parent for path in without_copies((one / PAGE_LOG for one in peers), _peer_of)}
+    return [one for one in peers if one in kept]
+
+
+def _peer_of(log: Path) -> bytes | None:
+    """Return the ID of the peer that wrote a log, if its journal is beside the log."""
+    from kadcrawl.cli.local.resting import peer_in  # Not at the top: it takes time to load.
+
+    return peer_in(log.parent)
 
 
 def _each_once(directories: Iterable[Path]) -> list[Path]:

@@ -50,6 +50,7 @@ from kadcrawl.settings.job_changes import changed
 from kadcrawl.store.journal import UNREADABLE, said
 from kadcrawl.store.journal_reader import open_at_rest
 from kadcrawl.store.line_log import MOVE_AWAY
+from kadcrawl.store.log_copies import begins
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.migration import BY_ROWID
 from kadcrawl.system.file_names import JOURNAL, PAGE_LOG
@@ -133,35 +134,56 @@ def crawl_directories(data: Path, job: Job) -> list[Path]:
     """Return the directories of the peers and leaves of a crawl of this job in a directory.
 
     Those of a local crawl have names of their own (`peer-1`). Another directory counts if its journal is of the same
-    job, and of a peer or leaf that is not there under another name: so a copy of a directory does not count. Running
-    peers may have their journals open.
+    job, and it is no copy of a peer or leaf that is there under another name. Running peers may have their journals
+    open.
     """
-    named = directories(data)
-    ids = _ids_in(named)
-    found = [*named]
-    for one in data_directories(data):
-        if one not in named and (identity := _identity(one)) is not None:
-            peer, its_job = identity
-            if peer not in ids and is_same(job, its_job):
-                ids.add(peer)
-                found.append(one)
+    own, others = _own_and_others(data)
+    kept = _peers_in(own)
+    found = [*own]
+    for one in others:
+        identity = _identity(one)
+        is_of_crawl = is_set_aside(one, data) or (identity is not None and is_same(job, identity[1]))
+        if is_of_crawl and not _is_copy(one, identity, kept, data):
+            if identity is not None:
+                kept.setdefault(identity[0], one)
+            found.append(one)
     return found
 
 
 def directories_without_copies(data: Path) -> list[Path]:
-    """Return the directories that may hold a peer's data, without those with a copy of a journal of a peer's own.
+    """Return the directories that may hold a peer's data, without copies of those of a peer's own.
 
     So a command that changes files leaves a backup beside the peers alone. To change the copy, name its directory.
     """
-    named = directories(data)
-    ids = _ids_in(named)
-    found = ((one, _identity(one)) for one in data_directories(data) if one not in named)
-    return [*named, *(one for one, identity in found if identity is None or identity[0] not in ids)]
+    own, others = _own_and_others(data)
+    kept = _peers_in(own)
+    return [*own, *(one for one in others if not _is_copy(one, _identity(one), kept, data))]
 
 
-def _ids_in(peers: Iterable[Path]) -> set[bytes]:
-    """Return the IDs in the journals of these directories."""
-    return {identity[0] for one in peers if (identity := _identity(one)) is not None}
+def peer_in(directory: Path) -> bytes | None:
+    """Return the ID of the peer with the journal in a directory, or None without any."""
+    identity = _identity(directory)
+    return None if identity is None else identity[0]
+
+
+def _own_and_others(data: Path) -> tuple[list[Path], list[Path]]:
+    """Return the directories that a crawl goes on with, and the others that may hold a peer's data."""
+    own = [one for one in directories(data) if not is_set_aside(one, data)]
+    return own, [one for one in data_directories(data) if one not in own]
+
+
+def _peers_in(directories_of_peers: Iterable[Path]) -> dict[bytes, Path]:
+    """Return the directories with a journal by the IDs of their peers."""
+    return {identity[0]: one for one in directories_of_peers if (identity := _identity(one)) is not None}
+
+
+def _is_copy(one: Path, identity: tuple[bytes, Job] | None, kept: Mapping[bytes, Path], data: Path) -> bool:
+    """Return whether a directory is a copy of a kept directory of the same peer.
+
+    A directory that was moved aside for an older copy of it has page lines of its own, and is no copy.
+    """
+    original = None if identity is None else kept.get(identity[0])
+    return original is not None and (not is_set_aside(one, data) or begins(one / PAGE_LOG, original / PAGE_LOG))
 
 
 def _identity(directory: Path) -> tuple[bytes, Job] | None:

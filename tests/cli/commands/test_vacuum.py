@@ -53,8 +53,9 @@ def test_the_journal_of_a_leaf_is_made_smaller_too(tmp_path: Path, journal: Path
     assert size - leaf.stat().st_size > 900_000
 
 
-def test_a_copy_beside_the_peers_is_left_alone_unless_it_is_named(tmp_path: Path, journal: Path) -> None:
-    copy = tmp_path / "copy" / journal.name
+@pytest.mark.parametrize("name", ["copy", "peer-1.bak"])
+def test_a_copy_beside_the_peers_is_left_alone_unless_it_is_named(tmp_path: Path, journal: Path, name: str) -> None:
+    copy = tmp_path / name / journal.name
     shutil.copytree(journal.parent, copy.parent)
     before = copy.read_bytes()
     for command in (["vacuum"], ["check-data", "--repair"]):

@@ -126,8 +126,9 @@ def test_copies_and_other_crawls_beside_the_peers_do_not_count(tmp_path: Path) -
     (tmp_path / "peer-2").rename(tmp_path / "other")
     before = summary()
     assert json.loads(before)["duplicates"] == 0
-    peer, copy, unrelated = (tmp_path / name for name in ("peer-1", "copy", "unrelated"))
-    shutil.copytree(peer, copy)
+    peer, unrelated = tmp_path / "peer-1", tmp_path / "unrelated"
+    for copy in ("copy", "peer-1.bak"):
+        shutil.copytree(peer, tmp_path / copy)
     shutil.copytree(peer, unrelated)
     with closing(sqlite3.connect(unrelated / JOURNAL)) as journal, journal:
         job = msgspec.json.encode(Job(seeds=("http://elsewhere.example/",)))
@@ -135,6 +136,21 @@ def test_copies_and_other_crawls_beside_the_peers_do_not_count(tmp_path: Path) -
         journal.execute("UPDATE meta SET value=? WHERE name='node_id'", (bytes(20),))
     assert crawl_directories(tmp_path, data_directories.JOB) == [tmp_path, peer, tmp_path / "other"]
     assert before == summary()
+
+
+def test_a_directory_moved_aside_for_an_older_copy_of_it_counts_with_its_own_lines(tmp_path: Path) -> None:
+    def found() -> list[Path]:
+        found = crawl_directories(tmp_path, data_directories.JOB)
+        assert found == resting.directories_without_copies(tmp_path)
+        return found
+
+    data_directories.make(tmp_path, is_finished=True)
+    own, aside = [tmp_path, *(tmp_path / name for name in ("peer-1", "peer-2"))], tmp_path / "peer-1.damaged"
+    shutil.copytree(tmp_path / "peer-1", aside)
+    assert own == found()
+    with (aside / "pages.jsonl").open("ab") as log:
+        log.write(b'{"url":"http://a.example/after"}\n')
+    assert [*own, aside] == found()
 
 
 @pytest.mark.parametrize(
