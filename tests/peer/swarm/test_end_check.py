@@ -3,11 +3,19 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from kadcrawl import Peer, RemoteError
+from kadcrawl.keys import id_bytes
+from kadcrawl.link.wire.census_rows import packed_rows
+from kadcrawl.link.wire.messages import Answer, Census, Contact, Wave
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.overlay.waves.activity import Activity
+from kadcrawl.overlay.waves.wave import NO_BUCKET
+from kadcrawl.peer.status import row_of
 from kadcrawl.peer.swarm.end_check import EndCheck
+from kadcrawl.replication.peer_tasks import NotRunningError
 from tests.support.sites.web import Web, tree
 from tests.support.swarm.peers import MakePeer, swarm
 from tests.support.waiting import until
@@ -67,3 +75,60 @@ async def test_before_the_end_nobody_is_asked(make_peer: MakePeer) -> None:
     spawned: list[object] = []
     EndCheck(Activity(), peer.client, lambda work, name: spawned.append(work)).joined(peer.contact)
     assert spawned == []
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ([("other", PeerState.DONE)], 0),
+        ([("other", PeerState.DONE), ("its leaf", PeerState.CRAWLING)], 0),
+        ([("other", PeerState.DONE), ("other", PeerState.CRAWLING)], 1),
+        ([("its leaf", PeerState.DONE)], 1),
+        ([("other", PeerState.IDLE)], 1),
+        ([("other", PeerState.PAUSED)], 1),
+        ([], 1),
+    ],
+)
+async def test_the_peer_is_asked_alone_and_its_own_row_counts(
+    told: list[tuple[str, PeerState]], expected: int, make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await swarm(make_peer, "ab")
+    contacts = {"other": two.contact, "its leaf": Contact(id_bytes(7), *two.contact.address)}
+    rows = [msgspec.structs.replace(row_of(two.runtime), contact=contacts[name], state=state) for name, state in told]
+    answer, asked = await two.runtime.waves.ask_all(Census()), []
+
+    async def ask(to: Contact, wave: Wave, *_: object) -> Answer:
+        asked.append((to, wave.limit))
+        return msgspec.structs.replace(answer, rows=packed_rows(rows))
+
+    monkeypatch.setattr(one.client, "ask", ask)
+    assert await doubts(one, two) == expected
+    assert asked == [(two.contact, NO_BUCKET)]
+
+
+async def test_a_peer_that_starts_or_ends_asks_nobody(make_peer: MakePeer) -> None:
+    def refusing(work: Any, name: str) -> None:
+        work.close()
+        raise NotRunningError(name)
+
+    (peer,) = await swarm(make_peer, "a")
+    activity = Doubts()
+    activity.end()
+    EndCheck(activity, peer.client, refusing).joined(peer.contact)
+    assert activity.doubts == 0
+
+
+async def test_a_running_peer_checks_each_peer_that_it_meets(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (peer,) = await swarm(make_peer, "a")
+
+    async def silent(*_: object) -> None:
+        raise RemoteError("b", "silent")
+
+    monkeypatch.setattr(peer.client, "ask", silent)
+    peer.activity.armed = True
+    peer.activity.end()
+    for listener in peer.overlay.on_joined:
+        listener(Contact(id_bytes(7), "127.0.0.1", 9))
+    await until(lambda: peer.activity.idle.is_set() or not peer.ended)
