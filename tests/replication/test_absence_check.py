@@ -131,3 +131,21 @@ def test_the_last_of_a_swarm_closes_its_cells_as_it_may_be_cut_off(play: Play) -
         await swarm.settle(3.0)
 
     play(scenario)
+
+
+def test_a_peer_that_stalls_as_it_ends_closes_its_cells_and_asks_nobody(play: Play) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
+        await swarm_of(swarm, 3)
+        await asyncio.sleep(SETTLED_S)
+        peer = swarm.holders(CELLS[3])[OWNER]
+        assert peer.task is not None
+        peer.task.remove_done_callback(swarm._ended)
+        peer.task.cancel()
+        await asyncio.wait([peer.task])
+        assert cells_of(peer)
+        peer.cells._beat_at = swarm.loop.time() - 2.0
+        assert not peer.cells.is_stalled()
+        assert [] == cells_of(peer)
+        await swarm.kill(peer)
+
+    play(scenario)

@@ -10,6 +10,7 @@ Tests: tests/replication/owner/test_sync.py
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from kadcrawl.errors import KadcrawlError, RemoteError
@@ -17,6 +18,7 @@ from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, FindMyCells, MyCells
 from kadcrawl.replication.overlay_port import SyncOverlay
+from kadcrawl.replication.peer_tasks import NotRunningError
 from kadcrawl.system.event import Event
 
 FIND_MY_CELLS_DEADLINE_S = 5.0
@@ -77,8 +79,9 @@ class JoinHandshake:
         self._alone_at = self._began_at + patience_s
         self.done.clear()
         if not self._asking:
-            self._spawn(self._run(), "join handshake")
-            self._asking = True
+            with suppress(NotRunningError):  # A peer that ends has nothing more to ask.
+                self._spawn(self._run(), "join handshake")
+                self._asking = True
 
     async def _run(self) -> None:
         """Ask until every sibling has answered or is known to be gone."""
