@@ -203,6 +203,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the files, and lose all uncommitted writes as a crash does."""
+        with contextlib.suppress(sqlite3.ProgrammingError):  # It was closed before.
+            self._cursor.close()  # The statement of a failed read would keep the file open.
         self._db.close()
         self._roller.stop()
         for log in self._logs.values():
