@@ -6,11 +6,11 @@ it is the same on every machine, and the lines run are also how the tests see th
 """
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import kadcrawl
 from fuzz.target import Target
@@ -25,6 +25,8 @@ KEPT_LINES_MAX = 20_000
 """Run by one input: the tests run through all of them, and soon."""
 MANY = 3
 """From so often on, one number of times that a line is run is like another."""
+
+TraceFunction: TypeAlias = Callable[[FrameType, str, Any], Any]
 
 _PACKAGE = str(Path(kadcrawl.__file__).parent)
 
@@ -67,15 +69,16 @@ def features(run: Counter[tuple[CodeType, int]]) -> set[object]:
 
 def lines_run(one: Callable[[bytes], object], data: bytes) -> Counter[tuple[CodeType, int]]:
     """Return how often an input runs which line of kadcrawl. Raises what `one` does."""
-    counted: Counter[tuple[CodeType, int]] = Counter()
+    # The hash of a code takes longer than most of its lines, so it is asked for once.
+    found: dict[int, tuple[CodeType, dict[int, int], TraceFunction | None]] = {}
 
-    def enter(frame: FrameType, event: str, argument: Any) -> Any:
-        return step if frame.f_code.co_filename.startswith(_PACKAGE) else None
-
-    def step(frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "line":
-            counted[frame.f_code, frame.f_lineno] += 1
-        return step
+    def enter(frame: FrameType, event: str, argument: Any) -> TraceFunction | None:
+        code = frame.f_code
+        if (known := found.get(id(code))) is None:
+            lines: dict[int, int] = defaultdict(int)
+            is_ours = code.co_filename.startswith(_PACKAGE)
+            known = found[id(code)] = (code, lines, _counting(lines) if is_ours else None)
+        return known[2]
 
     before = sys.gettrace()
     sys.settrace(enter)
@@ -83,4 +86,19 @@ def lines_run(one: Callable[[bytes], object], data: bytes) -> Counter[tuple[Code
         one(data)
     finally:
         sys.settrace(before)
+    counted: Counter[tuple[CodeType, int]] = Counter()
+    for code, lines, _ in found.values():
+        for line, count in lines.items():
+            counted[code, line] += count
     return counted
+
+
+def _counting(lines: dict[int, int]) -> TraceFunction:
+    """Return what counts the lines that are run of a code."""
+
+    def step(frame: FrameType, event: str, argument: Any) -> TraceFunction:
+        if event == "line":
+            lines[frame.f_lineno] += 1
+        return step
+
+    return step

@@ -45,7 +45,8 @@ LEAVE_S = 30.0
 class Ran(NamedTuple):
     """What a fork says of the test that it has run, the first of those it has taken."""
 
-    reports: list[dict[str, Any]]
+    reports: list[Any]
+    """Those of passed tests as they are, and others as the plugins write them for another process."""
     warnings: list[dict[str, Any]]
 
 
@@ -231,8 +232,9 @@ class Round:
         hook = self.session.config.hook
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for data in ran.reports:
-            report = hook.pytest_report_from_serializable(config=self.session.config, data=data)
-            hook.pytest_runtest_logreport(report=report)
+            if isinstance(data, dict):
+                data = hook.pytest_report_from_serializable(config=self.session.config, data=data)
+            hook.pytest_runtest_logreport(report=data)
         hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         for warning in ran.warnings:
             hook.pytest_warning_recorded.call_historic(kwargs=warning)
@@ -243,12 +245,15 @@ class Results:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.reports: list[dict[str, Any]] = []
+        self.reports: list[Any] = []
         self.warnings: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep a report until its test has ended."""
-        self.reports.append(self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
+        if type(report) is pytest.TestReport and report.passed:
+            self.reports.append(report)  # It has plain values only, so most reports need no more.
+        else:
+            self.reports.append(self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
 
     def pytest_warning_recorded(
         self, warning_message: WarningMessage, when: str, nodeid: str, location: tuple[str, int, str] | None
