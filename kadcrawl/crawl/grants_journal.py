@@ -25,6 +25,8 @@ class JournaledBudget(Protocol):
     @property
     def unit(self) -> Literal["pages", "bytes"]: ...
     @property
+    def limit(self) -> int | None: ...
+    @property
     def epoch(self) -> int: ...
     @property
     def known(self) -> dict[bytes, int]: ...
@@ -54,9 +56,13 @@ def read_grants(meta: MetaTable, unit: Literal["pages", "bytes"], now: float) ->
 
 
 def write_grant(meta: MetaTable, budget: JournaledBudget) -> None:
-    """Journal the peer's grant, and the epoch of its last row, with the next commit."""
+    """Journal the peer's grant, and the epoch of its last row, with the next commit.
+
+    Without a limit no row begins an epoch, and a page costs no more than the grant.
+    """
     meta.set(GRANT_NAMES[budget.unit], budget.to_journal())
-    meta.set(EPOCH_NAMES[budget.unit], str(budget.epoch).encode())
+    if budget.limit is not None:
+        meta.set(EPOCH_NAMES[budget.unit], str(budget.epoch).encode())
 
 
 def write_known(meta: MetaTable, budget: JournaledBudget) -> None:
