@@ -14,7 +14,17 @@ def open_at_rest(path: Path) -> sqlite3.Connection:
     Reading a journal in WAL mode makes two files beside it, and a WAL of a crash is moved into the journal at the end.
     Where nothing can be written, a journal that was closed well is read as it is.
     """
-    mode = "mode=rw"
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
+        return open_unchanged(path)
+    return _opened(path, "mode=rw")
+
+
+def open_unchanged(path: Path) -> sqlite3.Connection:
+    """Open a journal for reading, which stays as it is, byte for byte, with its WAL. Its peer may run. Raises
+    sqlite3.Error.
+    """
+    return _opened(path, "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1")
+
+
+def _opened(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)

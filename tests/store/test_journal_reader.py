@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.store.journal_reader import open_at_rest
+from kadcrawl.store.journal_reader import open_at_rest, open_unchanged
 
 
 def journal_of(path: Path) -> sqlite3.Connection:
@@ -48,3 +48,22 @@ def test_where_nothing_can_be_written_nothing_is(tmp_path: Path, monkeypatch: py
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             journal.execute("DELETE FROM meta")
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("absent", ["", "-shm"])
+def test_a_journal_is_read_with_its_wal_and_both_stay_as_they_are(absent: str, tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    path = tmp_path / "peer.sqlite"
+    with closing(journal_of(path)):
+        for suffix in {"", "-wal", "-shm"} - {absent or None}:
+            (tmp_path / "copy" / f"{path.name}{suffix}").write_bytes(
+                path.with_name(f"{path.name}{suffix}").read_bytes()
+            )
+        with closing(open_unchanged(path)) as journal:
+            assert journal.execute("SELECT * FROM meta").fetchall() == [("job", 1)], "its peer runs"
+    copy = tmp_path / "copy" / path.name
+    wal = copy.with_name(f"{copy.name}-wal")
+    before = copy.read_bytes(), wal.read_bytes()
+    with closing(open_unchanged(copy)) as journal:
+        assert journal.execute("SELECT * FROM meta").fetchall() == [("job", 1)]
+    assert before == (copy.read_bytes(), wal.read_bytes())

@@ -48,7 +48,7 @@ from kadcrawl.replication.record_codec import WAIT_MAX_S
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_changes import changed
 from kadcrawl.store.journal import UNREADABLE, said
-from kadcrawl.store.journal_reader import open_at_rest
+from kadcrawl.store.journal_reader import open_at_rest, open_unchanged
 from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.store.log_copies import begins
 from kadcrawl.store.log_parts import has_log
@@ -192,7 +192,7 @@ def _identity(directory: Path) -> tuple[bytes, Job] | None:
     if not path.exists():
         return None
     try:
-        with closing(open_at_rest(path)) as journal:
+        with closing(open_unchanged(path)) as journal:
             known = "SELECT name, value FROM meta WHERE name IN ('job', 'node_id', 'leaf_id')"
             meta: dict[str, bytes] = dict(journal.execute(known))
         return _contact(directory, meta).id, msgspec.json.decode(meta["job"], type=Job)

@@ -56,11 +56,17 @@ def test_the_journal_of_a_leaf_is_made_smaller_too(tmp_path: Path, journal: Path
 @pytest.mark.parametrize("name", ["copy", "peer-1.bak"])
 def test_a_copy_beside_the_peers_is_left_alone_unless_it_is_named(tmp_path: Path, journal: Path, name: str) -> None:
     copy = tmp_path / name / journal.name
-    shutil.copytree(journal.parent, copy.parent)
+    with closing(sqlite3.connect(journal)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("INSERT INTO meta(name, value) VALUES ('only in the WAL', '')")
+        db.commit()
+        shutil.copytree(journal.parent, copy.parent)  # As after a crash: with a WAL that is not in the journal.
+    wal = copy.with_name(f"{copy.name}-wal")
     before = copy.read_bytes()
     for command in (["vacuum"], ["check-data", "--repair"]):
         assert CliRunner().invoke(main, [*command, str(tmp_path)]).exit_code == 0
     assert before == copy.read_bytes()
+    assert wal.stat().st_size > 0
     assert run(copy.parent).exit_code == 0
     assert copy.stat().st_size < len(before) - 900_000
 
