@@ -66,6 +66,8 @@ class LinkClient:
         self._peer_score = peer_score or PeerScore()
         self._peer_score.on_banned.append(self._disconnect_from)
         self._session: aiohttp.ClientSession | None = None
+        """Made with the first connection: a peer whose whole swarm is in its process dials no other."""
+        self._is_open = False
         self._is_closed = False
         self._connections: dict[Endpoint, ClientConnection] = {}
         self._inside: dict[Endpoint, InsideConnection] = {}
@@ -80,13 +82,7 @@ class LinkClient:
 
     async def open(self) -> None:
         """Get ready to dial. The connections belong to the running loop."""
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, use_dns_cache=False),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),
-            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-            middlewares=(_only_peers,),
-        )
+        self._is_open = True
 
     async def close(self) -> None:
         """End all connections, and make no other. Waiting and later callers get a RemoteError."""
@@ -97,6 +93,7 @@ class LinkClient:
             if self._tasks:
                 await asyncio.wait(self._tasks)
         finally:  # Also if the caller is cancelled in its wait.
+            self._is_open = False
             session, self._session = self._session, None
             if session is not None:
                 await session.close()
@@ -225,7 +222,9 @@ class LinkClient:
     async def _dial_by(
         self, address: Address, tls: ssl.SSLContext | None, name: str | None
     ) -> aiohttp.ClientWebSocketResponse[bool]:
-        assert self._session is not None, "open() before ask()"
+        assert self._is_open, "open() before ask()"
+        if self._session is None:
+            self._session = _new_session()
         host, port = address
         return await self._session.ws_connect(
             URL.build(scheme="http" if tls is None else "https", host=host, port=port, path=LINK_PATH),
@@ -238,6 +237,16 @@ class LinkClient:
             max_msg_size=self.message_bytes_max + NUMBER_BYTES + 1,  # aiohttp takes what is below it.
             decode_text=False,
         )
+
+
+def _new_session() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, use_dns_cache=False),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+        middlewares=(_only_peers,),
+    )
 
 
 def _other(refused: aiohttp.ClientConnectorError | None) -> str:

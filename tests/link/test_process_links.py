@@ -57,6 +57,7 @@ async def test_a_peer_of_the_same_process_answers_without_a_connection() -> None
         assert Ok() == await client.ask(contact.address, Hello(1), Ok, 5)
         assert (2, 0) == (client.asked, client.dialed)
         assert not client._inside, "an idle connection costs nothing"
+        assert client._session is None, "what a connection needs is made with the first"
 
 
 async def test_a_refusal_says_why() -> None:

@@ -145,21 +145,26 @@ class Fetcher:
         self._guard = guard
         self._loop: asyncio.AbstractEventLoop
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = True
         self._resolver: AbstractResolver | None = None
 
     async def start(self) -> None:
-        limits = self._limits
         self._loop = asyncio.get_running_loop()
         self._resolver = PermittedOnly(self._make_resolver(), self._guard)
+        self._is_closed = False
+
+    def _open_session(self, resolver: AbstractResolver) -> aiohttp.ClientSession:
+        """Make the session, at the first fetch: most peers of a small crawl fetch nothing."""
+        limits = self._limits
         connector = self._connector_class()(
             limit=limits.fetches_max,
             keepalive_timeout=KEEPALIVE_S,
             ttl_dns_cache=DNS_TTL_S,
             use_dns_cache=not self._pins,
-            resolver=PinnedResolver(self._resolver) if self._pins else self._resolver,
+            resolver=PinnedResolver(resolver) if self._pins else resolver,
         )
         meter(connector, limits)
-        self._session = aiohttp.ClientSession(
+        self._session = session = aiohttp.ClientSession(
             connector=connector,
             request_class=_Request,
             response_class=_Response,
@@ -171,7 +176,8 @@ class Fetcher:
             max_field_size=limits.header_bytes_max,
             max_headers=HEADERS_MAX,
         )
-        self._direct = DirectRequests(self._session, limits.header_bytes_max)
+        self._direct = DirectRequests(session, limits.header_bytes_max)
+        return session
 
     def _connector_class(self) -> Callable[..., aiohttp.TCPConnector]:
         if not self._by_proxies:
@@ -182,8 +188,10 @@ class Fetcher:
 
     async def close(self) -> None:
         """Close all connections. The caller has ended its fetches."""
-        if self._session is not None:
-            await self._session.close()
+        self._is_closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
         if self._resolver is not None:
             await self._resolver.close()
 
@@ -208,7 +216,7 @@ class Fetcher:
         A target that the guard forbids is refused before a proxy hears of it. A large answer keeps its slots until
         `memory_slots` releases them. Without `memory_slots` the caller must read the answer before it awaits anything.
         """
-        assert self._session is not None, "start() comes before fetch()"
+        assert self._resolver is not None, "start() comes before fetch()"
         assert proxy is None or self._by_proxies, "made to fetch by proxies"
         if memory_slots is None:
             memory_slots = MemorySlots()
@@ -231,11 +239,10 @@ class Fetcher:
             with watch:
                 if proxy is not None and not self._guard.permits_host(host_of(url)):
                     raise Broken(FetchError.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
-                if self._session.closed:
+                if self._is_closed:
                     raise Broken(FetchError.NOT_SENT, "this peer is stopping")
-                await self._converse(
-                    Way(self._session, proxy, form), url, extra_headers, answer, patience, memory_slots, rule
-                )
+                way = Way(self._session or self._open_session(self._resolver), proxy, form)
+                await self._converse(way, url, extra_headers, answer, patience, memory_slots, rule)
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)

@@ -426,6 +426,13 @@ async def test_a_closed_port_is_a_connect_failure(fetcher: Fetcher) -> None:
     assert (fetched.error, fetched.passing) == (FetchError.CONNECT, True)
 
 
+async def test_a_peer_that_fetches_nothing_opens_no_session(scripted_site: ScriptedSite) -> None:
+    async with fetching() as fetcher:
+        assert fetcher._session is None
+        await answered(scripted_site, fetcher, length(1))
+        assert fetcher._session is not None
+
+
 async def test_a_fetch_of_a_stopping_peer_is_not_sent_and_blames_no_site(scripted_site: ScriptedSite) -> None:
     """Another peer may ask for a request while this one closes, and would take a failure for the site's."""
     async with fetching() as fetcher:
