@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from random import Random
 from threading import Lock
 
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -37,6 +38,8 @@ class SharedProcess:
         self._overlay = overlay
         self._workers = workers or os.cpu_count() or 1
         self._links = ProcessLinks()
+        self._random = Random(os.urandom(32))
+        """The source of all chance, whose state takes 2.5 kB."""
         self._resolving = _Resolving(LateResolver)
         self._extracting: dict[tuple[tuple[RecordRule, ...], Limits], _SharedExtraction] = {}
         self._measure = _MeasuredOnce(measured_here)
@@ -44,6 +47,7 @@ class SharedProcess:
     def environment(self) -> Environment:
         """Return the world of one more peer of this process."""
         return Environment(
+            random=self._random,
             overlay=self._overlay,
             journal_page_bytes=SMALL_PAGE_BYTES,
             resolver=lambda: _OneUserOfResolver(self._resolving),

@@ -5,6 +5,9 @@ as memory of the process until the system runs short. The first connections to o
 peer drops such pages once more when it has settled. Pages of a file that the process has not changed are dropped here,
 and come back from the file when they are used again. Only Linux can tell which pages are unchanged.
 
+SQLite shares an index of each WAL with other processes: 32 kB for each journal, of which a peer that writes little uses
+a part. Its pages are dropped in the same way, as they stay in the file.
+
 Tests: tests/system/test_start_up_memory.py
 """
 
@@ -22,6 +25,9 @@ _MAPPING = re.compile(
     r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) r-[x-]p \S+ \S+ (?P<inode>\d+)[^\n]*\n"
     r"(?P<figures>(?:[A-Z]\w+: [^\n]*\n)*)",
     re.MULTILINE,
+)
+_SHARED_INDEX = re.compile(
+    r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) rw-s \S+ \S+ (?P<inode>\d+) +/[^\n]*-shm$", re.MULTILINE
 )
 _CHANGED = re.compile(r"^(?:Anonymous|Private_Dirty|Shared_Dirty|Locked): +[1-9]", re.MULTILINE)
 
@@ -75,10 +81,10 @@ def drop_start_pages() -> None:
     advise = ctypes.CDLL(None).madvise
     try:
         with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
-            unchanged = list(unchanged_mappings(file.read()))
+            smaps = file.read()
     except OSError:
         return  # No /proc: the memory stays as it is.
-    for mapping in unchanged:
+    for mapping in [*unchanged_mappings(smaps), *shared_indexes(smaps)]:
         advise(ctypes.c_void_p(mapping.start), ctypes.c_size_t(mapping.length), _MADV_DONTNEED)
 
 
@@ -91,3 +97,10 @@ def unchanged_mappings(smaps: str) -> Iterator[Mapping]:
         if int(found["inode"]) and not _CHANGED.search(found["figures"]):
             start = int(found["start"], 16)
             yield Mapping(start, int(found["end"], 16) - start)
+
+
+def shared_indexes(smaps: str) -> Iterator[Mapping]:
+    """Yield the mappings of SQLite's shared indexes of WALs, given the text of smaps(5)."""
+    for found in _SHARED_INDEX.finditer(smaps):
+        start = int(found["start"], 16)
+        yield Mapping(start, int(found["end"], 16) - start)

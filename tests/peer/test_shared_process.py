@@ -64,6 +64,7 @@ async def test_peers_of_a_process_crawl_without_a_connection_between_them(key: S
             await peer.wait_done()
         assert 100 == sum(peer.counters.pages for peer in peers)
         assert 0 == sum(peer.client.dialed for peer in peers)
+        assert 1 == len({id(peer.resources.random) for peer in peers})
         assert {SMALL_PAGE_BYTES} == {peer.store.journal.row((int,), "PRAGMA page_size")[0] for peer in peers}
         assert not any("server" in vars(peer.credentials) for peer in peers if peer.credentials is not None)
         assert not any(peer.credentials.sealing._correspondents for peer in peers if peer.credentials is not None)

@@ -1,13 +1,16 @@
 """Test that a process drops only pages of files that it can read again."""
 
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from kadcrawl.system import start_up_memory
-from kadcrawl.system.start_up_memory import Mapping, unchanged_mappings
+from kadcrawl.system.start_up_memory import Mapping, shared_indexes, unchanged_mappings
 
 FIGURES = "Size:  {size} kB\nRss:  8 kB\nPrivate_Clean: 8 kB\nPrivate_Dirty: {dirty} kB\nAnonymous: {anonymous} kB\n"
 PLACE = "7f0000001000-7f0000003000"
@@ -76,3 +79,27 @@ def test_the_real_file_has_such_mappings() -> None:
     found = list(unchanged_mappings(text))
     assert found
     assert len(found) < len(re.findall(r"^[0-9a-f]+-[0-9a-f]+ ", text, re.MULTILINE))
+
+
+def test_of_shared_mappings_only_the_indexes_of_journals_are_dropped() -> None:
+    index = smaps("rw-s").replace("/usr/lib/libx.so", "/work/my data/peer-1/journal.db-shm")
+    assert [Mapping(0x7F0000001000, 0x2000)] == list(shared_indexes(smaps("rw-s") + index + smaps("r-xp")))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has smaps")
+def test_a_journal_whose_index_is_dropped_goes_on(tmp_path: Path) -> None:
+    def index_bytes() -> int:
+        mapped = Path("/proc/self/smaps").read_text().partition("journal.db-shm\n")[2]
+        found = re.search(r"^Rss: +(\d+) kB$", mapped, re.MULTILINE)
+        assert found is not None
+        return int(found[1]) * 1024
+
+    with closing(sqlite3.connect(tmp_path / "journal.db", isolation_level=None)) as db:
+        db.executescript("PRAGMA journal_mode=WAL; CREATE TABLE page (url TEXT); INSERT INTO page VALUES ('a')")
+        before = index_bytes()
+        start_up_memory.drop_start_pages()
+        assert index_bytes() == 0 < before
+        db.execute("INSERT INTO page VALUES ('b')")
+        assert [("a",), ("b",)] == db.execute("SELECT url FROM page").fetchall()
+        with closing(sqlite3.connect(tmp_path / "journal.db")) as reader:
+            assert (2,) == reader.execute("SELECT count(*) FROM page").fetchone()

@@ -22,6 +22,7 @@ from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.job import Job
+from kadcrawl.system.mailbox import Mailbox
 
 RESTARTS_MAX = 3
 """Limit on the restarts of one peer within `RESTARTS_OVER_S`."""
@@ -91,7 +92,7 @@ class Child:
         self._running: RunningPeer | None = None
         self._is_to_finish = False
         """The peer is to end, also if it is still to be started."""
-        self._answers: asyncio.Queue[Report | None] = asyncio.Queue()
+        self._answers: Mailbox[Report | None] = Mailbox()
         self._reading: asyncio.Task[None] | None = None
 
     @property
@@ -128,7 +129,7 @@ class Child:
         )
         if self._is_to_finish:
             self._running.end_orders()
-        self._answers = asyncio.Queue()
+        self._answers = Mailbox()
         self._reading = asyncio.create_task(self._read(self._running, self._answers), name=f"read {self.name}")
         try:
             report = await _next(self._answers)
@@ -162,7 +163,7 @@ class Child:
         while (report := await answers.get()) is not None:
             if isinstance(report, Unable):
                 self.why = report.why
-        answers.put_nowait(None)
+        answers.put(None)
         return self.ended
 
     def died(self, now: float) -> None:
@@ -205,7 +206,7 @@ class Child:
         assert self._running is not None, "started before talked to"
         self._running.say(order)
 
-    async def _read(self, running: RunningPeer, answers: "asyncio.Queue[Report | None]") -> None:
+    async def _read(self, running: RunningPeer, answers: Mailbox[Report | None]) -> None:
         """Read the peer's reports without pause, as the peer must not wait for its parent. The answers end with
         None."""
         try:
@@ -221,16 +222,16 @@ class Child:
                 if not isinstance(report, Doing | DoingSites):
                     if isinstance(report, Final):
                         self.ended, self.is_stopped, self.orders = True, report.is_stopped, report.orders
-                    answers.put_nowait(report)
+                    answers.put(report)
         finally:
-            answers.put_nowait(None)
+            answers.put(None)
 
 
-async def _next(answers: "asyncio.Queue[Report | None]") -> Report | None:
+async def _next(answers: Mailbox[Report | None]) -> Report | None:
     """Return the next answer, None when the peer is ending. Raises StartError if it is Unable."""
     report = await answers.get()
     if report is None:
-        answers.put_nowait(None)  # For whoever asks next.
+        answers.put(None)  # For whoever asks next.
     if isinstance(report, Unable):
         raise StartError(report.why)
     return report

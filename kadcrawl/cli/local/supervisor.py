@@ -170,8 +170,12 @@ class LocalSwarm:
             if self._plan.in_process:
                 await self._forks.close()
             async with asyncio.TaskGroup() as group:
-                watch = group.create_task(self._watch(), name="watch")
-                stop = group.create_task(self._stop_on(interrupts), name="stop")
+                beside = {"watch": self._watch(), "stop": self._stop_on(interrupts)}
+                if self._plan.in_process:
+                    from kadcrawl.cli.local.child_task import drop_pages  # It is loaded: the peers are built.
+
+                    beside["drop pages"] = drop_pages()
+                tasks = [group.create_task(work, name=name) for name, work in beside.items()]
                 try:
                     await self._bring_together(self._children)
                 except StartError:
@@ -179,9 +183,8 @@ class LocalSwarm:
                         raise
                 feed = group.create_task(self._feed(), name="feed")
                 await self._tend()
-                feed.cancel()
-                watch.cancel()
-                stop.cancel()
+                for one in (feed, *tasks):
+                    one.cancel()
         finally:
             for task in self._waiting:
                 task.cancel()

@@ -1,17 +1,27 @@
 """Test a peer as a task of its parent: its orders, its reports, and its end by an error."""
 
 import asyncio
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from kadcrawl import Job
-from kadcrawl.cli.local import peer_life, supervisor
-from kadcrawl.cli.local.child_task import QueuedOrders, TaskLauncher
+from kadcrawl.cli.local import child_task, peer_life, supervisor
+from kadcrawl.cli.local.child_task import (
+    DROPS_INTERVAL_S,
+    DROPS_OFTEN,
+    SELDOM_INTERVAL_S,
+    QueuedOrders,
+    TaskLauncher,
+    drop_pages,
+)
 from kadcrawl.cli.local.protocol import Assignment, Go, Unable
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.errors import StartError
+from sim.loop import world
 from tests.support.swarm.command import SITES, finished, slow_web
 from tests.support.swarm.impatient import SETTINGS
 from tests.support.waiting import until
@@ -31,6 +41,21 @@ async def test_an_order_stays_the_next_until_it_is_carried_out() -> None:
     assert (second, True, False) == (await orders.next(), orders.obeyed, orders.ended)
     orders.carried_out()
     assert (None, None, True) == (await orders.next(), await orders.next(), orders.ended)
+
+
+def test_pages_of_files_are_dropped_often_while_peers_start_and_seldom_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped_at: list[float] = []
+
+    async def story() -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(drop_pages(), DROPS_INTERVAL_S * DROPS_OFTEN + 2.5 * SELDOM_INTERVAL_S)
+
+    with world(0) as loop:
+        monkeypatch.setattr(child_task, "drop_start_pages", lambda: dropped_at.append(loop.time()))
+        began = loop.time()
+        loop.run_until_complete(story())
+    gaps = [later - earlier for earlier, later in pairwise([began, *dropped_at])]
+    assert gaps == [pytest.approx(DROPS_INTERVAL_S)] * DROPS_OFTEN + [pytest.approx(SELDOM_INTERVAL_S)] * 2
 
 
 @pytest.mark.parametrize(("error", "status"), [(StartError("no way"), 2), (ZeroDivisionError("a bug"), 1)])
