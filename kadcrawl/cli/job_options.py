@@ -12,7 +12,7 @@ import click
 from cloup import option, option_group
 
 from kadcrawl.cli.options import Command
-from kadcrawl.cli.types import Duration, Line, OrNone, Size, Text
+from kadcrawl.cli.types import Duration, Line, Number, OrNone, Size, Text, WholeNumber
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.contact import checked_contact
 from kadcrawl.settings.job import COPIES_MAX, COPIES_MIN, MAX_TIME_S, REFUSALS_MAX, URL_PARTS_MAX, Job
@@ -46,7 +46,7 @@ def _authorities(_: click.Context, __: click.Parameter, value: str | None) -> st
 def _url_limit(name: str, default: int, what: str) -> Any:
     return option(
         f"--max-{name}",
-        type=OrNone(click.IntRange(1, URL_PARTS_MAX)),
+        type=OrNone(WholeNumber(1, URL_PARTS_MAX)),
         default=default,
         show_default=True,
         metavar="N",
@@ -127,7 +127,7 @@ SCOPE = option_group(
     option("--exclude", multiple=True, metavar="REGEX", help="Crawl no URL that matches. Repeatable."),
     option(
         "--max-depth",
-        type=OrNone(click.IntRange(0)),
+        type=OrNone(WholeNumber(0)),
         metavar="N",
         help="The most links that lead from a seed to a page.",
     ),
@@ -168,7 +168,7 @@ LIMITS = option_group(
     "Limits",
     option(
         "--max-pages",
-        type=OrNone(click.IntRange(1)),
+        type=OrNone(WholeNumber(1)),
         metavar="N",
         help="The most URLs that the whole swarm fetches.",
     ),
@@ -187,14 +187,14 @@ LIMITS = option_group(
     ),
     option(
         "--max-site-pages",
-        type=OrNone(click.IntRange(1)),
+        type=OrNone(WholeNumber(1)),
         metavar="N",
         help="The most URLs of one site, first found first. The sure bound on a site that makes up pages for ever, "
         "such as a calendar. Not with --partition url.",
     ),
     option(
         "--max-path-queries",
-        type=OrNone(click.IntRange(1)),
+        type=OrNone(WholeNumber(1)),
         metavar="N",
         help="The most URLs that differ in nothing but their query, first found first. The bound on lists that can be "
         "filtered and sorted in any combination. Each owner of a site counts by itself, anew after a restart. Not with "
@@ -228,7 +228,7 @@ LIMITS = option_group(
     ),
     option(
         "--retries",
-        type=click.IntRange(0, 20),
+        type=WholeNumber(0, 20),
         default=3,
         show_default=True,
         help="Further tries after a time-out, a reset, 429 or 5xx, each after a longer wait.",
@@ -259,7 +259,7 @@ POLITENESS = option_group(
     ),
     option(
         "--delay-factor",
-        type=click.FloatRange(0, 100),
+        type=Number(0, 100),
         default=Job().delay_factor,
         show_default=True,
         metavar="F",
@@ -275,7 +275,7 @@ POLITENESS = option_group(
     ),
     option(
         "--refusals",
-        type=click.IntRange(0, REFUSALS_MAX),
+        type=WholeNumber(0, REFUSALS_MAX),
         default=Job().refusals_max,
         show_default=True,
         metavar="N",
@@ -342,7 +342,7 @@ COPIES = option_group(
     "Copies",
     option(
         "--copies",
-        type=click.IntRange(COPIES_MIN, COPIES_MAX),
+        type=WholeNumber(COPIES_MIN, COPIES_MAX),
         default=Job().copies,
         show_default=True,
         metavar="N",
@@ -371,7 +371,7 @@ BALANCE = option_group(
     ),
     option(
         "--block",
-        type=click.IntRange(1, 500),
+        type=WholeNumber(1, 500),
         default=20,
         show_default=True,
         metavar="N",

@@ -19,7 +19,7 @@ from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undet
 from kadcrawl.balance.training_data import load_network
 from kadcrawl.cli.machine import LogFormat, LogLevel, LogSettings, MachineSettings
 from kadcrawl.cli.options import Address, Command, is_given, sink_option
-from kadcrawl.cli.types import Limit, Size
+from kadcrawl.cli.types import Limit, Number, Size, WholeNumber
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_secret
 from kadcrawl.settings.config import (
@@ -109,7 +109,7 @@ MACHINE = option_group(
     "This machine",
     option(
         "--fetches",
-        type=click.IntRange(1, 10_000),
+        type=WholeNumber(1, 10_000),
         default=Limits().fetches_max,
         show_default=True,
         metavar="N",
@@ -194,7 +194,7 @@ MACHINE = option_group(
     ),
     option(
         "--trace-share",
-        type=click.FloatRange(0, 1, min_open=True),
+        type=Number(0, 1, min_open=True),
         default=TRACE_SHARE_DEFAULT,
         show_default=True,
         metavar="SHARE",

@@ -1,4 +1,4 @@
-"""Types of options: a length of time, a size, a limit, and a setting that the word `none` unsets.
+"""Types of options: a number, a length of time, a size, a limit, and a setting that the word `none` unsets.
 
 Tests: tests/cli/test_job_options.py, tests/cli/test_parts.py
 """
@@ -13,6 +13,9 @@ from kadcrawl.settings.job import COUNT_MAX
 from kadcrawl.settings.limit_file import SETTABLE, limit
 from kadcrawl.settings.units import bytes_of, seconds_of
 from kadcrawl.settings.unset import NONE, is_none
+
+EXAMPLE = 100
+"""A number for a message, unless it is too large for its option."""
 
 
 class Duration(click.ParamType[float]):
@@ -68,6 +71,31 @@ class Limit(click.ParamType[tuple[str, float | None]]):
             return limit(name, said)
         except ConfigError as error:
             self.fail(str(error), param, ctx)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number of a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(int(value), param, ctx)
+        except ValueError:
+            self.fail(f"{value!r:.60} is not a whole number, such as {_example(self)}", param, ctx)
+
+
+class Number(click.FloatRange):
+    """A number of a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(float(value), param, ctx)
+        except ValueError:
+            self.fail(f"{value!r:.60} is not a number, such as {_example(self)}", param, ctx)
+
+
+def _example(kind: WholeNumber | Number) -> str:
+    """Return a number that such an option takes."""
+    return f"{kind.max:g}" if kind.max is not None and kind.max < EXAMPLE else str(EXAMPLE)
 
 
 class Line(click.types.StringParamType):

@@ -325,3 +325,21 @@ async def test_the_command_crawls_through_proxies_and_shows_no_password(tmp_path
 def test_a_value_that_says_nothing_is_refused(arguments: Sequence[str], why: str) -> None:
     done = CliRunner().invoke(main, ["crawl", "http://127.0.0.1:9/", *arguments])
     assert (2, True) == (done.exit_code, why in done.output), done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--max-pages", "x"], "Invalid value for '--max-pages': 'x' is not a whole number, such as 100"),
+        (["--max-pages", "1.5"], "Invalid value for '--max-pages': '1.5' is not a whole number, such as 100"),
+        (["--max-pages", "0"], "Invalid value for '--max-pages': 0 is not in the range x>=1."),
+        (["--retries", "often"], "Invalid value for '--retries': 'often' is not a whole number, such as 20"),
+        (["--in-process", "all"], "Invalid value for '--in-process': 'all' is not a whole number, such as 100"),
+        (["--trace-share", "half"], "Invalid value for '--trace-share': 'half' is not a number, such as 1"),
+    ],
+)
+def test_what_is_no_number_is_refused_in_plain_words(arguments: list[str], said: str) -> None:
+    refused = CliRunner().invoke(main, ["crawl", "http://a.test/", *arguments])
+    assert refused.exit_code == 2
+    assert said in refused.output
+    assert "integer range" not in refused.output

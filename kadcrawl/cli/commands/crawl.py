@@ -43,6 +43,7 @@ from kadcrawl.cli.run import run
 from kadcrawl.cli.say import tell
 from kadcrawl.cli.seeds.seed_file import SeedFile
 from kadcrawl.cli.targets import result_directories
+from kadcrawl.cli.types import WholeNumber
 from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
 from kadcrawl.cli.view.limit_end import limit_that_ended, unfinished_summary
@@ -67,10 +68,10 @@ from kadcrawl.system.printable import printable
 LOCAL_SWARM = option_group(
     "Swarm on this machine",
     SEEDS,
-    option("--peers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes, each with a peer."),
+    option("--peers", type=WholeNumber(1, 256), default=1, show_default=True, help="Processes, each with a peer."),
     option(
         "--in-process",
-        type=click.IntRange(1, 256),
+        type=WholeNumber(1, 256),
         metavar="N",
         help="Instead of --peers: N peers in one process, for laptops and tests. It is lighter, and ends as a whole.",
     ),

@@ -12,6 +12,7 @@ from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.site_names import complete_sites
 from kadcrawl.cli.targets import targets
+from kadcrawl.cli.types import WholeNumber
 from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, QUEUED_URLS_MAX
 
 
@@ -20,7 +21,7 @@ from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, QUEUED_URLS_MAX
 @cloup.option(
     "--top",
     "count",
-    type=click.IntRange(1, QUEUED_URLS_MAX),
+    type=WholeNumber(1, QUEUED_URLS_MAX),
     default=10,
     show_default=True,
     help="Sites shown, or with a SITE its next URLs.",

@@ -10,6 +10,7 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import DIRECTORIES
+from kadcrawl.cli.types import WholeNumber
 from kadcrawl.system.plural import counted
 
 
@@ -24,7 +25,7 @@ from kadcrawl.system.plural import counted
 )
 @cloup.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=WholeNumber(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="The random start of the training. Any number will do.",
