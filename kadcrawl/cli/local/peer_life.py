@@ -129,10 +129,17 @@ class PeerLife:
             note_peer(peer.contact.address, peer.config.data)
             self._reports.send(Ready(peer.contact.address))
             sites_told = self.tell_sites(peer, assignment.sites_interval_s)
-            stopped = (peer.wait_stopped(), self._interrupted.wait())
-            await first_of(*stopped, self._obey(peer), self._tell(peer), sites_told)
+            is_over = False
+
+            async def stopped() -> None:
+                nonlocal is_over
+                await peer.wait_stopped()
+                # At once: while the peer ends, it may meet a peer that it missed, and that reopens the question.
+                is_over = not peer.swarm_has_work
+
+            await first_of(stopped(), self._interrupted.wait(), self._obey(peer), self._tell(peer), sites_told)
             await peer.finish()
-            is_stopped = peer.swarm_has_work and not (peer.leaving or orders.ended)
+            is_stopped = peer.swarm_has_work and not (is_over or peer.leaving or orders.ended)
             standing = peer.runtime.standing_orders.to_wire()
             self._reports.send(Final(peer.row(), is_stopped=is_stopped, orders=standing))
 

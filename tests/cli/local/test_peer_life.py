@@ -12,7 +12,7 @@ import pytest
 
 from kadcrawl import Job
 from kadcrawl.cli.local.peer_life import PeerLife
-from kadcrawl.cli.local.protocol import Assignment, Doing, Go, Report
+from kadcrawl.cli.local.protocol import Assignment, Doing, Final, Go, Report
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.swarm.standing_orders import StandingOrders
 from kadcrawl.system.event import Event
@@ -82,6 +82,14 @@ class Parent:
         self.obeyed = True
 
 
+class WaitingParent(Parent):
+    """Stand in for a parent that says nothing more, and stays."""
+
+    async def next(self) -> Go | None:
+        await Event().wait()
+        return None
+
+
 class Listener:
     """Note the reports to the parent, but for the figures."""
 
@@ -118,6 +126,36 @@ async def test_a_swarm_that_begins_anew_waits_for_what_its_peers_know(
     assignment = Assignment(str(tmp_path), Job(), (), bootstrap)
     await PeerLife(assignment, Environment(), parent, Listener(done), Event()).one_life(peer, False)
     assert expected == done
+
+
+class EndingPeer(Recorder):
+    """Stand in for a peer that stops, and says before and after its `finish` whether the swarm has work."""
+
+    def __init__(self, data: Path, *, before: bool, after: bool) -> None:
+        super().__init__(data, [])
+        self.swarm_has_work, self._after = before, after
+
+    async def wait_stopped(self) -> None: ...
+
+    async def finish(self) -> None:
+        self.swarm_has_work = self._after
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_stopped"), [(False, True, False), (True, True, True), (True, False, False)]
+)
+async def test_a_peer_that_meets_another_after_the_end_was_not_stopped(
+    before: bool, after: bool, is_stopped: bool, tmp_path: Path
+) -> None:
+    """A busy machine takes peers for dead. One that is met again while this peer ends may answer no more."""
+    said: list[Report] = []
+    peer: Any = EndingPeer(tmp_path, before=before, after=after)
+    listener: Any = SimpleNamespace(send=said.append, send_if_room=said.append)
+    parent: Any = WaitingParent()
+    await PeerLife(Assignment(str(tmp_path), Job(), (), []), Environment(), parent, listener, Event()).one_life(
+        peer, False
+    )
+    assert [is_stopped] == [one.is_stopped for one in said if isinstance(one, Final)]
 
 
 @pytest.mark.parametrize("is_signaled", [True, False], ids=["by a signal", "by its parent"])
