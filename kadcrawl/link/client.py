@@ -21,6 +21,7 @@ from kadcrawl.link.client_connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, Br
 from kadcrawl.link.handler import LINK_PATH
 from kadcrawl.link.peer_score import Misbehavior, PeerScore, Source
 from kadcrawl.link.process_links import InsideConnection, ProcessLinks
+from kadcrawl.link.wire.clock_messages import LeaseClocks
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import Contact, DatedOffer, Message, Offer, Refused, StreamSeeds
 from kadcrawl.members.certificates import peer_id_of
@@ -257,8 +258,8 @@ def _other(refused: aiohttp.ClientConnectorError | None) -> str:
 
 
 async def _ask(connection: ClientConnection | InsideConnection, message: Message, question: bytes) -> bytes:
-    if isinstance(message, Offer | DatedOffer | StreamSeeds):
-        # It waits at the other end until copies of its links are safe elsewhere.
+    if isinstance(message, Offer | DatedOffer | StreamSeeds | LeaseClocks):
+        # It waits at the other end until copies of its links are safe elsewhere, or for the turn of a leaf.
         return await connection.ask_patiently(question)
     return await connection.ask(question)
 

@@ -462,3 +462,30 @@ async def test_a_leaf_leases_the_clocks_of_its_pages(
         for number in range(6):
             asked = [at for at, url in site.requests if url.startswith(site.url("/", number))]
             assert min(later - earlier for earlier, later in pairwise(asked)) >= 0.098
+
+
+async def test_a_leaf_gives_a_lease_back_to_the_peer_that_leased_it(
+    make_peer: MakePeer, make_leaf: MakeLeaf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Web(6) as site:
+        site.fallback = slow(tree(60, 6)(site), 0.2)
+        weak = replace(QUICK, fetches_max=1)
+        first = await make_peer("a", limits=weak, delay_s=0.1, partition="url")
+        peers = [first, await make_peer("b", join=first, limits=weak), await make_peer("c", join=first, limits=weak)]
+        leaf = await make_leaf("leaf", *peers)
+        ask, leased_by, right = leaf.client.ask, dict[str, bytes](), list[bool]()
+
+        async def ask_noted(to: Any, message: Any, *more: Any) -> Any:
+            answer = await ask(to, message, *more)
+            for question, turn in zip(getattr(message, "questions", ()), getattr(answer, "turns", ()), strict=False):
+                if turn.lease:
+                    leased_by[question.clock] = to.id
+                elif question.ends:
+                    right.append(leased_by.pop(question.clock) == to.id)
+            return answer
+
+        monkeypatch.setattr(leaf.client, "ask", ask_noted)
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        assert right, "it has given leases back"
+        assert all(right)

@@ -359,8 +359,10 @@ class ClockHolder:
             is_asked_for = turn.robots is not None and question.page and turn.robots.origin == origin_of(question.page)
             if turn.robots is not None and is_asked_for and self._learn_rules is not None:
                 self._learn_rules(turn.robots)
-            if turn.owner is not None:
-                self._owners.learn_owner(self._partitioner.cell(shared.name), turn.owner)
+            # A leaf asks its full peer about a clock of an unknown owner, and must not give a lease back to another.
+            named = owner if turn.lease else turn.owner
+            if named is not None and named.id != self._owners.me.id:
+                self._owners.learn_owner(self._partitioner.cell(shared.name), named)
             shared.heard(turn, sent_at, loop.time())
             self._leased.note(shared, owner.id)
             self._touch(shared, loop.time())

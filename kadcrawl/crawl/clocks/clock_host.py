@@ -6,7 +6,7 @@ with the cell: a next owner that this peer hands the cell to waits until the lea
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any, Protocol
@@ -36,6 +36,7 @@ from kadcrawl.link.wire.clock_messages import (
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, Message
 from kadcrawl.overlay.addresses import ip_version
+from kadcrawl.system.event import Event
 from kadcrawl.system.spaced_batches import SpacedBatches
 from kadcrawl.urls import is_canonical, origin_of, site_of
 
@@ -45,6 +46,11 @@ CLOSED_WAIT_S = 0.5
 """Seconds before a peer asks again about a clock whose cell is closed."""
 RULES_WAIT_S = 1.0
 """Seconds before a peer asks again that waits until the owner of the clock has read a robots.txt, unless it is told."""
+LEAF_WAIT_S = 1.0
+"""Longest time for which the questions of a leaf wait here for their turn, as nobody can tell a leaf that it has come.
+The lease is shorter by as much, as a holder counts it from its question."""
+LEAF_AGAIN_S = 0.05
+"""Seconds before a leaf asks again after such a wait. A turn that comes meanwhile keeps the clock from others."""
 TELL_DEADLINE_S = 2.0
 HURRIED_S = 0.05
 """Least seconds between two messages to one peer about clocks with a delay that are free."""
@@ -105,6 +111,8 @@ class ClockHost:
         self._keeper = ClockKeeper(random.randrange(1, COUNT_MAX), wait_max_s)
         self._contacts: dict[bytes, Contact] = {}
         """Peer -> its contact, of the peers that asked last."""
+        self._leaves: dict[bytes, set[Event]] = {}
+        """Leaf -> the calls of its questions that wait."""
         self._waiters: Waiters | None = None
         self._rules: RulesForPeers | None = None
         self._wait_for_rules: dict[str, dict[bytes, str]] = {}
@@ -134,12 +142,40 @@ class ClockHost:
         if closed:
             await self._opened(closed, OPEN_WAIT_S)
         self._remember(message.holder)
-        return ClocksLeased(
-            [
-                self._turn(message.holder.id, question, cell)
-                for question, cell in zip(message.questions, cells, strict=True)
-            ]
-        )
+        questions = list(zip(message.questions, cells, strict=True))
+        turns = [self._turn(message.holder.id, *question) for question in questions]
+        if is_leaf(message.holder):
+            turns = await self._turns_of_leaf(message.holder.id, questions, turns)
+        return ClocksLeased(turns)
+
+    async def _turns_of_leaf(
+        self, leaf: bytes, questions: Sequence[tuple[ClockQuestion, Cell]], turns: list[ClockTurn]
+    ) -> list[ClockTurn]:
+        """Return the turns of a leaf: while it has none of its clocks, wait for one. It asks again soon for the others.
+
+        A turn that has come keeps the clock from all others for a moment, so the leaf is to hear of it at once.
+        """
+        until, called = asyncio.get_running_loop().time() + LEAF_WAIT_S, Event()
+        calls = self._leaves.setdefault(leaf, set())
+        calls.add(called)
+        is_over = False
+        try:
+            while not is_over and all(_waits(*pair) for pair in zip(questions, turns, strict=True)):
+                try:
+                    async with asyncio.timeout_at(until):
+                        await called.wait()
+                except TimeoutError:
+                    is_over = True
+                called.clear()
+                turns = [self._turn(leaf, *question) for question in questions]
+        finally:
+            calls.discard(called)
+            if not calls:
+                del self._leaves[leaf]
+        return [
+            replace(turn, wait_s=min(turn.wait_s, LEAF_AGAIN_S)) if _waits(question, turn) else turn
+            for question, turn in zip(questions, turns, strict=True)
+        ]
 
     def _turn(self, peer: bytes, question: ClockQuestion, cell: Cell) -> ClockTurn:
         if not is_clock(question.clock):
@@ -206,6 +242,9 @@ class ClockHost:
         if peer == self._me().id:
             if self._waiters is not None:
                 self._waiters.is_free(clock)
+        elif peer in self._leaves:
+            for called in self._leaves[peer]:
+                called.set()
         elif contact is not None and not is_leaf(contact) and ip_version(contact.host) is not None:
             self._free.put(contact, [clock], hurries=hurries)
 
@@ -224,6 +263,12 @@ class ClockHost:
             for clock in message.clocks:
                 self._waiters.is_free(clock)
         return ClockFreeNoted()
+
+
+def _waits(asked: tuple[ClockQuestion, Cell], turn: ClockTurn) -> bool:
+    """Return whether the peer of a question has nothing yet and waits for its turn."""
+    question, _ = asked
+    return question.wants and not question.lease and not turn.lease and turn.owner is None
 
 
 def _is_on(clock: str, page: str) -> bool:

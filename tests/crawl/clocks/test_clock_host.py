@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from kadcrawl.crawl.clocks.clock_host import CLOSED_WAIT_S, RULES_WAIT_S, ClockHost
+from kadcrawl.crawl.clocks.clock_host import CLOSED_WAIT_S, LEAF_AGAIN_S, LEAF_WAIT_S, RULES_WAIT_S, ClockHost
 from kadcrawl.crawl.clocks.clock_names import REST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.scope.partitioner import Partitioner
@@ -23,6 +23,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.site_settings import SiteSettings
 from kadcrawl.store.store import Store
+from sim.loop import world
 
 BITS = 4
 CLOCK = "ip 192.0.2.1"
@@ -192,11 +193,66 @@ async def test_a_peer_that_ends_takes_a_lease_back_and_tells_nobody(bench: Bench
     assert not bench.told
 
 
-async def test_a_leaf_is_told_nothing_as_it_has_no_address(bench: Bench) -> None:
-    lease = (await bench.turn(A)).lease
-    await bench.turn(leaf_contact(bytes(20)))
-    await bench.turn(A, lease, wants=False, ends=True)
-    assert [] == bench.tasks
+LEAF = leaf_contact(bytes(20))
+OTHER_CLOCK = "ip 192.0.2.9"
+
+
+def test_the_question_of_a_leaf_waits_for_its_turn_as_nobody_can_tell_it(bench: Bench) -> None:
+    async def story() -> tuple[ClockTurn, float]:
+        loop = asyncio.get_running_loop()
+        lease = (await bench.turn(A)).lease
+        asked = asyncio.create_task(bench.turn(LEAF))
+        await asyncio.sleep(LEAF_WAIT_S / 2)
+        assert not asked.done()
+        assert not (await bench.turn(B)).lease, "it is behind the leaf"
+        await bench.turn(A, lease, wants=False, ends=True)
+        return await asked, loop.time()
+
+    with world(0) as loop:
+        turn, at = loop.run_until_complete(story())
+    assert turn.lease
+    assert at == pytest.approx(LEAF_WAIT_S / 2)
+    assert [] == bench.tasks, "nobody is told"
+
+
+def test_a_leaf_asks_again_at_once_after_a_wait_in_vain(bench: Bench) -> None:
+    async def story() -> tuple[ClockTurn, float]:
+        await bench.turn(A)
+        return await bench.turn(LEAF), asyncio.get_running_loop().time()
+
+    with world(0) as loop:
+        turn, at = loop.run_until_complete(story())
+    assert 0 == turn.lease
+    assert turn.wait_s <= LEAF_AGAIN_S
+    assert at == pytest.approx(LEAF_WAIT_S)
+    assert not bench.host._leaves
+
+
+def test_a_leaf_that_has_a_clock_hears_of_it_at_once_and_asks_again_soon_for_the_others(bench: Bench) -> None:
+    async def story() -> tuple[list[ClockTurn], float]:
+        await bench.turn(A)
+        questions = [ClockQuestion(clock, 0, True, False, 0, 1, 0, 0.0, 1.0) for clock in (CLOCK, OTHER_CLOCK)]
+        leased = await bench.host.lease(LeaseClocks(LEAF, questions))
+        return leased.turns, asyncio.get_running_loop().time()
+
+    with world(0) as loop:
+        (waits, has), at = loop.run_until_complete(story())
+    assert 0.0 == at
+    assert has.lease
+    assert 0 == waits.lease
+    assert waits.wait_s <= LEAF_AGAIN_S
+
+
+def test_a_leaf_that_gives_a_lease_back_waits_for_nothing(bench: Bench) -> None:
+    async def story() -> float:
+        lease = (await bench.turn(LEAF)).lease
+        await bench.turn(LEAF, lease, wants=False, ends=True)
+        bench.is_owner = False
+        await bench.turn(LEAF, clock=OTHER_CLOCK)
+        return asyncio.get_running_loop().time()
+
+    with world(0) as loop:
+        assert 0.0 == loop.run_until_complete(story())
 
 
 async def test_a_clock_told_to_be_free_is_asked_for(bench: Bench) -> None:
