@@ -8,7 +8,6 @@ Tests: tests/peer/swarm/test_end_check.py
 """
 
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any
 
 from kadcrawl.errors import RemoteError
@@ -22,6 +21,8 @@ from kadcrawl.replication.peer_tasks import NotRunningError
 
 ASK_S = 5.0
 """Seconds for the answer. A peer without an answer reopens the question."""
+ASKED_MAX = 32
+"""Limit on the peers that are asked at a time. A member may come and go as often as it likes, and answer at length."""
 
 
 class EndCheck:
@@ -34,15 +35,33 @@ class EndCheck:
         self._activity = activity
         self._client = client
         self._spawn = spawn
+        self._asked: set[Contact] = set()
+        """The peers that are being asked."""
 
     def joined(self, newcomer: Contact) -> None:
-        """Ask a peer that was not known before, if the crawl is over here or rests."""
-        if self._activity.over.is_set() or self._activity.resting:
-            with suppress(NotRunningError):
-                self._spawn(self._ask(newcomer), f"ask whether all is over at {newcomer}")
+        """Ask a peer that was not known before, if the crawl is over here or rests.
+
+        A peer that comes again while it is asked reopens the question: it may have started again since its answer.
+        """
+        if not (self._activity.over.is_set() or self._activity.resting):
+            return
+        if newcomer in self._asked or len(self._asked) >= ASKED_MAX:
+            self._activity.doubt()
+            return
+        self._asked.add(newcomer)
+        try:
+            self._spawn(self._ask(newcomer), f"ask whether all is over at {newcomer}")
+        except NotRunningError:
+            self._asked.discard(newcomer)
 
     async def _ask(self, newcomer: Contact) -> None:
         """Reopen the question whether all is over, unless it is settled in the same way at that peer."""
+        try:
+            await self._compare(newcomer)
+        finally:
+            self._asked.discard(newcomer)
+
+    async def _compare(self, newcomer: Contact) -> None:
         try:
             answer = await self._client.ask(newcomer, Wave(NO_BUCKET, ASK_S, Census()), Answer, ASK_S)
         except RemoteError:

@@ -14,7 +14,7 @@ from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.status import row_of
-from kadcrawl.peer.swarm.end_check import EndCheck
+from kadcrawl.peer.swarm.end_check import ASKED_MAX, EndCheck
 from kadcrawl.replication.peer_tasks import NotRunningError
 from tests.support.sites.web import Web, tree
 from tests.support.swarm.peers import MakePeer, swarm
@@ -106,6 +106,36 @@ async def test_the_peer_is_asked_alone_and_its_own_row_counts(
     assert asked == [(two.contact, NO_BUCKET)]
 
 
+async def test_few_peers_are_asked_at_a_time_and_each_other_reopens_the_question(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (peer,) = await swarm(make_peer, "a")
+    activity, tasks = Doubts(), []
+    activity.end()
+    answered = asyncio.Event()
+
+    async def slow(*_: object) -> None:
+        await answered.wait()
+        raise RemoteError("b", "silent")
+
+    def spawn(work: Any, name: str) -> None:
+        tasks.append(asyncio.create_task(work, name=name))
+
+    monkeypatch.setattr(peer.client, "ask", slow)
+    check = EndCheck(activity, peer.client, spawn)
+    for number in (0, 0, *range(ASKED_MAX)):
+        check.joined(Contact(id_bytes(number), "127.0.0.1", 9))
+    assert (ASKED_MAX, 2) == (len(tasks), activity.doubts), "it comes again while it is asked"
+    check.joined(Contact(id_bytes(ASKED_MAX), "127.0.0.1", 9))
+    assert (ASKED_MAX, 3) == (len(tasks), activity.doubts), "no more are asked at a time"
+    answered.set()
+    await asyncio.gather(*tasks)
+    assert ASKED_MAX + 3 == activity.doubts
+    check.joined(Contact(id_bytes(0), "127.0.0.1", 9))
+    await tasks[-1]
+    assert ASKED_MAX + 1 == len(tasks)
+
+
 async def test_a_peer_that_starts_or_ends_asks_nobody(make_peer: MakePeer) -> None:
     def refusing(work: Any, name: str) -> None:
         work.close()
@@ -114,7 +144,9 @@ async def test_a_peer_that_starts_or_ends_asks_nobody(make_peer: MakePeer) -> No
     (peer,) = await swarm(make_peer, "a")
     activity = Doubts()
     activity.end()
-    EndCheck(activity, peer.client, refusing).joined(peer.contact)
+    check = EndCheck(activity, peer.client, refusing)
+    for _ in range(2):
+        check.joined(peer.contact)
     assert activity.doubts == 0
 
 
