@@ -23,6 +23,7 @@ from kadcrawl.link.peer_score import Misbehavior, PeerScore, Source
 from kadcrawl.link.process_links import InsideConnection, ProcessLinks
 from kadcrawl.link.wire.clock_messages import LeaseClocks
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
+from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import Contact, DatedOffer, Message, Offer, Refused, StreamSeeds
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
@@ -258,8 +259,9 @@ def _other(refused: aiohttp.ClientConnectorError | None) -> str:
 
 
 async def _ask(connection: ClientConnection | InsideConnection, message: Message, question: bytes) -> bytes:
-    if isinstance(message, Offer | DatedOffer | StreamSeeds | LeaseClocks):
-        # It waits at the other end until copies of its links are safe elsewhere, or for the turn of a leaf.
+    is_of_leaf = isinstance(message, LeaseClocks) and is_leaf(message.holder)
+    if is_of_leaf or isinstance(message, Offer | DatedOffer | StreamSeeds):
+        # It waits at the other end until copies of its links are safe elsewhere, or until the turn of the leaf comes.
         return await connection.ask_patiently(question)
     return await connection.ask(question)
 

@@ -7,8 +7,10 @@ import pytest
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StorageError
 from kadcrawl.link import client_connection
 from kadcrawl.link.client_connection import IN_FLIGHT_MAX, PATIENT_MAX, BrokenError
+from kadcrawl.link.wire.clock_messages import ClockQuestion, ClocksLeased, LeaseClocks
 from kadcrawl.link.wire.codec import pack
-from kadcrawl.link.wire.messages import Accepted, GetStatus, Hello, Message, Offer, Ok, Refused, Welcome
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.messages import Accepted, Contact, GetStatus, Hello, Message, Offer, Ok, Refused, Welcome
 from tests.support.links.link_ends import Gate, frames, link, serving, shake_hands
 from tests.support.waiting import until
 
@@ -161,6 +163,27 @@ async def test_offers_that_wait_leave_room_for_what_they_wait_for() -> None:
         gate.open()
         await asyncio.gather(*offers)
         assert PATIENT_MAX == gate.most
+
+
+@pytest.mark.parametrize(("is_leaf", "most"), [(True, PATIENT_MAX), (False, IN_FLIGHT_MAX)])
+async def test_clocks_that_leaves_wait_for_leave_room_for_their_reports(is_leaf: bool, most: int) -> None:
+    gate = Gate()
+    holder = leaf_contact(bytes(20)) if is_leaf else Contact(bytes(20), "192.0.2.1", 4160)
+    question = LeaseClocks(holder, [ClockQuestion("ip 192.0.2.1", 0, True, False, 0, 1, 0, 0.0, 1.0)])
+
+    async def leased(message: LeaseClocks) -> Message:
+        await gate(message)
+        return ClocksLeased([])
+
+    async with link() as (server, client, address):
+        server.handle(LeaseClocks, leased)
+        asked = [asyncio.create_task(client.ask(address, question, ClocksLeased, 60)) for _ in range(2 * IN_FLIGHT_MAX)]
+        await until(lambda: gate.inside == most)
+        if is_leaf:
+            assert Ok() == await client.ask(address, Hello(1), Ok, 60)
+        gate.open()
+        await asyncio.gather(*asked)
+        assert most == gate.most
 
 
 async def test_what_the_other_end_does_not_read_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
