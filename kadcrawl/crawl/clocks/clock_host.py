@@ -203,6 +203,8 @@ class ClockHost:
             wait_s = answer.turn.wait_s + REST_S + delay_s
             self._frontier.learn_clock(clock, wait_s, delay_s, self._now())
         for other in answer.next_peers:
+            if other == peer and peer in self._leaves:
+                continue  # It has just been answered, and would ask again without end.
             self._tell(other, clock, hurries=question.delay_s > 0)
         return answer.turn if record is None else replace(answer.turn, robots=record)
 

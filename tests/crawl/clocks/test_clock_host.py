@@ -243,6 +243,29 @@ def test_a_leaf_that_has_a_clock_hears_of_it_at_once_and_asks_again_soon_for_the
     assert waits.wait_s <= LEAF_AGAIN_S
 
 
+def test_a_leaf_that_is_called_for_one_clock_does_not_call_itself_for_another(bench: Bench) -> None:
+    def question(clock: str, lease: int = 0, *, ends: bool = False, wait_s: float = 0.0) -> ClockQuestion:
+        return ClockQuestion(clock, lease, not ends, ends, 0, 1, 4, wait_s, 0.0)
+
+    async def ask(holder: Contact, *questions: ClockQuestion) -> list[ClockTurn]:
+        return (await bench.host.lease(LeaseClocks(holder, [*questions]))).turns
+
+    async def story() -> tuple[list[ClockTurn], float]:
+        clocks = "host a.test", "host b.test"
+        leases = [turn.lease for turn in await ask(B, *map(question, clocks))]
+        await ask(B, *(question(*pair, ends=True, wait_s=30.0) for pair in zip(clocks, leases, strict=True)))
+        await ask(A, question(clocks[1]))
+        asked = asyncio.create_task(ask(LEAF, *map(question, clocks)))
+        await asyncio.sleep(LEAF_WAIT_S / 2)
+        await ask(A, question(clocks[0]))
+        return await asked, asyncio.get_running_loop().time()
+
+    with world(0) as loop:
+        turns, at = loop.run_until_complete(story())
+    assert [0, 0] == [turn.lease for turn in turns], "both clocks rest"
+    assert at == pytest.approx(LEAF_WAIT_S)
+
+
 def test_a_leaf_that_gives_a_lease_back_waits_for_nothing(bench: Bench) -> None:
     async def story() -> float:
         lease = (await bench.turn(LEAF)).lease
