@@ -22,7 +22,7 @@ from kadcrawl.cli.data_check.data_check import check_data
 from kadcrawl.cli.data_check.data_repair import repair_data
 from kadcrawl.cli.local.resting import job_of, resting_peers, status_of
 from kadcrawl.cli.local.retry_at_rest import retry_at_rest
-from kadcrawl.cli.local.salvage import counters_of, is_broken, pending_urls
+from kadcrawl.cli.local.salvage import is_broken, pending_urls
 from kadcrawl.cli.targets import address_of
 from kadcrawl.cli.view.failed_examples import examples_at_the_ends
 from kadcrawl.cli.view.left_seeds import left_seed_lines
@@ -144,8 +144,7 @@ def _rest(directory: Path) -> None:
 
 def _read_peer(peer: Path) -> None:
     address_of(peer)
-    if not is_broken(peer):
-        counters_of(peer)
+    is_broken(peer)
     list(pending_urls(peer))
     with suppress(OSError):
         PoisonPages(peer).close()

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from kadcrawl.cli.exits import DONE, LEFT_BEHIND
-from kadcrawl.cli.local.salvage import pages_begun, pending_urls
+from kadcrawl.cli.local.salvage import pending_urls
 from kadcrawl.system.file_names import JOURNAL
 from tests.support.sites.web import Web, html
 from tests.support.swarm.command import (
@@ -84,14 +84,18 @@ async def test_what_only_dead_peers_knew_is_counted_and_the_same_command_goes_on
         assert 0 == json.loads(summary.read_text())["left_behind"]
 
 
-def pages_lost(directory: Path) -> int:
-    """Return the pages that the peer of this directory was granted and has not finished, as its journal has it."""
-    begun = pages_begun(directory)
-    if begun is None:
-        return 0
+def pages_granted(directory: Path) -> tuple[int, int]:
+    """Return the pages that the peer of this directory was granted, and those it has not begun, by its journal."""
+    if not (directory / JOURNAL).exists():
+        return 0, 0
     with closing(sqlite3.connect(directory / JOURNAL)) as journal:
-        ((granted,),) = journal.execute("SELECT value FROM meta WHERE name='granted'")
-    return int(granted) - begun
+        try:
+            named = "SELECT name, value FROM meta WHERE name IN ('granted', 'pages_begun')"
+            meta = dict(journal.execute(named))
+        except sqlite3.OperationalError:
+            return 0, 0  # The peer has made the file and not yet its tables.
+    granted = int(meta.get("granted", 0))
+    return granted, granted - int(meta.get("pages_begun", 0))
 
 
 @pytest.mark.chaos
@@ -111,18 +115,14 @@ async def test_pages_granted_to_a_dead_peer_are_told_of_and_the_same_command_fet
         process = await start(*command, program=IMPATIENT)
         peers = [tmp_path / f"peer-{number}" for number in range(1, 4)]
 
-        def granted() -> int:
-            """Return the number of pages that the peers have been granted, as their journals have it."""
-            there = [peer for peer in peers if (peer / JOURNAL).exists()]
-            return sum(pages_lost(peer) + (pages_begun(peer) or 0) for peer in there)
-
-        def losing() -> list[Path]:
-            """Return the peers whose journals have unfinished pages of their grants."""
-            return [peer for peer in peers if (peer / JOURNAL).exists() and pages_lost(peer) > 0]
+        def lost(peer: Path) -> int:
+            return pages_granted(peer)[1]
 
         # All pages but the first wait. A peer may keep a page for which it has no URL yet, while its others wait.
-        await until(lambda: granted() == max_pages and losing(), process)
-        victim = max(losing(), key=pages_lost)
+        await until(
+            lambda: sum(pages_granted(peer)[0] for peer in peers) == max_pages and max(map(lost, peers)), process
+        )
+        victim = max(peers, key=lost)
         os.kill(next(pid for pid in children(process) if locked_by(victim / "lock", pid)), signal.SIGKILL)
         go_on.set()
         run = await ended(process)
@@ -133,6 +133,7 @@ async def test_pages_granted_to_a_dead_peer_are_told_of_and_the_same_command_fet
         assert "pages" == figures["limit_reached"]
         assert max_pages - missing == figures["pages"] == len(finished(tmp_path))
         pages = f"{missing} page{'s' if missing > 1 else ''}"
+        assert 1 + len(urls) == figures["urls_found"]
         left = figures["urls_found"] - figures["urls_done"]
         said = f"--max-pages {max_pages} ended it {pages} early, granted to peers that crashed: {left} URLs are left"
         assert said in run.out

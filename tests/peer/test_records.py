@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Leaf, Peer, StartError
-from kadcrawl.cli.local.salvage import counters_of
+from kadcrawl.cli.local.resting import resting_peers
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_extractor import ExtractedRecords, WorkerExtraction
 from kadcrawl.peer.environment import Environment
@@ -157,7 +157,8 @@ async def test_pages_whose_records_fail_are_counted_over_the_swarm_and_a_restart
     failed = [one for one in lines().values() if one.fields.get("record_error")]
     assert 6 * LISTS * ITEMS // 2 == len(failed) == sum(peer.row().counters.record_errors for peer in peers)
     for peer in peers:
-        assert peer.row().counters == counters_of(peer.config.data), "as a restart finds them"
+        (journaled,) = resting_peers(peer.config.data)
+        assert peer.row().counters == journaled.counters, "as a restart finds them"
 
 
 @pytest.mark.parametrize("kind", ["leaf", "full peer"])

@@ -8,10 +8,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
-
-from kadcrawl.crawl.output.counters import Counters
-from kadcrawl.link.wire.messages import PeerCounters
 from kadcrawl.store.journal import UNREADABLE
 from kadcrawl.system.file_names import JOURNAL
 
@@ -25,27 +21,6 @@ def is_broken(directory: Path) -> bool:
             return bool(journal.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)])
     except UNREADABLE:
         return True
-
-
-def counters_of(directory: Path) -> PeerCounters | None:
-    """Return the peer's figures at its last commit, or None if they cannot be read."""
-    try:
-        with closing(_open(directory)) as journal:
-            row = journal.execute("SELECT value FROM meta WHERE name='totals' AND typeof(value)='blob'").fetchone()
-        return Counters.from_bytes(row[0]).to_wire() if row else None
-    except (*UNREADABLE, msgspec.DecodeError):
-        return None
-
-
-def pages_begun(directory: Path) -> int | None:
-    """Return the pages that the peer had used of its grants at its last commit, or None if that cannot be read."""
-    try:
-        with closing(_open(directory)) as journal:
-            named = "SELECT value FROM meta WHERE name='pages_begun' AND typeof(value)='blob'"
-            row = journal.execute(named).fetchone()
-        return int(row[0]) if row else None
-    except (*UNREADABLE, ValueError):
-        return None
 
 
 def pending_urls(directory: Path) -> Iterator[str]:

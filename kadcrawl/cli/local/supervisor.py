@@ -23,11 +23,12 @@ from kadcrawl.cli.exits import leaves_of
 from kadcrawl.cli.local.child import Child
 from kadcrawl.cli.local.fork_server import take_server
 from kadcrawl.cli.local.forked_process import ForkLauncher
+from kadcrawl.cli.local.last_rows import last_rows
 from kadcrawl.cli.log_file import LOG, log_to, secrets_of_machine
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.seeds.seed_file import SeedFile
-from kadcrawl.cli.targets import is_set_aside, peer_directories
+from kadcrawl.cli.targets import peer_directories
 from kadcrawl.cli.view.failed_examples import by_counted_reason, examples_at_the_ends
 from kadcrawl.cli.view.limit_end import with_pages_lost
 from kadcrawl.cli.view.live.expectation import Expectation
@@ -35,15 +36,12 @@ from kadcrawl.cli.view.live.sites import merge_reports
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up, failed_before
 from kadcrawl.errors import KadcrawlError, StartError
-from kadcrawl.link.wire.messages import PeerRow
-from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
-from kadcrawl.system.clock import wall
 from kadcrawl.system.event import Event
 from kadcrawl.system.file_names import SWARM_KEY
 from kadcrawl.system.lean_imports import import_lean
@@ -52,7 +50,7 @@ from kadcrawl.system.peer_name import peer_name
 from kadcrawl.system.start_up_memory import give_back_again
 
 if TYPE_CHECKING:
-    from kadcrawl.cli.local.resting import UnreadableJournal
+    pass
 
 FILES_OF_THE_COMMAND = 64
 """Files that a process with peers opens beside theirs: libraries, the terminal, the log, the resolver."""
@@ -366,17 +364,9 @@ class LocalSwarm:
     def _summary(self, seconds: float) -> Summary:
         """Add up the figures of all peers, and the URLs that the dead leave."""
         dead = [child for child in self._children if child.dead]
-        if dead:
-            from kadcrawl.cli.local.salvage import counters_of, pages_begun, pending_urls
-
-            for child in dead:
-                if child.row is not None and (counters := counters_of(child.directory)) is not None:
-                    used = pages_begun(child.directory) or 0
-                    child.row = msgspec.structs.replace(child.row, counters=counters, granted=used, allowance=0)
-        rows, orders, unreadable = self._at_rest()
+        rows, orders, unreadable = last_rows(self._children, self._plan.data, self._plan.job)
         for journal in unreadable:
             self._progress.say(f"kadcrawl: {journal.lacking(self._plan.data)}")
-        rows = [*rows, *(child.row for child in self._children if child.row is not None)]
         orders = [*orders, *(order for child in self._children for order in child.orders)]
         summary = add_up(rows, seconds, self._plan.job, orders)
         summary = replace(summary, damaged_journals=[str(one.directory) for one in unreadable])
@@ -393,23 +383,11 @@ class LocalSwarm:
             and not summary.limit_reached
             and not (self.interrupted or self.stopped)
         ):
+            from kadcrawl.cli.local.salvage import pending_urls
+
             left_behind = logs.lacking(url for child in dead for url in pending_urls(child.directory))
         # A peer counts what it finished twice itself, but not what two peers finished.
         return replace(summary, duplicates=logs.repeats, left_behind=left_behind, failed_examples=logs.failed_examples)
-
-    def _at_rest(self) -> "tuple[Sequence[PeerRow], Sequence[StandingOrder], Sequence[UnreadableJournal]]":
-        """Return the rows and orders in the journals of peers without a row, and the journals that are damaged.
-
-        These peers ended before they told any row, or their directories were moved aside.
-        """
-        data = self._plan.data
-        silent = [child.directory for child in self._children if child.row is None]
-        silent += [directory for directory in peer_directories(data) if is_set_aside(directory, data)]
-        if not silent:
-            return (), (), ()
-        from kadcrawl.cli.local.resting import rows_at_rest  # Not at the top: it loads the journal.
-
-        return rows_at_rest(silent, self._plan.job, wall())
 
     async def _watch(self) -> None:
         """Show the reports of the peers."""

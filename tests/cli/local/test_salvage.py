@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.cli.local.salvage import counters_of, is_broken, pages_begun, pending_urls
-from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.cli.local.salvage import is_broken, pending_urls
 from kadcrawl.peer.job_store import journaled_job
 from kadcrawl.store.journal import Journal
 
@@ -24,6 +23,4 @@ def test_values_of_other_types_count_as_none(tmp_path: Path, value: str) -> None
             """
         )
     assert not is_broken(tmp_path)
-    assert counters_of(tmp_path) in (None, Counters().to_wire())
     assert (journaled_job(tmp_path), list(pending_urls(tmp_path))) == (None, [])
-    assert pages_begun(tmp_path) is None
