@@ -400,7 +400,7 @@ class Frontier(ActiveSites):
 
     def _refill(self, site: Site, now: float) -> None:
         if len(site.waiting) >= self._limits.site_window:
-            site.put_down(self._limits.site_window // 2)
+            site.put_down(self._limits.site_window // 2, now)
         if site.round_seq and not self._load(site, now, site.round_seq):
             site.round_seq = 0
         if self._last_seq is None:

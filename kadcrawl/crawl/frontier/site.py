@@ -19,6 +19,9 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 
 REQUESTS_AVERAGED = 8
 """Requests whose seconds count for `request_s`, as it is a figure for a person who watches the site."""
+STORED_LOOK_S = 10.0
+"""Longest time between two looks at the entries that wait in the store for another try. Only those that were in memory
+have told when they are due."""
 
 
 @dataclass(slots=True)
@@ -69,7 +72,7 @@ class Site:
     more: bool = False
     """The store may have entries of this site that are not loaded."""
     later_at: float = 0.0
-    """Second at which the store has entries that wait there for another try, as too many did so here, or 0."""
+    """Second of the next look at the entries that wait in the store for another try, as too many did so here, or 0."""
     round_seq: int = 0
     """Number of the last entry of this round, or 0 if all entries of this round are loaded (frontier.py)."""
     closed: bool = False
@@ -196,13 +199,13 @@ class Site:
         while self.waiting and self.waiting[0][0] <= now:
             heappush(self.ready, heappop(self.waiting)[1])
 
-    def put_down(self, most: int) -> None:
+    def put_down(self, most: int, now: float) -> None:
         """Leave the entries to the store that wait longest for another try, so that at most so many wait here."""
         self.waiting.sort()
         put_down, self.waiting = self.waiting[most:], self.waiting[:most]  # A sorted list is a heap.
         self.loaded.difference_update(entry.seq for _, entry in put_down)
         if put_down:
-            self.later_at = min(self.later_at or inf, put_down[0][0])
+            self.later_at = min(self.later_at or inf, put_down[0][0], now + STORED_LOOK_S)
 
     def take(self) -> FrontierEntry:
         """Give the first ready entry to the crawler, for a request."""

@@ -12,6 +12,7 @@ from kadcrawl.crawl.clocks.clock_names import REST_S
 from kadcrawl.crawl.frontier import unproven_quota
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.frontier.other_requests import BACK_LEAST_S, HOLD_LEAST_S, OtherRequests
+from kadcrawl.crawl.frontier.site import STORED_LOOK_S
 from kadcrawl.keys import Cell, Key, cell_of, site_hash, url_key
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
@@ -316,6 +317,30 @@ def test_pages_that_wait_for_another_try_keep_no_pages_in_the_store_back(
     assert all(due[key] <= at for key, at in tried.items()), "none before its time"
     assert max(at - due[key] for key, at in tried.items()) <= count, "and none long after it"
     assert not frontier._sites
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_no_page_waits_in_the_store_for_pages_that_wait_longer(
+    is_restarted: bool, make_frontier: Make, frontier_store: Store
+) -> None:
+    """The first pages of a site have failed often, and wait for an hour, and the deep ones for seconds."""
+    limits = {"site_window": 4, "site_connections_max": 1}
+    frontier = make_frontier(delay_s=0.0, **limits)
+    feed = Feed(frontier_store, frontier)
+    due = {feed("a").key: START + 3600.0 for _ in range(20)}
+    due |= {feed("a", depth=1).key: START + 30.0 * number for number in range(1, 21)}
+    while (entry := frontier.next(START)) is not None:
+        frontier.release(entry, START, START)
+        frontier.postpone(entry, due[entry.key], START)
+    if is_restarted:
+        frontier = make_frontier(delay_s=0.0, **limits)
+    tried: dict[Key, float] = {}
+    for second in range(3700):
+        while (entry := frontier.next(START + second)) is not None:
+            tried[entry.key] = START + second
+            finish_entry(frontier, frontier_store, entry, START + second)
+    assert tried.keys() == due.keys()
+    assert all(0 <= at - due[key] <= STORED_LOOK_S for key, at in tried.items())
 
 
 def test_nothing_starts_at_a_blocked_site(make_frontier: Make, frontier_store: Store) -> None:
