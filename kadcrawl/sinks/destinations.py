@@ -26,6 +26,10 @@ class Destination(Protocol):
         """Return the size in bytes of each file in a folder, by name, or nothing without that folder."""
         ...
 
+    def read(self, name: str, begin: int, end: int) -> bytes:
+        """Return the bytes of a file, folder/file, from `begin` to `end`. Raises FileNotFoundError without the file."""
+        ...
+
     def write(self, name: str, chunks: Chunks) -> None:
         """Write a file of this name, folder/file, and replace an earlier file."""
         ...
@@ -52,6 +56,11 @@ class DirectoryDestination:
                 }
         except FileNotFoundError:
             return {}
+
+    def read(self, name: str, begin: int, end: int) -> bytes:
+        with (self._path / name).open("rb") as file:
+            file.seek(begin)
+            return file.read(end - begin)
 
     def write(self, name: str, chunks: Chunks) -> None:
         path = self._path / name
@@ -85,6 +94,10 @@ class RemoteDestination:
         except FileNotFoundError:
             return {}
         return {entry["name"].rpartition("/")[2]: int(entry["size"]) for entry in found if entry["type"] == "file"}
+
+    def read(self, name: str, begin: int, end: int) -> bytes:
+        system, root = self._system()
+        return bytes(system.cat_file(f"{root}/{name}", start=begin, end=end))
 
     def write(self, name: str, chunks: Chunks) -> None:
         system, root = self._system()

@@ -1,9 +1,13 @@
 """The upload of one directory's WARC files to a destination, under their own names, perhaps with removal here.
 
 A file is uploaded once the peer has begun the next file and the journal says so. In a `hurry`, at the end of the crawl
-or by hand, the file being written is uploaded too, up to its journaled length. A file of the same length at the
-destination counts as delivered. After a crash in between, or when a file has grown, the file is uploaded again. So the
-upload needs no stored offset, and reads only the two directories.
+or by hand, the file being written is uploaded too, up to its journaled length. A file of the same length and contents
+at the destination counts as delivered. When a file has grown, it is uploaded again. So the upload needs no stored
+offset, and reads only the two directories.
+
+Invariant: an upload never replaces a file that is not a beginning of the new one. A file of the same name is there if a
+peer has begun anew with the key of an earlier peer, or goes on from a backup. Such a file is refused, and others go on.
+The beginning and the end of the bytes in common are compared, as each record has an ID of its own there.
 """
 
 import sqlite3
@@ -24,6 +28,8 @@ from kadcrawl.system.plural import counted
 
 CHUNK_BYTES = 1024 * 1024
 """Bytes that are read at a time."""
+COMPARED_BYTES = 64 * 1024
+"""Bytes that are compared at the beginning and at the end of a file that is already at the destination."""
 SUFFIX = ".warc.gz"
 
 
@@ -49,6 +55,8 @@ class WarcWork:
         self._uploaded: dict[str, int] | None = None
         """The lengths of the files at the destination by name, or None before they are listed."""
         self._left: list[_File] = []
+        self._alike: dict[str, int] = {}
+        """The lengths of the files there that are beginnings of the files here, or were uploaded just now."""
 
     @property
     def lag(self) -> int:
@@ -81,23 +89,55 @@ class WarcWork:
             return False
         there = self._uploaded = self._destination.sizes("") if self._uploaded is None else self._uploaded
         self._left = self._not_in(there, files)
+        others = [file for file in files if not self._is_alike(file, there.get(file.path.name))]
         for file in files:
-            if file not in self._left:
+            if file not in self._left and file not in others:
                 self._remove(file)
+        self._left = [file for file in files if file in self._left or file in others]
         if not self._left:
             return False
-        file = self._left[0]
+        if not (missing := [file for file in self._left if file not in others]):
+            raise SinkError(self._refusal([file.path.name for file in others]))
+        file = missing[0]
         self._destination.write(file.path.name, lambda: self._chunks(file))
         there.update(self._destination.sizes(""))
-        if there.get(file.path.name) != file.length:
-            raise SinkError(f"{file.path.name} did not arrive whole: {there.get(file.path.name)} bytes")
+        arrived = there.get(file.path.name)
+        if arrived is not None:
+            self._alike[file.path.name] = arrived
+        if arrived != file.length:
+            raise SinkError(f"{file.path.name} did not arrive whole: {arrived} bytes")
         self._files_done += 1
         self._remove(file)
-        self._left = self._left[1:]
+        self._left.remove(file)
         return True
 
     def _not_in(self, there: dict[str, int], files: list[_File]) -> list[_File]:
         return [file for file in files if there.get(file.path.name) != file.length]
+
+    def _is_alike(self, file: _File, size: int | None) -> bool:
+        """Return whether the destination has nothing under the name of a file but a beginning of the file."""
+        name = file.path.name
+        if size is None:
+            return True
+        if size > file.length:
+            return False
+        if self._alike.get(name) != size:
+            with file.path.open("rb") as warc:
+                for begin in {0, max(0, size - COMPARED_BYTES)}:
+                    end = min(begin + COMPARED_BYTES, size)
+                    warc.seek(begin)
+                    if warc.read(end - begin) != self._destination.read(name, begin, end):
+                        return False
+            self._alike[name] = size
+        return True
+
+    def _refusal(self, names: list[str]) -> str:
+        more = f" and {counted(len(names) - 1, 'more file')}" if names[1:] else ""
+        verb = "are" if names[1:] else "is"
+        return (
+            f"{names[0]}{more} {verb} there already, longer or with other contents, and {verb} not overwritten: move "
+            f"{'them' if names[1:] else 'it'} away from there, or name another place"
+        )
 
     def _remove(self, file: _File) -> None:
         """Remove an uploaded file of `warc-move`, once it has an index here.

@@ -94,6 +94,46 @@ async def test_moved_files_are_removed_once_they_arrived_but_not_the_last_one(pe
     assert not peer.file(1).exists()
 
 
+@pytest.mark.parametrize("size", [10, 100, 3 * CHUNK_BYTES])
+@pytest.mark.parametrize("kind", ["warc", "warc-move"])
+async def test_an_archive_of_the_same_name_is_neither_replaced_nor_taken_for_a_copy(
+    peer: Peer, target: str, kind: str, size: int
+) -> None:
+    ours = {number: peer.add(number) for number in (1, 2, 3)}
+    peer.journal(4, 100)
+    other = Random("another crawl").randbytes(size)
+    destination = destination_of(parse(f"warc:{target}"))
+    destination.write(peer.file(1).name, lambda: [other])
+    each = warc_work(peer, target, kind)
+    assert [True, True] == [await each.step(False) for _ in range(2)]  # The others go on.
+    with pytest.raises(SinkError, match=r"kadcrawl-a-00001\.warc\.gz is there already.* not overwritten: move it away"):
+        await each.step(False)
+    assert {1: other, 2: ours[2], 3: ours[3]} == files_at(target)
+    assert peer.file(1).read_bytes() == ours[1]
+    assert (each.lacking, each.done) == ("1 WARC file", "2 WARC files")
+    # It goes on once a person has moved the other archive.
+    system, root = fsspec.core.url_to_fs(target)
+    system.rm(f"{root}/{peer.file(1).name}")
+    await each.close()
+    assert [True, False] == [await each.step(False) for _ in range(2)]
+    assert ours == files_at(target)
+
+
+async def test_an_upload_never_shortens_a_file_that_a_later_state_of_the_peer_has_sent(peer: Peer, target: str) -> None:
+    data = peer.add(1)
+    peer.journal(1, 100)
+    assert await warc_work(peer, target).step(True)
+    peer.journal(1, 60)  # As from a backup.
+    each = warc_work(peer, target)
+    with pytest.raises(SinkError, match="longer or with other contents"):
+        await each.step(True)
+    peer.file(1).write_bytes(data[:60] + Random(7).randbytes(80))
+    peer.journal(1, 140)  # It went on in another way.
+    with pytest.raises(SinkError, match="longer or with other contents"):
+        await each.step(True)
+    assert {1: data} == files_at(target)
+
+
 async def test_half_an_upload_is_none(peer: Peer, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = peer.add(1, 3 * CHUNK_BYTES)
     peer.journal(2, 10)
@@ -151,6 +191,9 @@ def test_places_hold_whole_files_in_folders(kind: str, tmp_path: Path) -> None:
     place.write("records/a", lambda: [b"1"])
     place.write("pages/a", lambda: [b"12345"])
     assert place.sizes("pages") == {"a": 5, "b": 0}
+    assert (b"234", b"5", b"") == tuple(
+        place.read(*each) for each in [("pages/a", 1, 4), ("pages/a", 4, 9), ("pages/b", 0, 9)]
+    )
 
     def broken() -> object:
         yield b"1"
