@@ -167,7 +167,7 @@ class ClockHost:
                 except TimeoutError:
                     is_over = True
                 called.clear()
-                turns = [self._turn(leaf, *question) for question in questions]
+                turns = [self._turn(leaf, *question, is_called=not is_over) for question in questions]
         finally:
             calls.discard(called)
             if not calls:
@@ -177,7 +177,9 @@ class ClockHost:
             for question, turn in zip(questions, turns, strict=True)
         ]
 
-    def _turn(self, peer: bytes, question: ClockQuestion, cell: Cell) -> ClockTurn:
+    def _turn(self, peer: bytes, question: ClockQuestion, cell: Cell, *, is_called: bool = False) -> ClockTurn:
+        """Return the turn of a peer. `is_called` says that its question waits here and was called for this or another
+        clock."""
         if not is_clock(question.clock):
             raise MisbehaviorError(Misbehavior.MALFORMED, f"there is no shared clock {question.clock[:40]!r}")
         opening = self._frontier.opening(cell)
@@ -203,8 +205,8 @@ class ClockHost:
             wait_s = answer.turn.wait_s + REST_S + delay_s
             self._frontier.learn_clock(clock, wait_s, delay_s, self._now())
         for other in answer.next_peers:
-            if other == peer and peer in self._leaves:
-                continue  # It has just been answered, and would ask again without end.
+            if other in self._leaves and (is_called or other == peer):
+                continue  # It has just been answered, and two leaves would call each other without end.
             self._tell(other, clock, hurries=question.delay_s > 0)
         return answer.turn if record is None else replace(answer.turn, robots=record)
 

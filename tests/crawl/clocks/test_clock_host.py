@@ -266,6 +266,39 @@ def test_a_leaf_that_is_called_for_one_clock_does_not_call_itself_for_another(be
     assert at == pytest.approx(LEAF_WAIT_S)
 
 
+def test_two_leaves_that_are_called_do_not_call_each_other_without_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is the first to have one of two clocks that rest, and waits for both."""
+    clocks, other, turns = ("ip 192.0.2.8", OTHER_CLOCK), leaf_contact(bytes([9]) * 20), 0
+    answer = bench.host._turn
+
+    def counted(*asked: Any, **options: Any) -> ClockTurn:
+        nonlocal turns
+        turns += 1
+        assert turns < 1_000
+        return answer(*asked, **options)
+
+    async def ask(holder: Contact, *asked: str, lease: int = 0) -> list[ClockTurn]:
+        questions = [ClockQuestion(clock, lease, not lease, bool(lease), 0, 1, 0, 30.0, 1.0) for clock in asked]
+        return (await bench.host.lease(LeaseClocks(holder, questions))).turns
+
+    async def story() -> tuple[list[ClockTurn], float]:
+        for clock in clocks:
+            (turn,) = await ask(A, clock)
+            await ask(A, clock, lease=turn.lease)
+        await asyncio.gather(ask(LEAF, clocks[0]), ask(other, clocks[1]))
+        first, second = await asyncio.gather(ask(LEAF, *clocks), ask(other, *clocks))
+        return [*first, *second], asyncio.get_running_loop().time()
+
+    monkeypatch.setattr(bench.host, "_turn", counted)
+    with world(0) as loop:
+        both, at = loop.run_until_complete(story())
+    assert not any(turn.lease for turn in both), "both clocks rest"
+    assert at == pytest.approx(2 * LEAF_WAIT_S)
+    assert turns < 50
+
+
 def test_a_leaf_that_gives_a_lease_back_waits_for_nothing(bench: Bench) -> None:
     async def story() -> float:
         lease = (await bench.turn(LEAF)).lease
