@@ -112,6 +112,8 @@ class LeafHost:
         """The loop second of the last look of a dashboard."""
         self._stopped = False
         """Every peer of the swarm was told to stop."""
+        self._ended = False
+        """This peer exits as the crawl has ended."""
 
     def handlers(self) -> Mapping[type[Message], Handler]:
         """Return the handlers of the messages of leaves."""
@@ -120,6 +122,13 @@ class LeafHost:
     def stop(self) -> None:
         """Tell the leaves from now on that every peer of the swarm stops."""
         self._stopped = True
+
+    def end(self) -> None:
+        """Tell the leaves from now on that the crawl has ended, as this peer exits.
+
+        It may meet a peer meanwhile that reopens the question. No other peer may be left to tell the leaves.
+        """
+        self._ended = True
 
     async def grant(self, request: WorkRequest) -> WorkGrant:
         """Return loans for a leaf once there are any, or when there is news or its wait is over.
@@ -212,7 +221,7 @@ class LeafHost:
     def _doing(self) -> SwarmActivity:
         if self._stopped:
             return "stopped"
-        if self._state.ended:
+        if self._ended or self._state.ended:
             return "ended"
         if self._state.leaving or PauseReason.STOPPING in self._pause_reasons():
             raise NoLeafError("this peer is leaving; ask another peer for work")

@@ -43,13 +43,15 @@ async def drain(runtime: "Runtime", links_s: float = DRAIN_LINKS_S) -> None:
         leaves = runtime.parts.leaves.last_figures()
         if leaves:  # A leaf may hear of a stop so late that nobody is left to take its goodbye, which would count more.
             runtime.departed.keep(leaves)
+        if has_ended := runtime.ended:  # At once: a peer that this peer meets meanwhile reopens the question.
+            runtime.parts.leaves.end()
         crawler.pause_reasons.add(PauseReason.STOPPING)
         runtime.components.forwarder.hurry()
         loans.recall_all()
         await asyncio.gather(crawler.drained(links_s), loans.end(links_s, LOANS_S))
         for budget in runtime.components.crawl_limits.budgets:
             await give_back(runtime, budget)
-        if runtime.ended:
+        if has_ended:
             await runtime.parts.leaves.heard_of_end(LEAVES_S)
         elif leaves or runtime.overlay.contacts():
             # Others are finishing too, and their last links may be for this peer.

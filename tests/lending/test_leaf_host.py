@@ -121,6 +121,18 @@ def test_the_wait_for_a_leaf_ends_when_it_has_heard_of_the_end_or_is_silent_for_
         assert ends_after_s <= seconds <= ends_after_s + 2 * leaf_host.TOLD_POLL_S
 
 
+def test_a_leaf_hears_of_the_end_from_a_peer_that_exits_and_has_met_another_peer_meanwhile() -> None:
+    async def told() -> list[str]:
+        host = leaves(ended=True)
+        host.end()
+        host._state.ended, host._state.leaving = False, True  # type: ignore[misc]
+        granted = await host.grant(paused_request(id_bytes(3), PeerCounters()))
+        return [granted.activity, *(["heard"] if await host.heard_of_end(0.0) else [])]
+
+    with world(0) as loop:
+        assert ["ended", "heard"] == loop.run_until_complete(told())
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_nobody_is_a_leaf_under_the_id_of_a_full_peer(number: int) -> None:
     with pytest.raises(NoLeafError, match="full peer"):

@@ -22,6 +22,7 @@ class StoppingPeer:
         self.others = ["another peer"]
         self.leaves: list[str] = []
         self.kept: list[str] = []
+        self.told_end = asyncio.Event()
         crawler = SimpleNamespace(pause_reasons=set(), drained=self.drained)
         budget = SimpleNamespace(give_back=lambda: self.steps.append("limits"), told=0, granted=0)
         limits = SimpleNamespace(budgets=[budget])
@@ -31,7 +32,9 @@ class StoppingPeer:
             ended=False,
             overlay=SimpleNamespace(contacts=lambda: self.others),
             parts=SimpleNamespace(
-                leaves=SimpleNamespace(last_figures=lambda: self.leaves, heard_of_end=self.heard_of_end)
+                leaves=SimpleNamespace(
+                    last_figures=lambda: self.leaves, end=self.told_end.set, heard_of_end=self.heard_of_end
+                )
             ),
             departed=SimpleNamespace(keep=self.kept.extend),
             components=SimpleNamespace(crawler=crawler, crawl_limits=limits, forwarder=forwarder),
@@ -79,8 +82,24 @@ def test_own_and_borrowed_pages_wait_for_their_links_at_the_same_time_and_not_fo
         assert DRAIN_LINKS_S + lingers_s == pytest.approx(loop.time())
     assert ["links hurry", "recall", "own pages", "borrowed pages", "limits", "commit"] == peer.steps
     assert leaves == peer.kept, "what the leaves did stays known"
+    assert has_ended == peer.told_end.is_set()
     assert {PauseReason.STOPPING} == peer.runtime.components.crawler.pause_reasons
     assert DRAIN_LINKS_S + LINGER_S < 3.0, "a stop takes three seconds at most, if the requests in flight are over"
+
+
+def test_a_peer_that_exits_at_the_end_tells_its_leaves_so_also_if_it_meets_another_peer_meanwhile() -> None:
+    peer = StoppingPeer()
+    peer.runtime.ended, peer.leaves = True, ["a leaf"]
+
+    async def story() -> float:
+        loop = asyncio.get_running_loop()
+        loop.call_later(DRAIN_LINKS_S / 2, lambda: setattr(peer.runtime, "ended", False))
+        await drain(peer.runtime)
+        return loop.time()
+
+    with world(0) as loop:
+        assert DRAIN_LINKS_S + LEAVES_S == pytest.approx(loop.run_until_complete(story()))
+    assert peer.told_end.is_set()
 
 
 def test_a_stop_waits_until_the_loan_of_a_dead_borrower_is_over() -> None:
