@@ -157,7 +157,8 @@ class PeerBase:
         components = self._built()
         if components is None:
             return None
-        return components.refused.take() or components.reach.health.take_warning()
+        warning = components.refused.take() or components.reach.health.take_warning()
+        return warning or self.resources.store.journal.lost_files.take()
 
     # --- resources -------------------------------------------------------------------------------------------------
 

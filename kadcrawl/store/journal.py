@@ -28,6 +28,7 @@ from kadcrawl.settings.limits import Limits
 from kadcrawl.store.line_log import KEPT_BYTES, MOVE_AWAY, LineLog
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.log_roller import PARTS_OF, LogRoller, known_index
+from kadcrawl.store.lost_files import LostFiles
 from kadcrawl.store.migration import OPENED, bring_up_to_date
 from kadcrawl.store.schema import SCHEMA_VERSION
 from kadcrawl.store.statement_cache import drop_statements
@@ -121,7 +122,8 @@ class Journal:
         """The (place, line) pairs that wait for the next commit."""
         self._kept_from = dict.fromkeys(self._logs, 0)
         """The place before which each outbox has no lines any more, as far as this run knows."""
-        self._roller = LogRoller(self._logs.values(), limits.pages_bytes_max, sync)
+        self.lost_files = LostFiles()
+        self._roller = LogRoller(self._logs.values(), limits.pages_bytes_max, sync, self.lost_files)
         self._writes = 0
         """Number of changes written so far."""
         self._on_disk = 0

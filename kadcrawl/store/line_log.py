@@ -9,7 +9,8 @@ the file lost more than a crash takes, and ends before these places, they follow
 line that the journal does not have is moved to a file beside the log (`TORN`), so that no later line is glued to it.
 Only the end of the file is read, however long the file is.
 
-At a size the file is closed as a part of the log, and a new file begins (log_parts.py). Places count all parts.
+At a size the file is closed as a part of the log, and a new file begins (log_parts.py). Places count all parts. A file
+that a person removes or moves meanwhile counts as a closed part that is elsewhere, so all places stay as they are.
 
 Tests: tests/store/test_line_log.py, tests/store/test_log_parts.py, tests/store/test_store.py
 """
@@ -28,10 +29,12 @@ from kadcrawl.store.log_parts import (
     encoded_index,
     index_path,
     part_path,
+    source_in,
     source_of,
     stored_index,
     sync_paths,
 )
+from kadcrawl.store.lost_files import is_lost, set_aside
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +70,8 @@ class LineLog:
         self.fd: int | None = None
         self._former_fd: int | None = None
         """The file that was closed last: a thread of an earlier commit may still sync it."""
+        self._lost_fds: dict[str, int] = {}
+        """The open files of lost parts, by the names of the parts, until they are described."""
         self._base = self.index.end
         """Place of the first byte of the present file."""
         self.length = self._base
@@ -74,6 +79,8 @@ class LineLog:
         self.moved: list[tuple[int, bytes]] | None = None
         """The pairs at the places that they have now, if these are not the journaled places. Else None."""
         self._staged = bytearray()
+        self._seen = 0
+        """Length of the log up to which its present file was seen at its path."""
         try:
             # A part was on disk as a whole before it was closed.
             rows = [(place, line) for place, line in outbox if place >= self._base or place < 0]
@@ -83,6 +90,7 @@ class LineLog:
         except BaseException:
             self.close()
             raise
+        self._seen = self.length
         # Lines in the outbox may have been written by a run that did not sync them, or just now.
         self.synced = rows[0][0] if rows and self.moved is None else self._base
         """Number of bytes of the log known to be on disk."""
@@ -110,6 +118,8 @@ class LineLog:
         self._write(self.length, lines)
         self.length += len(lines)
         del self._staged[: len(lines)]
+        if not self.is_lost():
+            self._seen = self.length
 
     def mark_synced(self, length: int) -> None:
         """Note that the first `length` bytes of the log are on disk."""
@@ -131,11 +141,55 @@ class LineLog:
         self._close_former()
         self._former_fd, self.fd = self.fd, None
         entry = LogPart(part.name, self._base, self.present_bytes)
-        self._base = self.length
+        self._base = self._seen = self.length
         self._open()
         sync_paths((self.path.parent,))
         self.write_index(PartIndex(source, (*self.index.parts, entry)), sync)
         log.info("disk.log_rolled file=%s bytes=%d", part, entry.bytes)
+
+    def is_lost(self) -> bool:
+        """Return whether the present file was removed or moved. Call it before each commit. Raises OSError."""
+        return self.fd is not None and is_lost(self.path, self.fd)
+
+    def begin_anew(self, sync: Callable[[Iterable[int]], None]) -> None:
+        """Begin a new file in place of the present file, which is lost. Raises OSError.
+
+        The lost file becomes a part that is elsewhere. Lines that were appended to a removed file after it was last
+        seen are written again, in the new file. A moved file has them.
+        """
+        lost = self._open()
+        end = self._seen if os.fstat(lost).st_nlink == 0 else self.length
+        rest = self._read(end, self.length)
+        if rest:
+            os.ftruncate(lost, end - self._base)
+        sync([lost])
+        self._close_former()
+        if end > self._base:
+            with os.fdopen(os.dup(lost), "rb") as file:
+                file.seek(0)
+                source = self.index.source or source_in(file)
+            name = part_path(self.path, len(self.index.parts) + 1).name
+            # Before the new file is made: if the peer is killed in between, the journaled lines keep their places.
+            parts = (*self.index.parts, LogPart(name, self._base, end - self._base))
+            self.write_index(PartIndex(source, parts), sync)
+            self._lost_fds[name] = os.dup(lost)
+        set_aside(self.path)
+        self._former_fd, self.fd = lost, None
+        self._base = self.synced = end
+        self._open()
+        self._write(end, rest)
+        self._seen = self.length = end + len(rest)
+        sync_paths((self.path.parent,))
+
+    def lost_part(self, name: str) -> Path | None:
+        """Return a path at which a lost part can still be read, or None."""
+        fd = self._lost_fds.get(name)
+        return None if fd is None else Path(f"/dev/fd/{fd}")
+
+    def close_lost_part(self, name: str) -> None:
+        """Close the file of a lost part, which has been read."""
+        if (fd := self._lost_fds.pop(name, None)) is not None:
+            os.close(fd)
 
     def write_index(self, index: PartIndex, sync: Callable[[Iterable[int]], None]) -> None:
         """Replace the index, whose parts are the closed ones. Raises OSError."""
@@ -155,6 +209,8 @@ class LineLog:
 
     def close(self) -> None:
         self._close_former()
+        for name in list(self._lost_fds):
+            self.close_lost_part(name)
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None

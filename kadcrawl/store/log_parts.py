@@ -129,9 +129,14 @@ def source_of(path: Path) -> str:
     """Return the identity of the log that begins with this file, or an empty text before its first line."""
     try:
         with path.open("rb") as log:
-            line = log.readline(LINE_READ_MAX)
+            return source_in(log)
     except FileNotFoundError:
         return ""
+
+
+def source_in(log: IO[bytes]) -> str:
+    """Return the identity of the log that begins with an open file, as `source_of` does."""
+    line = log.readline(LINE_READ_MAX)
     if not line.endswith(b"\n") and len(line) < LINE_READ_MAX:
         return ""
     return blake2b(line, digest_size=8, person=b"kadcrawl log").hexdigest()

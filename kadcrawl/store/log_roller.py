@@ -1,5 +1,7 @@
 """The rolling of a peer's logs: a log that has reached a size is closed as a part, and a thread describes the part.
 
+A log whose file a person has removed or moved meanwhile goes on in a new file.
+
 Tests: tests/store/test_log_parts.py
 """
 
@@ -20,6 +22,7 @@ from kadcrawl.store.log_parts import (
     source_of,
     stored_index,
 )
+from kadcrawl.store.lost_files import LostFiles
 
 PARTS_OF = "parts of "
 """Begin of the names under which the journal keeps the indexes, before the name of the log."""
@@ -45,11 +48,14 @@ def _goes_on(index: PartIndex, earlier: PartIndex) -> bool:
 class LogRoller:
     """The logs of one peer, with the part that is being described."""
 
-    def __init__(self, logs: Iterable[LineLog], bytes_max: int, sync: Callable[[Iterable[int]], None]) -> None:
+    def __init__(
+        self, logs: Iterable[LineLog], bytes_max: int, sync: Callable[[Iterable[int]], None], lost: LostFiles
+    ) -> None:
         """`sync` makes the files of the given descriptors durable."""
         self._logs = list(logs)
         self._bytes_max = bytes_max
         self._sync = sync
+        self._lost = lost
         self._described: tuple[LineLog, asyncio.Future[LogPart | None]] | None = None
         self._unreadable: set[str] = set()
         """Parts that went away before they were described."""
@@ -65,6 +71,9 @@ class LogRoller:
             before = each.index
             if not self._is_begun:
                 each.mend_index(self._sync)
+            if each.is_lost():
+                each.begin_anew(self._sync)
+                self._lost.note(each.path, each.path)
             if each.present_bytes >= self._bytes_max:
                 each.roll(self._sync)
             self._take_described(each)
@@ -85,6 +94,7 @@ class LogRoller:
         if part is None:
             self._unreadable.update(old.file for old in each.index.parts if old.lines is None)
             return
+        each.close_lost_part(part.file)
         parts = tuple(part if old.file == part.file else old for old in each.index.parts)
         each.write_index(PartIndex(each.index.source, parts), self._sync)
 
@@ -92,7 +102,9 @@ class LogRoller:
         if self._described is not None:
             return
         for number, part in enumerate(each.index.parts, 1):
-            if part.lines is None and part.file not in self._unreadable and (file := part_file(each.path, number)):
+            if part.lines is not None or part.file in self._unreadable:
+                continue
+            if file := part_file(each.path, number) or each.lost_part(part.file):
                 loop = asyncio.get_running_loop()
                 future = loop.run_in_executor(None, described, file, part, lambda: self._is_stopped)
                 self._described = each, future

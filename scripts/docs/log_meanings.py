@@ -122,6 +122,10 @@ MEANINGS = {
     "disk.line_torn": "A log ended with an incomplete line at the start. The line is in a file beside it now.",
     "disk.lines_lost": "A log was shorter than its journal says. The last lines are in it again, from the journal.",
     "disk.wal_held": "A program reads the journal in one long transaction, so the WAL grows until the program ends it.",
+    "disk.file_lost": "A result file was removed or moved while the peer wrote to it. All later results are in the new "
+    "file, and the results in the lost file are the person's decision.",
+    "disk.file_set_aside": "Another file with contents lay at the path of a lost file. It has a new name, and "
+    "a new file begins.",
     "disk.log_rolled": "A log reached `pages_bytes_max` and is closed as a part. A new file begins.",
     "disk.index_written": "The index of the parts of a log was missing or damaged. The journal's copy is in its place.",
     "disk.warc_torn": "A WARC file was shorter than its journal says. It ends with its last whole record, and a new "

@@ -174,6 +174,7 @@ class Outputs:
             random=random,
             now=now,
             known=lambda file: offsets_in(file, store.journal.last_page_lines()),
+            lost=store.journal.lost_files.note,
         )
         self.flush()
 

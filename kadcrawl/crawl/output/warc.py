@@ -4,6 +4,7 @@ A `WarcWriter` owns the files ``NAME-00001.warc.gz``, ... of one directory. The 
 journals the `position` reached with each group commit. Invariant: a file is a sequence of whole gzip members, one per
 record, and the first member is a warcinfo record. Bytes beyond that, after a crash or on a full disk, are cut off: by
 `open` back to the journaled position or the last whole record (`warc_end`), by `flush` back to the last whole batch.
+Records follow in the next file when a person has removed or moved the file that is being written.
 
 A page that has not changed since an earlier record gets a revisit record without a body, which names the earlier record
 (6.7).
@@ -32,7 +33,8 @@ from isal import igzip_lib
 
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.output.cdxj import INDEX_SUFFIX, WARC_SUFFIX
-from kadcrawl.crawl.output.warc_end import close_torn
+from kadcrawl.crawl.output.warc_end import close_torn, cut_torn
+from kadcrawl.store.lost_files import is_lost
 
 PENDING_BYTES_MAX: Final = 1024 * 1024
 """Compressed bytes of records held back for the next `flush`. Above this number `write` flushes by itself."""
@@ -126,6 +128,7 @@ class WarcWriter:
         self._pages = False
         self._pending: list[bytes] = []
         self._pending_bytes = 0
+        self._lost: Callable[[Path, Path], None] = lambda lost, new: None
 
     @classmethod
     def open(
@@ -139,6 +142,7 @@ class WarcWriter:
         random: Random,
         now: Callable[[], float],
         known: Callable[[str], Iterable[int]] = lambda file: (),
+        lost: Callable[[Path, Path], None] = lambda lost, new: None,
     ) -> "WarcWriter":
         """Return a writer that goes on at the journaled position.
 
@@ -150,9 +154,11 @@ class WarcWriter:
         file: a person may have moved that file to a place where a second file of its name would overwrite it.
 
         `info` are the fields of each file's warcinfo record, and `bytes_max` is the size at which a file ends. `now`
-        returns seconds since 1970. `known` returns offsets of records in a file. Raises OSError.
+        returns seconds since 1970. `known` returns offsets of records in a file. `lost` is called with a file that was
+        removed or moved while it was written, and with the file that goes on. Raises OSError.
         """
         writer = cls(directory, name, info, bytes_max, random, now)
+        writer._lost = lost
         directory.mkdir(parents=True, exist_ok=True)
         numbers = writer._numbers(WARC_SUFFIX)
         if committed is not None and writer._resume(*committed):
@@ -160,11 +166,15 @@ class WarcWriter:
                 if number > writer._number:
                     (directory / writer._file_of(number)).unlink()
         else:
+            found = _NUMBER.search(committed[0]) if committed is not None else None
+            journaled = int(found[1]) if found else 0
             if committed is not None and writer._number_of(committed[0], WARC_SUFFIX) in numbers:
                 close_torn(directory / committed[0], committed[1], known(committed[0]))
-            journaled = _NUMBER.search(committed[0]) if committed is not None else None
-            used = [*numbers, *writer._numbers(INDEX_SUFFIX), int(journaled[1]) if journaled else 0]
-            writer._begin(max(used) + 1)
+            else:
+                for number in numbers:  # A crash may have torn a file that followed the missing one.
+                    if journaled and number > journaled:
+                        cut_torn(directory / writer._file_of(number))
+            writer._begin(max(journaled, writer._last_number()) + 1)
             writer.flush()
         return writer
 
@@ -185,10 +195,12 @@ class WarcWriter:
         date = _warc_date(result.started_at)
         response, request, payload_digest = self._records(result, original, date)
         length = len(response) + len(request)
+        if is_lost(self._directory / self._file_name, self.fileno()):
+            self._follow_lost()
         if self._pending_bytes >= PENDING_BYTES_MAX:
             self._write_out()
         if self._flushed + self._pending_bytes + length > self._bytes_max and self._pages:
-            self._roll()
+            self._roll(self._number + 1)
         offset = self._flushed + self._pending_bytes
         place = WarcPlace(self._file_name, offset, len(response), payload_digest, date)
         self._append(response)
@@ -240,11 +252,18 @@ class WarcWriter:
         self._number, self._file_name, self._flushed, self._pages = number, file, length, True
         return True
 
-    def _roll(self) -> None:
+    def _follow_lost(self) -> None:
+        """Begin the next file, as the present file was removed or moved. A file of another name overwrites nothing."""
+        lost = self._directory / self._file_name
+        self._directory.mkdir(exist_ok=True)
+        self._roll(max(self._number, self._last_number()) + 1)
+        self._lost(lost, self._directory / self._file_name)
+
+    def _roll(self, number: int) -> None:
         self._write_out()
         os.fsync(self.fileno())
         finished = self._file
-        self._begin(self._number + 1)
+        self._begin(number)
         assert finished is not None, "a file to follow was open"
         self._finished.append(finished)
 
@@ -324,6 +343,10 @@ class WarcWriter:
     def _number_of(self, file: str, suffix: str) -> int | None:
         match = re.fullmatch(rf"{re.escape(self._name)}-(\d{{5,9}}){re.escape(suffix)}", file)
         return int(match[1]) if match else None
+
+    def _last_number(self) -> int:
+        """Return the highest number of this writer's files and indexes, or 0."""
+        return max([*self._numbers(WARC_SUFFIX), *self._numbers(INDEX_SUFFIX)], default=0)
 
     def _numbers(self, suffix: str) -> list[int]:
         """Return the numbers of this writer's files with the suffix, in order."""

@@ -57,6 +57,17 @@ def close_torn(path: Path, length: int, known: Iterable[int]) -> int | None:
         return end
 
 
+def cut_torn(path: Path) -> None:
+    """Cut a file of unknown length after its last whole record. A file without any record stays. Raises OSError."""
+    with FileIO(path, "r+") as file:
+        size = file.seek(0, os.SEEK_END)
+        begin = _last_record(file, size)
+        end = size if begin is None else last_whole_end(file, begin, size)
+        if end < size:
+            file.truncate(end)
+            log.warning("disk.warc_torn file=%s bytes=%d pages=%d", path, size - end, 0)
+
+
 def is_record(file: FileIO, offset: int) -> bool:
     """Return whether a record of kadcrawl begins at an offset. The record may be torn."""
     file.seek(offset)

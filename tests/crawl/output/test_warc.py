@@ -5,6 +5,7 @@ import errno
 import gzip
 import hashlib
 import io
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -62,15 +63,22 @@ Opened = Callable[..., WarcWriter]
 
 @pytest.fixture
 def open_warc(tmp_path: Path) -> Opened:
-    def open_writer(committed: tuple[str, int] | None = None, bytes_max: int = 10**9, seed: int = 1) -> WarcWriter:
+    def open_writer(
+        committed: tuple[str, int] | None = None,
+        bytes_max: int = 10**9,
+        seed: int = 1,
+        directory: Path = tmp_path,
+        lost: Callable[[Path, Path], None] = lambda lost, new: None,
+    ) -> WarcWriter:
         return WarcWriter.open(
-            tmp_path,
+            directory,
             NAME,
             committed,
             info={"software": "kadcrawl/0.1", "isPartOf": "a test"},
             bytes_max=bytes_max,
             random=Random(seed),
             now=lambda: 0.0,
+            lost=lost,
         )
 
     return open_writer
@@ -544,3 +552,53 @@ def test_closing_twice_is_closing_once(open_warc: Opened) -> None:
     writer = open_warc()
     writer.close()
     writer.close()
+
+
+@pytest.mark.parametrize("goes", ["removed", "moved", "with its directory"])
+def test_records_follow_in_the_next_file_when_a_person_takes_the_present_one(
+    open_warc: Opened, tmp_path: Path, goes: str
+) -> None:
+    lost: list[tuple[Path, Path]] = []
+    directory = tmp_path / "warc"
+    writer = open_warc(directory=directory, lost=lambda *names: lost.append(names))
+    first = writer.write(PAGE)
+    writer.flush()
+    second = writer.write(PAGE)  # Held back.
+    if goes == "removed":
+        (directory / FIRST).unlink()
+    elif goes == "moved":
+        (directory / FIRST).rename(tmp_path / "kept.warc.gz")
+    else:
+        shutil.rmtree(directory)
+    third = writer.write(PAGE)
+    writer.flush()
+    assert [FIRST, FIRST, SECOND] == [place.file for place in (first, second, third)]
+    assert [(directory / FIRST, directory / SECOND)] == lost
+    assert file_names(directory) == [SECOND]
+    assert_sound(directory / SECOND)
+    assert (SECOND, (directory / SECOND).stat().st_size) == writer.position
+    if goes == "moved":
+        assert_sound(tmp_path / "kept.warc.gz")
+        assert [PAGE.url] * 2 == response_urls(tmp_path / "kept.warc.gz")
+    writer.close()
+
+
+def test_after_a_crash_a_file_that_followed_a_lost_one_ends_with_a_whole_record(
+    open_warc: Opened, tmp_path: Path
+) -> None:
+    writer = open_warc()
+    writer.write(PAGE)
+    writer.flush()
+    committed = writer.position
+    (tmp_path / FIRST).unlink()
+    writer.write(PAGE)
+    writer.flush()
+    whole = writer.position[1]
+    writer.close()
+    with (tmp_path / SECOND).open("ab") as file:
+        file.write((tmp_path / SECOND).read_bytes()[-100:])  # The kill tore the next batch.
+    writer = open_warc(committed)
+    assert writer.write(PAGE).file == THIRD
+    writer.close()
+    assert (tmp_path / SECOND).stat().st_size == whole
+    assert_sound(tmp_path / SECOND)

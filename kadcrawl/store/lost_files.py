@@ -1,0 +1,58 @@
+"""The result files that were removed or moved while a peer wrote to them.
+
+A writer looks at the path of its open file before it writes on, and begins a new file if the path no longer leads to
+the open file. The lines and records of the lost file are the person's decision. A person hears of it at once, because
+few know that a running process holds its files.
+
+Tests: tests/store/test_lost_files.py
+"""
+
+import logging
+import os
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+OTHER = ".other-"
+"""Suffix of a file that lay at the path of a lost file, before its number."""
+
+
+class LostFiles:
+    """The files that one peer has lost since a person was last told."""
+
+    def __init__(self) -> None:
+        self._warning: str | None = None
+
+    def note(self, lost: Path, new: Path) -> None:
+        """Note that a file was removed or moved, and that a new file goes on."""
+        log.warning("disk.file_lost file=%s new=%s", lost, new)
+        later = "a new file of this name" if lost == new else str(new)
+        self._warning = (
+            f"{lost} was removed or moved while this peer wrote to it; all later results are in {later}. Of a running "
+            "peer, move or remove full files only"
+        )
+
+    def take(self) -> str | None:
+        """Return the next warning for a person, or None."""
+        warning, self._warning = self._warning, None
+        return warning
+
+
+def is_lost(path: Path, fd: int) -> bool:
+    """Return whether a path no longer leads to the open file. Raises OSError."""
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return True
+    return not os.path.samestat(there, os.fstat(fd))
+
+
+def set_aside(path: Path) -> None:
+    """Rename a file with content at this path, so that a new file can be made there. Raises OSError."""
+    if not path.exists() or not path.stat().st_size:
+        return
+    number = 1
+    while (other := path.with_name(f"{path.name}{OTHER}{number}")).exists():
+        number += 1
+    path.rename(other)
+    log.warning("disk.file_set_aside file=%s as=%s", path, other)
