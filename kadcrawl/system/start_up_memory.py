@@ -14,7 +14,8 @@ Tests: tests/system/test_start_up_memory.py
 import gc
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 _MADV_DONTNEED = 4
@@ -22,12 +23,12 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGE_BLOCK_BYTES = 128 * 1024
 """Size from which a block of memory is one of its own. By default it grows with the largest block that was freed."""
 _MAPPING = re.compile(
-    r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) r-[x-]p \S+ \S+ (?P<inode>\d+)[^\n]*\n"
+    r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) r-[x-]p \S+ (?P<file>\S+ (?P<inode>\d+)[^\n]*)\n"
     r"(?P<figures>(?:[A-Z]\w+: [^\n]*\n)*)",
     re.MULTILINE,
 )
 _SHARED_INDEX = re.compile(
-    r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) rw-s \S+ \S+ (?P<inode>\d+) +/[^\n]*-shm$", re.MULTILINE
+    r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) rw-s \S+ (?P<file>\S+ \d+ +/[^\n]*-shm)$", re.MULTILINE
 )
 _CHANGED = re.compile(r"^(?:Anonymous|Private_Dirty|Shared_Dirty|Locked): +[1-9]", re.MULTILINE)
 
@@ -37,6 +38,8 @@ class Mapping(NamedTuple):
 
     start: int
     length: int
+    file: str
+    """Device, inode and path."""
 
 
 def give_back(*, is_bounded: bool = False) -> None:
@@ -69,23 +72,63 @@ def give_back_again() -> None:
     system = ctypes.CDLL(None)
     if hasattr(system, "malloc_trim"):  # glibc has it, musl has not.
         system.malloc_trim(0)
-    drop_start_pages()
+    FilePages().look_and_drop()
 
 
-def drop_start_pages() -> None:
-    """Drop the pages of files that this process can read again, and do nothing else."""
+class FilePages:
+    """Drops pages of files again and again.
+
+    To tell whether a mapping was changed, the system looks at each of its pages. A list of the mappings takes a quarter
+    of that time, so most drops go by the last look, for the mappings that are still there.
+    """
+
+    def __init__(self) -> None:
+        self._unchanged: set[Mapping] = set()
+
+    def look_and_drop(self) -> None:
+        """Look for mappings whose pages are unchanged, and drop their pages."""
+        if (smaps := _read("smaps")) is not None:
+            self._unchanged = set(unchanged_mappings(smaps))
+            _drop([*self._unchanged, *shared_indexes(smaps)])
+
+    def drop(self) -> None:
+        """Drop the pages of the mappings that were unchanged at the last look."""
+        if (maps := _read("maps")) is not None:
+            _drop([*self._unchanged.intersection(mappings(maps)), *shared_indexes(maps)])
+
+
+def _read(name: str) -> str | None:
+    """Return what Linux says of the memory of this process, or None if it says nothing."""
     if sys.platform != "linux":
-        return
+        return None
+    try:
+        with open(f"/proc/self/{name}", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None  # No /proc: the memory stays as it is.
+
+
+@cache
+def _advise() -> Callable[[int, int, int], int]:
+    """Return madvise(2)."""
     import ctypes
 
     advise = ctypes.CDLL(None).madvise
-    try:
-        with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
-            smaps = file.read()
-    except OSError:
-        return  # No /proc: the memory stays as it is.
-    for mapping in [*unchanged_mappings(smaps), *shared_indexes(smaps)]:
-        advise(ctypes.c_void_p(mapping.start), ctypes.c_size_t(mapping.length), _MADV_DONTNEED)
+    advise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    return advise
+
+
+def _drop(dropped: Iterable[Mapping]) -> None:
+    advise = _advise()
+    for mapping in dropped:
+        advise(mapping.start, mapping.length, _MADV_DONTNEED)
+
+
+def mappings(maps: str) -> Iterator[Mapping]:
+    """Yield the private, read-only mappings of files, given the text of maps(5)."""
+    for found in _MAPPING.finditer(maps):
+        if int(found["inode"]):
+            yield _mapping(found)
 
 
 def unchanged_mappings(smaps: str) -> Iterator[Mapping]:
@@ -95,12 +138,15 @@ def unchanged_mappings(smaps: str) -> Iterator[Mapping]:
     """
     for found in _MAPPING.finditer(smaps):
         if int(found["inode"]) and not _CHANGED.search(found["figures"]):
-            start = int(found["start"], 16)
-            yield Mapping(start, int(found["end"], 16) - start)
+            yield _mapping(found)
 
 
 def shared_indexes(smaps: str) -> Iterator[Mapping]:
     """Yield the mappings of SQLite's shared indexes of WALs, given the text of smaps(5)."""
     for found in _SHARED_INDEX.finditer(smaps):
-        start = int(found["start"], 16)
-        yield Mapping(start, int(found["end"], 16) - start)
+        yield _mapping(found)
+
+
+def _mapping(found: re.Match[str]) -> Mapping:
+    start = int(found["start"], 16)
+    return Mapping(start, int(found["end"], 16) - start, found["file"])

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.system import start_up_memory
-from kadcrawl.system.start_up_memory import Mapping, shared_indexes, unchanged_mappings
+from kadcrawl.system.start_up_memory import FilePages, Mapping, mappings, shared_indexes, unchanged_mappings
 
 FIGURES = "Size:  {size} kB\nRss:  8 kB\nPrivate_Clean: 8 kB\nPrivate_Dirty: {dirty} kB\nAnonymous: {anonymous} kB\n"
 PLACE = "7f0000001000-7f0000003000"
+FILE = "fe:00 7    /usr/lib/libx.so"
 
 
 def smaps(mode: str, inode: int = 7, dirty: int = 0, anonymous: int = 0) -> str:
@@ -23,7 +24,7 @@ def smaps(mode: str, inode: int = 7, dirty: int = 0, anonymous: int = 0) -> str:
 
 @pytest.mark.parametrize("mode", ["r-xp", "r--p"])
 def test_unchanged_pages_of_a_file_can_be_dropped(mode: str) -> None:
-    assert [Mapping(0x7F0000001000, 0x2000)] == list(unchanged_mappings(smaps(mode)))
+    assert [Mapping(0x7F0000001000, 0x2000, FILE)] == list(unchanged_mappings(smaps(mode)))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_pages_that_exist_in_memory_only_are_kept(kept: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has smaps")
-@pytest.mark.parametrize("way", ["give_back", "give_back_again", "drop_start_pages"])
+@pytest.mark.parametrize("way", ["give_back", "give_back_again"])
 def test_a_process_with_libraries_is_smaller_after_it_and_goes_on(way: str) -> None:
     script = """
 import re, ssl, sqlite3, sys
@@ -66,7 +67,7 @@ def test_only_an_idle_process_collects_garbage_for_it(monkeypatch: pytest.Monkey
     """A peer that crawls has too many objects."""
     collected: list[int] = []
     monkeypatch.setattr("gc.collect", lambda: collected.append(1))
-    monkeypatch.setattr(start_up_memory, "drop_start_pages", lambda: None)
+    monkeypatch.setattr(FilePages, "look_and_drop", lambda pages: None)
     start_up_memory.give_back_again()
     assert not collected
     start_up_memory.give_back()
@@ -82,12 +83,16 @@ def test_the_real_file_has_such_mappings() -> None:
 
 
 def test_of_shared_mappings_only_the_indexes_of_journals_are_dropped() -> None:
-    index = smaps("rw-s").replace("/usr/lib/libx.so", "/work/my data/peer-1/journal.db-shm")
-    assert [Mapping(0x7F0000001000, 0x2000)] == list(shared_indexes(smaps("rw-s") + index + smaps("r-xp")))
+    path = "/work/my data/peer-1/journal.db-shm"
+    index = smaps("rw-s").replace("/usr/lib/libx.so", path)
+    assert [Mapping(0x7F0000001000, 0x2000, f"fe:00 7    {path}")] == list(
+        shared_indexes(smaps("rw-s") + index + smaps("r-xp"))
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has smaps")
-def test_a_journal_whose_index_is_dropped_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["look_and_drop", "drop"])
+def test_a_journal_whose_index_is_dropped_goes_on(way: str, tmp_path: Path) -> None:
     def index_bytes() -> int:
         mapped = Path("/proc/self/smaps").read_text().partition("journal.db-shm\n")[2]
         found = re.search(r"^Rss: +(\d+) kB$", mapped, re.MULTILINE)
@@ -97,9 +102,34 @@ def test_a_journal_whose_index_is_dropped_goes_on(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "journal.db", isolation_level=None)) as db:
         db.executescript("PRAGMA journal_mode=WAL; CREATE TABLE page (url TEXT); INSERT INTO page VALUES ('a')")
         before = index_bytes()
-        start_up_memory.drop_start_pages()
+        getattr(FilePages(), way)()
         assert index_bytes() == 0 < before
         db.execute("INSERT INTO page VALUES ('b')")
         assert [("a",), ("b",)] == db.execute("SELECT url FROM page").fetchall()
         with closing(sqlite3.connect(tmp_path / "journal.db")) as reader:
             assert (2,) == reader.execute("SELECT count(*) FROM page").fetchone()
+
+
+def test_the_list_of_mappings_names_those_of_the_look_alike() -> None:
+    def lines(text: str) -> str:
+        return "".join(re.findall(r"^[0-9a-f]+-[0-9a-f]+ .*\n", text, re.MULTILINE))
+
+    look = smaps("r--p", anonymous=4) + smaps("rw-p") + smaps("r-xp").replace("7f", "7e")
+    assert set(unchanged_mappings(look)) < set(mappings(lines(look)))
+    assert len(list(mappings(lines(look)))) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has smaps")
+def test_between_two_looks_only_mappings_of_the_last_look_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped: list[Mapping] = []
+    monkeypatch.setattr(start_up_memory, "_drop", dropped.extend)
+    pages = FilePages()
+    pages.drop()
+    assert not [one for one in dropped if not one.file.endswith("-shm")], "nothing is known before the first look"
+    pages.look_and_drop()
+    looked = set(dropped)
+    dropped.clear()
+    changed, gone = next(iter(looked)), Mapping(0x1000, 0x1000, FILE)
+    pages._unchanged = looked - {changed} | {gone}
+    pages.drop()
+    assert looked - {changed} == set(dropped), "neither a mapping that had changed, nor one that is gone"

@@ -18,14 +18,16 @@ from kadcrawl.peer.shared_process import SharedProcess
 from kadcrawl.system.event import Event
 from kadcrawl.system.mailbox import Mailbox
 from kadcrawl.system.peer_name import peer_name
-from kadcrawl.system.start_up_memory import drop_start_pages
+from kadcrawl.system.start_up_memory import FilePages
 
 REPORTS_A_SECOND = 64
 """Reports of the figures of all peers together: a report costs a tenth of a millisecond, and a person sees two a
 second."""
-DROPS_INTERVAL_S, DROPS_OFTEN = 2.0, 30
+DROPS_INTERVAL_S, DROPS_OFTEN = 0.5, 120
 """Seconds between two drops of pages of files, and the number of drops after which the rest are seldom: by then all
-peers have started. With 200 peers a drop takes some 20 ms."""
+peers have started. With 200 peers a drop takes some 4 ms."""
+DROPS_A_LOOK = 8
+"""Drops for each look which pages can be dropped. With 200 peers a look takes some 20 ms."""
 SELDOM_INTERVAL_S = 60.0
 
 log = logging.getLogger(__name__)
@@ -33,9 +35,14 @@ log = logging.getLogger(__name__)
 
 async def drop_pages() -> None:
     """Drop pages of files now and then, until cancelled: each start, and each commit of a journal, uses others."""
+    pages = FilePages()
     for number in count():
-        await asyncio.sleep(DROPS_INTERVAL_S if number < DROPS_OFTEN else SELDOM_INTERVAL_S)
-        drop_start_pages()
+        is_seldom = number >= DROPS_OFTEN
+        await asyncio.sleep(SELDOM_INTERVAL_S if is_seldom else DROPS_INTERVAL_S)
+        if is_seldom or number % DROPS_A_LOOK == 0:
+            pages.look_and_drop()
+        else:
+            pages.drop()
 
 
 class QueuedOrders:

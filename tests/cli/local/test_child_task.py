@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kadcrawl import Job
-from kadcrawl.cli.local import child_task, peer_life, supervisor
+from kadcrawl.cli.local import peer_life, supervisor
 from kadcrawl.cli.local.child_task import (
+    DROPS_A_LOOK,
     DROPS_INTERVAL_S,
     DROPS_OFTEN,
     SELDOM_INTERVAL_S,
@@ -21,6 +22,7 @@ from kadcrawl.cli.local.protocol import Assignment, Go, Unable
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.errors import StartError
+from kadcrawl.system.start_up_memory import FilePages
 from sim.loop import world
 from tests.support.swarm.command import SITES, finished, slow_web
 from tests.support.swarm.impatient import SETTINGS
@@ -44,18 +46,21 @@ async def test_an_order_stays_the_next_until_it_is_carried_out() -> None:
 
 
 def test_pages_of_files_are_dropped_often_while_peers_start_and_seldom_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped_at: list[float] = []
+    dropped: list[tuple[float, str]] = []
 
     async def story() -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(drop_pages(), DROPS_INTERVAL_S * DROPS_OFTEN + 2.5 * SELDOM_INTERVAL_S)
 
     with world(0) as loop:
-        monkeypatch.setattr(child_task, "drop_start_pages", lambda: dropped_at.append(loop.time()))
+        for way in ("look_and_drop", "drop"):
+            monkeypatch.setattr(FilePages, way, lambda pages, way=way: dropped.append((loop.time(), way)))
         began = loop.time()
         loop.run_until_complete(story())
-    gaps = [later - earlier for earlier, later in pairwise([began, *dropped_at])]
+    gaps = [later - earlier for earlier, later in pairwise([began, *(at for at, _ in dropped)])]
     assert gaps == [pytest.approx(DROPS_INTERVAL_S)] * DROPS_OFTEN + [pytest.approx(SELDOM_INTERVAL_S)] * 2
+    often = ["look_and_drop", *["drop"] * (DROPS_A_LOOK - 1)] * (DROPS_OFTEN // DROPS_A_LOOK)
+    assert [*often, "look_and_drop", "look_and_drop"] == [way for _, way in dropped]
 
 
 @pytest.mark.parametrize(("error", "status"), [(StartError("no way"), 2), (ZeroDivisionError("a bug"), 1)])
