@@ -21,6 +21,8 @@ from kadcrawl.system.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+NAMED_MAX = 5
+"""Limit on the directories that an error names."""
 ANOTHER = "--peer HOST:PORT asks any other peer of the swarm"
 
 Expected = TypeVar("Expected", bound=Message)
@@ -74,12 +76,30 @@ def targets(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
     elif any((data / name).exists() for name in (JOURNAL, PEER_KEY)):
         why = f"{data} is of a leaf, which listens nowhere and cannot be asked, nor told to leave but by Ctrl-C"
         raise NotRunningError(f"{why}. {ANOTHER}")
+    elif (below := peers_below(data)) is not None:
+        why = below
     else:
         why = (
             f"{data} holds no peer: --data names the directory of one on this machine, or a directory whose peers are "
             "in peer-1, peer-2 and so on"
         )
     raise ConfigError(f"{why}. {ANOTHER}")
+
+
+def peers_below(data: Path) -> str | None:
+    """Return a sentence about the peers in directories of any name in this one, or None if there are none.
+
+    They may be of several swarms, so a person has to name one.
+    """
+    found = sorted(path.parent for path in data.glob(f"*/{ADDRESS}"))
+    running = [directory for directory in found if is_running(directory)]
+    if not (named := running or found):
+        return None
+    peers = "a peer" if len(named) == 1 else "peers"
+    run = "ran" if not running else "runs" if len(named) == 1 else "run"
+    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+    names = ", ".join(printable(str(directory)) for directory in named[:NAMED_MAX])
+    return f"{data} holds no peer itself, but {peers} {run} in {names}{more}: name the directory of one peer"
 
 
 def directories(data: Path) -> list[Path]:

@@ -36,6 +36,12 @@ def dead_crawl(data: Path) -> None:
         dead(data / f"peer-{number}")
 
 
+def dead_peers_of_any_name(data: Path) -> None:
+    for name in ("one", "two"):
+        (data / name).mkdir()
+        dead(data / name)
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -47,6 +53,7 @@ def dead_crawl(data: Path) -> None:
         (leaf, " is of a leaf, which listens nowhere"),
         (dead, " is not up; it listened at 127.0.0.1:9. The command that started it goes on with it"),
         (dead_crawl, "none of the 2 peers of "),
+        (dead_peers_of_any_name, " holds no peer itself, but peers ran in "),
     ],
 )
 async def test_a_directory_nobody_can_be_asked_by_says_why_and_what_to_do(
@@ -80,6 +87,11 @@ async def test_of_a_local_crawl_the_first_peer_that_is_up_is_asked(tmp_path: Pat
 async def test_leave_returns_when_the_peer_is_gone(tmp_path: Path) -> None:
     one = await joinable(data=tmp_path / "one")
     two = await joined((tmp_path / "one" / "address").read_text().strip(), tmp_path / "two")
+    for command in ("status --data", "summary --data", "pause --data", "leave --data", "queue --data", "web"):
+        above = await kadcrawl(*command.split(), str(tmp_path))
+        assert 2 == above.code, above
+        named = f"peers run in {tmp_path / 'one'}, {tmp_path / 'two'}: name the directory of one"
+        assert named in " ".join(above.err.split()), above
     run = await kadcrawl("leave", "--data", str(tmp_path / "two"))
     assert (0, "the peer has left\n") == (run.code, run.out), run
     assert "it finishes what is under way and hands its range over" in run.err

@@ -13,7 +13,7 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.targets import address_of, directories
+from kadcrawl.cli.targets import address_of, directories, peers_below
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_secret
 from kadcrawl.system.clock import wall
@@ -74,6 +74,8 @@ def _dashboard(data: Path) -> OpenDashboard:
         )
     if not data.exists():
         raise ConfigError(f"there is no {data}: name the directory of a running peer, or of a crawl, on this machine")
+    if not any(map(address_of, directories(data))) and (below := peers_below(data)) is not None:
+        raise ConfigError(below)
     raise ConfigError(f"no peer runs in {data}: start it with --web, and look at what it has done by kadcrawl status")
 
 
