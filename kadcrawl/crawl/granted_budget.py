@@ -120,8 +120,10 @@ class GrantedBudget:
         """Return the totals of the peers that have a grant, or have left, and are not among these rows of a census.
 
         No total may have been heard since the census began, as of a peer that left: it would be newer than its row.
-        `left` are the rows of departed peers. One that left before the swarm had a limit has told no total.
+        `left` are the rows of departed peers. One that left before the swarm had a limit has told no total. A leaf has
+        no grant, and may claim the ID of a full peer.
         """
+        rows = [row for row in rows if not row.hosted_leaf]
         if self.limit is not None:
             for row in rows:
                 self._note(row.contact.id, row.grant_epoch, self.total_of(row))
@@ -136,7 +138,8 @@ class GrantedBudget:
     def epochs_of(self, totals: Mapping[bytes, int], rows: Sequence[PeerRow]) -> dict[bytes, int]:
         """Return the epochs to tell with these totals, which are those of the peers with these rows and of absent
         peers."""
-        epochs = {**self.epochs, **{row.contact.id: row.grant_epoch for row in rows}}
+        told = {row.contact.id: row.grant_epoch for row in rows if not row.hosted_leaf}
+        epochs = {**self.epochs, **told}
         return {peer: epochs[peer] for peer in totals if epochs.get(peer)}
 
     def _note(self, peer: bytes, epoch: int, total: int) -> None:

@@ -122,6 +122,20 @@ def test_bytes_of_peers_that_left_before_there_was_a_limit_count_for_it() -> Non
     assert {ME: 700} == ByteBudget(1_000, 0, lambda: (0, 0)).absent([], [left])
 
 
+def test_a_leaf_with_the_id_of_a_full_peer_hides_no_total_of_that_peer() -> None:
+    """A leaf claims its ID. And a peer that crashed may come back as a leaf, with its key."""
+    sharer, leaf = Budget(100, 0, 0), structs.replace(row_of(1, 0, Budget(100, 0, 0)), hosted_leaf=True, grant_epoch=0)
+    row = row_of(1, 5, Budget(100, 60, 60))
+    for rows in ([row, leaf], [leaf, row]):
+        assert {} == sharer.absent(rows)
+        assert ({ME: 60}, {ME: row.grant_epoch}) == (sharer.known, sharer.epochs)
+        assert {ME: row.grant_epoch} == sharer.epochs_of({ME: 80}, rows)
+    assert {ME: 60} == sharer.absent([leaf]), "the peer has crashed"
+    stranger = structs.replace(leaf, contact=Contact(id_bytes(3), "10.0.0.1", 1))
+    assert {ME: 60} == sharer.absent([stranger])
+    assert {ME: 60} == sharer.known, "there is always room for full peers, however many leaves come and go"
+
+
 def test_no_epoch_is_larger_than_the_wire_allows() -> None:
     peer = Budget(100, 0, 0, epoch=COUNT_MAX - 1)
     assert [COUNT_MAX, COUNT_MAX] == [peer.tell(), peer.tell()]

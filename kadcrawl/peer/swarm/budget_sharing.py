@@ -122,7 +122,8 @@ async def _hear_grants(runtime: Runtime, budget: SharedBudget, cell: Cell) -> bo
 
 def _has_told_another(runtime: Runtime, budget: SharedBudget, rows: Sequence[PeerRow]) -> bool:
     """Return whether this peer has told its row to another peer that shares the budget out, since it told these."""
-    return any(row.contact.id == runtime.contact.id and row.grant_epoch != budget.epoch for row in rows)
+    me = runtime.contact.id
+    return any(row.contact.id == me and row.grant_epoch != budget.epoch for row in rows if not row.hosted_leaf)
 
 
 def _is_ending(runtime: Runtime) -> bool:

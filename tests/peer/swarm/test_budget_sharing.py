@@ -121,6 +121,32 @@ async def test_a_peer_that_has_told_another_sharer_its_row_meanwhile_shares_noth
     assert {peer.contact.id: grants[0].epochs[peer.contact.id]} == grants[0].epochs
 
 
+async def test_a_leaf_that_claims_the_id_of_the_sharer_stops_no_sharing(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its full peer may not know the sharer."""
+    (peer,) = await swarm(make_peer, "a", max_pages=1000)
+    runtime, budget = peer.runtime, peer.components.crawl_limits.pages
+    monkeypatch.setattr(budget, "give_back", lambda: None)
+    ask_all, grants = runtime.waves.ask_all, list[Grant]()
+
+    async def census(waves: Waves, unit: Literal["pages", "bytes"]) -> SwarmStatus:
+        found = await take_census(waves, unit)
+        rows = [structs.replace(row, pending=50) for row in found.rows]
+        leaves = [structs.replace(row, pending=0, hosted_leaf=True, grant_epoch=0) for row in rows]
+        return structs.replace(found, rows=[*rows, *leaves])
+
+    async def noted(question: Any, *rest: Any) -> Any:
+        if isinstance(question, Grant):
+            grants.append(question)
+        return await ask_all(question, *rest)
+
+    monkeypatch.setattr(budget_sharing, "take_census", census)
+    monkeypatch.setattr(runtime.waves, "ask_all", noted)
+    await until(lambda: grants)
+    assert [peer.contact.id] == [*grants[0].epochs]
+
+
 async def test_a_page_of_a_lost_loan_is_paid_for_once_another_holder_reports_it(make_peer: MakePeer) -> None:
     peer = await make_peer("a", max_pages=1000, recrawl_after_s=60.0)
     budget, intake = peer.components.crawl_limits.pages, peer.components.intake
