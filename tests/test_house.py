@@ -69,7 +69,7 @@ CONVERSATIONS = {
     "replication_stream replicator",
     "replication.owner": "batched_cell_queries catch_up cell_opener join recheck sync",
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",
-    "store": "free_pages journal journal_reader log_roller migration statement_cache wal",
+    "store": "free_pages journal journal_reader lean_commits log_roller migration statement_cache wal",
     "web": "event_stream hub listener",
     "system": (
         "clock cooperative daemon_threads datagram_drain event lean_imports mailbox packet_filter spaced_batches "

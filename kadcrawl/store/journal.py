@@ -25,6 +25,7 @@ from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.settings.limits import Limits
+from kadcrawl.store.lean_commits import LeanCommits
 from kadcrawl.store.line_log import KEPT_BYTES, MOVE_AWAY, LineLog
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.log_roller import PARTS_OF, LogRoller, known_index
@@ -116,6 +117,7 @@ class Journal:
             opened.pop_all()  # They stay open.
         self._cursor = self._db.cursor()
         """The cursor of statements that end at once. A connection keeps 80 bytes for each cursor that it ever had."""
+        self._lean = LeanCommits(self._cursor, self.path) if self._page_bytes < PAGE_BYTES else None
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """The line logs by the table that journals their lines."""
         self._page_rows: list[tuple[int, bytes]] = []
@@ -234,6 +236,8 @@ class Journal:
         writes = self._writes
         self._cursor.execute("COMMIT")
         self._wal.restart(self._db)
+        if self._lean is not None:
+            self._lean.free(writes - self._on_disk)
         self._cursor.execute("BEGIN")
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._sync, fds)

@@ -6,7 +6,8 @@ peer drops such pages once more when it has settled. Pages of a file that the pr
 and come back from the file when they are used again. Only Linux can tell which pages are unchanged.
 
 SQLite shares an index of each WAL with other processes: 32 kB for each journal, of which a peer that writes little uses
-a part. Its pages are dropped in the same way, as they stay in the file.
+a part. Its pages are dropped in the same way, as they stay in the file. A process of many peers drops them with each
+commit (store/lean_commits.py).
 
 Tests: tests/system/test_start_up_memory.py
 """
@@ -16,6 +17,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 _MADV_DONTNEED = 4
@@ -89,12 +91,12 @@ class FilePages:
         """Look for mappings whose pages are unchanged, and drop their pages."""
         if (smaps := _read("smaps")) is not None:
             self._unchanged = set(unchanged_mappings(smaps))
-            _drop([*self._unchanged, *shared_indexes(smaps)])
+            drop_mappings([*self._unchanged, *shared_indexes(smaps)])
 
     def drop(self) -> None:
-        """Drop the pages of the mappings that were unchanged at the last look."""
+        """Drop the pages of the mappings that were unchanged at the last look. Journals drop their own indexes."""
         if (maps := _read("maps")) is not None:
-            _drop([*self._unchanged.intersection(mappings(maps)), *shared_indexes(maps)])
+            drop_mappings(self._unchanged.intersection(mappings(maps)))
 
 
 def _read(name: str) -> str | None:
@@ -118,10 +120,18 @@ def _advise() -> Callable[[int, int, int], int]:
     return advise
 
 
-def _drop(dropped: Iterable[Mapping]) -> None:
+def drop_mappings(dropped: Iterable[Mapping]) -> None:
+    """Drop the pages of these parts of files, which come back from the files. A mapping must not be gone meanwhile."""
     advise = _advise()
     for mapping in dropped:
         advise(mapping.start, mapping.length, _MADV_DONTNEED)
+
+
+def shared_index(journal: Path) -> list[Mapping]:
+    """Return where SQLite has the index of a journal's WAL in memory. It is nowhere if the system is not Linux."""
+    file = f"{journal.resolve()}-shm"
+    lines = (line for line in (_read("maps") or "").splitlines(keepends=True) if file in line)
+    return [index for index in shared_indexes("".join(lines)) if index.file.partition("/")[1:] == ("/", file[1:])]
 
 
 def mappings(maps: str) -> Iterator[Mapping]:

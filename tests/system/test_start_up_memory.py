@@ -91,8 +91,7 @@ def test_of_shared_mappings_only_the_indexes_of_journals_are_dropped() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has smaps")
-@pytest.mark.parametrize("way", ["look_and_drop", "drop"])
-def test_a_journal_whose_index_is_dropped_goes_on(way: str, tmp_path: Path) -> None:
+def test_a_journal_whose_index_is_dropped_goes_on(tmp_path: Path) -> None:
     def index_bytes() -> int:
         mapped = Path("/proc/self/smaps").read_text().partition("journal.db-shm\n")[2]
         found = re.search(r"^Rss: +(\d+) kB$", mapped, re.MULTILINE)
@@ -102,7 +101,7 @@ def test_a_journal_whose_index_is_dropped_goes_on(way: str, tmp_path: Path) -> N
     with closing(sqlite3.connect(tmp_path / "journal.db", isolation_level=None)) as db:
         db.executescript("PRAGMA journal_mode=WAL; CREATE TABLE page (url TEXT); INSERT INTO page VALUES ('a')")
         before = index_bytes()
-        getattr(FilePages(), way)()
+        FilePages().look_and_drop()
         assert index_bytes() == 0 < before
         db.execute("INSERT INTO page VALUES ('b')")
         assert [("a",), ("b",)] == db.execute("SELECT url FROM page").fetchall()
@@ -122,12 +121,12 @@ def test_the_list_of_mappings_names_those_of_the_look_alike() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has smaps")
 def test_between_two_looks_only_mappings_of_the_last_look_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     dropped: list[Mapping] = []
-    monkeypatch.setattr(start_up_memory, "_drop", dropped.extend)
+    monkeypatch.setattr(start_up_memory, "drop_mappings", dropped.extend)
     pages = FilePages()
     pages.drop()
-    assert not [one for one in dropped if not one.file.endswith("-shm")], "nothing is known before the first look"
+    assert not dropped, "nothing is known before the first look"
     pages.look_and_drop()
-    looked = set(dropped)
+    looked = {one for one in dropped if not one.file.endswith("-shm")}
     dropped.clear()
     changed, gone = next(iter(looked)), Mapping(0x1000, 0x1000, FILE)
     pages._unchanged = looked - {changed} | {gone}
