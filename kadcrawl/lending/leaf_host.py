@@ -238,7 +238,8 @@ class LeafHost:
         for loan in lent:
             holders[loan.site].add(loan.borrower.id)
         in_hand = sum(len(loan.entries) for loan in lent if loan.borrower == leaf)
-        all_spare, now = self._lender.sites_with_spare_connections(), asyncio.get_running_loop().time()
+        all_spare = self._lender.sites_with_spare_connections(to_leaf=True)
+        now = asyncio.get_running_loop().time()
         self._sites.note_ready((site for site, _ in all_spare), now)
         # A leaf takes no second loan of a site.
         spare = [(site, ready) for site, ready in all_spare if request.leaf not in holders[site]]

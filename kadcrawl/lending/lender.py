@@ -137,16 +137,18 @@ class Lender:
         """URLs on loan at this moment."""
         return sum(len(loan.entries) for loan in self._loans.values())
 
-    def sites_with_spare_connections(self, among: Iterable[str] | None = None) -> list[tuple[str, int]]:
-        """Return (site, entries ready in memory) of each site, `among` these, that can be lent to another peer now."""
-        if not self._budget.may_begin:
-            return []
+    def sites_with_spare_connections(
+        self, among: Iterable[str] | None = None, *, to_leaf: bool = False
+    ) -> list[tuple[str, int]]:
+        """Return (site, entries ready in memory) of each site, `among` these, that can be lent to another peer now.
+
+        Sites that wait for their turns on shared clocks are lent to leaves alone, which own no URLs to wait with.
+        """
         now = self._now()
-        return [
-            (site, ready)
-            for site, ready in self._frontier.sites_with_spare_connections(now, among)
-            if not self._loan_backoff.is_barred(site, now)
-        ]
+        sites = (
+            self._frontier.sites_with_spare_connections(now, among, parked=to_leaf) if self._budget.may_begin else []
+        )
+        return [one for one in sites if not self._loan_backoff.is_barred(one[0], now)]
 
     def may_lend_to(self, borrower: Contact) -> bool:
         """Return whether a peer may have a loan: not for a while after its last loan failed."""
@@ -289,8 +291,7 @@ class Lender:
     def _take_in(self, loan: Loan, report: LoanReport) -> None:
         now = self._now()
         for key in map(Key, report.done):
-            entry = loan.finish(key, now)
-            if entry is not None:
+            if (entry := loan.finish(key, now)) is not None:
                 self.done += 1
                 self._budget.finish_lent(key)
                 self._loan_backoff.note_success(loan.site)

@@ -210,7 +210,7 @@ def host_of(offered: dict[bytes, list[str]]) -> LeafHost:
     lender = SimpleNamespace(
         loans=lambda: [],
         may_lend_to=lambda leaf: True,
-        sites_with_spare_connections=lambda: [(site, 10) for site in SITES],
+        sites_with_spare_connections=lambda *, to_leaf: [(site, 10) for site in SITES],
         offers=offers,
     )
     return LeafHost(

@@ -58,7 +58,9 @@ class Waiter:
     park: Callable[[], None]
     """Called when the site must wait."""
     call: Callable[[], None]
-    """Called when the turn of the site has come."""
+    """Called when the turn of the site has come, or when the site has nothing to ask any more."""
+    has_request: Callable[[], bool] = always
+    """Returns whether the site still has something to ask: its URL may have been lent, or finished by another peer."""
 
 
 def waiter_of(frontier: Frontier, site: str, wake: Callable[[], None]) -> Waiter:
@@ -68,7 +70,7 @@ def waiter_of(frontier: Frontier, site: str, wake: Callable[[], None]) -> Waiter
         frontier.unpark(site)
         wake()
 
-    return Waiter((id(frontier), site), lambda: frontier.park(site), call)
+    return Waiter((id(frontier), site), lambda: frontier.park(site), call, lambda: frontier.has_request(site))
 
 
 class ClockUse:
@@ -260,6 +262,7 @@ class ClockHolder:
                             continue
                         del self._due_at[name]
                         shared = self._clocks[name]
+                        self._drop_idle_waiters(shared)
                         if (question := shared.question(now)) is not None:
                             asked.append((shared, question))
                         if (site := shared.next_site(now)) is not None:
@@ -292,6 +295,12 @@ class ClockHolder:
         waiter = self._waiters.pop(site, None)
         if waiter is not None:
             waiter.call()
+
+    def _drop_idle_waiters(self, shared: SharedClock) -> None:
+        """Let no site wait for its turn that has nothing to ask any more. Its turn would keep the clock from others."""
+        while (site := shared.first_waiting) is not None and not self._waiters[site].has_request():
+            shared.leave(site)
+            self._call(site)
 
     def _touch(self, shared: SharedClock, now: float, least: float = 0.0) -> None:
         """Look at a clock again when something is due there, at the second `least` at the earliest."""

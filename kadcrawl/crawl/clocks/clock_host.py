@@ -173,8 +173,8 @@ class ClockHost:
             if not calls:
                 del self._leaves[leaf]
         return [
-            replace(turn, wait_s=min(turn.wait_s, LEAF_AGAIN_S)) if _waits(question, turn) else turn
-            for question, turn in zip(questions, turns, strict=True)
+            replace(turn, wait_s=min(turn.wait_s, LEAF_AGAIN_S)) if _is_put_off(question, turn) else turn
+            for (question, _), turn in zip(questions, turns, strict=True)
         ]
 
     def _turn(self, peer: bytes, question: ClockQuestion, cell: Cell, *, is_called: bool = False) -> ClockTurn:
@@ -272,7 +272,12 @@ class ClockHost:
 def _waits(asked: tuple[ClockQuestion, Cell], turn: ClockTurn) -> bool:
     """Return whether the peer of a question has nothing yet and waits for its turn."""
     question, _ = asked
-    return question.wants and not question.lease and not turn.lease and turn.owner is None
+    return not question.lease and _is_put_off(question, turn)
+
+
+def _is_put_off(question: ClockQuestion, turn: ClockTurn) -> bool:
+    """Return whether a peer has no lease, and is to ask again for one."""
+    return question.wants and (not question.lease or question.ends) and not turn.lease and turn.owner is None
 
 
 def _is_on(clock: str, page: str) -> bool:

@@ -74,6 +74,10 @@ class SharedClock:
         """Second before which no request may begin."""
         self._ask_at = -inf
         """Second before which no question is asked for a new lease."""
+        self._has_place = False
+        """The owner has put this peer off, and keeps it a place among the peers that wait."""
+        self._gives_up = False
+        """The owner is to hear that this peer does not want the clock any more."""
         self._unheard_s = 0.0
         self._asked: ClockQuestion | None = None
         """The question under way."""
@@ -141,6 +145,15 @@ class SharedClock:
             self._waiting[site] = pace
         self._learn(pace)
 
+    @property
+    def first_waiting(self) -> Hashable | None:
+        """The site that waits and is the next in turn, or None."""
+        return next(iter(self._waiting), None)
+
+    def leave(self, site: Hashable) -> None:
+        """Let a site wait no more."""
+        del self._waiting[site]
+
     def next_site(self, now: float) -> Hashable | None:
         """Return the site whose turn is now, if it waits, and promise it the clock for a moment."""
         if not self._waiting or (self._promised is not None and self._promised_until > now):
@@ -177,6 +190,8 @@ class SharedClock:
         if self._asked is not None:
             return None
         wants = bool(self._waiting) and self._next_at <= now + AHEAD_S
+        if self._gives_up:
+            return self._ask(now, wants=wants)
         if not self._number:
             return self._ask(now, wants=True) if wants and now >= self._ask_at else None
         if not self._in_flight and self._ends_at(now) <= now:
@@ -196,7 +211,8 @@ class SharedClock:
         """Take the answer to the last question, which was sent at `sent_at`."""
         asked, self._asked = self._asked, None
         assert asked is not None, "an answer follows a question"
-        self._unheard_s = 0.0
+        self._unheard_s, self._gives_up = 0.0, False
+        self._has_place = asked.wants and not turn.lease and turn.owner is None
         if turn.robots is not None:
             self._origin_known, self._known_until = turn.robots.origin, now + KNOWN_S
         if asked.ends:
@@ -215,7 +231,7 @@ class SharedClock:
 
     def unheard(self, now: float) -> None:
         """Note that the owner did not answer the last question."""
-        asked, self._asked = self._asked, None
+        asked, self._asked, self._gives_up = self._asked, None, False
         if asked is not None and asked.ends:
             self._drop_lease()
         self._unheard_s = min(max(UNHEARD_FIRST_S, 2 * self._unheard_s), UNHEARD_MOST_S)
@@ -224,8 +240,12 @@ class SharedClock:
         self._more_at = now + self._unheard_s
 
     def is_free_now(self, now: float) -> None:
-        """Ask at once, as the owner says that the clock is free."""
+        """Ask at once, as the owner says that the clock is free. Without a site that waits, leave it to the next peer.
+
+        Otherwise the owner would keep the clock for this peer for a while.
+        """
         self._ask_at = min(self._ask_at, now)
+        self._gives_up = self._has_place and not self._number and not self._waiting
 
     def due(self, now: float) -> float:
         """Return the second at which `question` or `next_site` is to be called again, or infinity."""
@@ -234,6 +254,8 @@ class SharedClock:
             question_at = min(self._renew_at, self._tells_at())
             if not self._in_flight:
                 question_at = min(self._ends_at(now), question_at)
+        elif self._gives_up:
+            question_at = now
         elif self._waiting:
             question_at = max(self._ask_at, self._next_at - AHEAD_S)
         if self._asked is not None:

@@ -239,17 +239,17 @@ class Frontier(ActiveSites):
 
     # --- lending -------------------------------------------------------------------------------------------------
 
-    def sites_with_spare_connections(self, now: float, among: Iterable[str] | None = None) -> list[tuple[str, int]]:
+    def sites_with_spare_connections(
+        self, now: float, among: Iterable[str] | None = None, *, parked: bool = False
+    ) -> list[tuple[str, int]]:
         """Return (site, entries ready in memory) of each site with a connection that may be lent now.
 
-        With `among`, only these sites are looked at.
+        With `among`, only these sites are looked at. With `parked`, sites that wait for their turns are among them.
         """
-        sites = []
-        for site in self._sites.values() if among is None else filter(None, map(self._sites.get, among)):
+        sites = list(self._sites.values() if among is None else filter(None, map(self._sites.get, among)))
+        for site in sites:
             site.ripen(now)
-            if site.spare_connections:
-                sites.append((site.name, len(site.ready)))
-        return sites
+        return [(it.name, len(it.ready)) for it in sites if it.lendable_connections and (parked or not it.parked)]
 
     def has_free(self, name: str) -> bool:
         """Return whether one of the connections of this active site is unused."""
@@ -267,7 +267,7 @@ class Frontier(ActiveSites):
         if len(site.ready) < count and site.more:
             self._refill(site, now)
             site.ripen(now)
-        connections = min(-(-site.spare_connections // 2), count, len(site.ready))
+        connections = min(-(-site.lendable_connections // 2), count, len(site.ready))
         entries = site.lend(count, connections)
         self._queue(site)
         return entries, connections
@@ -343,6 +343,11 @@ class Frontier(ActiveSites):
         if site is not None and site.parked:
             site.parked = False
             self._queue(site)
+
+    def has_request(self, name: str) -> bool:
+        """Return whether a request to this site may start as soon as the site is not parked."""
+        site = self._sites.get(name)
+        return site is not None and site.has_request
 
     # --- robots.txt under way ------------------------------------------------------------------------------------
 

@@ -115,6 +115,11 @@ class Site:
         return not in_flight or (in_flight < most and self.answers is not False and not self.back_off.refusals)
 
     @property
+    def has_request(self) -> bool:
+        """The site has entries for requests, or may have them in the store, and no person stopped it."""
+        return bool(self.ready or self.waiting or self.more) and not (self.closed or self.paused or self.excluded)
+
+    @property
     def next_is_unproven(self) -> bool:
         """One more request would be unproven: the site is not known to answer, or has other requests in flight."""
         return self.in_flight > 0 or not self.answers
@@ -135,14 +140,14 @@ class Site:
         return self.in_flight + self.lent < self._most
 
     @property
-    def spare_connections(self) -> int:
-        """Connections that may be lent now.
+    def lendable_connections(self) -> int:
+        """Connections that may be lent now, also while the site waits for its turn on a shared clock.
 
         A site with a delay has one connection, which is lent only whole. Of a site that does not answer, one connection
         is lent. Otherwise the unused connections are spare. If all are in use, one connection less is used from now on,
         as long as one is left. A site that refuses requests is not lent: its owner alone finds out when it is ready.
         """
-        if not self.is_lent or self.parked or self.blocked or self.closed or self.paused or self.excluded:
+        if not self.is_lent or self.blocked or self.closed or self.paused or self.excluded:
             return 0
         if not self.ready or self.back_off.refusals:
             return 0
@@ -150,6 +155,11 @@ class Site:
             return int(self.in_flight + self.lent == 0)
         left = self.connections_max - self.lent
         return max(left - self.in_flight, int(left > 1))
+
+    @property
+    def spare_connections(self) -> int:
+        """Connections with which another full peer could ask the site now. A site that waits for its turn has none."""
+        return 0 if self.parked else self.lendable_connections
 
     @property
     def crowded(self) -> bool:

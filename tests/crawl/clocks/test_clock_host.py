@@ -299,6 +299,19 @@ def test_two_leaves_that_are_called_do_not_call_each_other_without_end(
     assert turns < 50
 
 
+def test_a_leaf_that_gives_a_lease_back_to_a_peer_that_waits_asks_again_at_once(bench: Bench) -> None:
+    async def story() -> tuple[ClockTurn, float]:
+        lease = (await bench.turn(LEAF)).lease
+        await bench.turn(A)
+        return await bench.turn(LEAF, lease, ends=True), asyncio.get_running_loop().time()
+
+    with world(0) as loop:
+        turn, at = loop.run_until_complete(story())
+    assert 0 == turn.lease
+    assert turn.wait_s <= LEAF_AGAIN_S, "nobody can tell it when the clock is free"
+    assert 0.0 == at
+
+
 def test_a_leaf_that_gives_a_lease_back_waits_for_nothing(bench: Bench) -> None:
     async def story() -> float:
         lease = (await bench.turn(LEAF)).lease

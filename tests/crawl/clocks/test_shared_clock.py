@@ -238,3 +238,58 @@ def test_rules_are_asked_for_with_a_lease_until_they_are_told() -> None:
         clock.heard(ClockTurn(0, 0.0), now, now)
     assert question is not None
     assert "http://a.test/1" == question.page, "the rules may be too old by now"
+
+
+def put_off(wait_s: float = 9.0) -> SharedClock:
+    """Return a clock that S waits for, and that another peer has."""
+    clock = SharedClock("ip 192.0.2.1")
+    clock.wait(S, SLOW)
+    assert clock.question(0.0) is not None
+    clock.heard(ClockTurn(0, wait_s), 0.0, 0.0)
+    return clock
+
+
+def test_a_free_clock_that_no_site_waits_for_any_more_is_left_to_the_next_peer_at_once() -> None:
+    clock = put_off()
+    assert S == clock.first_waiting
+    clock.leave(S)
+    assert clock.first_waiting is None
+    assert clock.due(1.0) == inf
+    clock.is_free_now(1.0)
+    assert clock.due(1.0) == 1.0
+    question = clock.question(1.0)
+    assert question is not None
+    assert (0, False, False) == (question.lease, question.wants, question.ends)
+    clock.heard(ClockTurn(0, 0.0), 1.0, 1.0)
+    clock.is_free_now(2.0)
+    assert (None, inf) == (clock.question(2.0), clock.due(2.0)), "it has no place any more"
+
+
+def test_a_free_clock_is_asked_for_if_a_site_waits_again() -> None:
+    clock = put_off()
+    clock.leave(S)
+    clock.is_free_now(1.0)
+    clock.wait(T, SLOW)
+    question = clock.question(1.0)
+    assert question is not None
+    assert question.wants
+    clock.heard(ClockTurn(7, 0.0, ALL_CONNECTIONS), 1.0, 1.0)
+    assert T == clock.next_site(1.0)
+
+
+def test_an_owner_that_does_not_hear_that_its_clock_is_not_wanted_is_told_no_more() -> None:
+    clock = put_off()
+    clock.leave(S)
+    clock.is_free_now(1.0)
+    assert clock.question(1.0) is not None
+    clock.unheard(2.0)
+    assert (None, inf) == (clock.question(9.0), clock.due(9.0))
+
+
+def test_a_clock_told_to_be_free_that_was_never_asked_for_is_not_given_up() -> None:
+    clock = SharedClock("ip 192.0.2.1")
+    clock.is_free_now(1.0)
+    assert clock.question(1.0) is None
+    has_lease = leased()
+    has_lease.is_free_now(0.1)
+    assert has_lease.question(0.1) is None

@@ -1264,7 +1264,7 @@ def test_unproven_requests_are_counted_whatever_happens(seed: int, make_frontier
         assert frontier._unproven.used == sum(site.unproven for site in frontier._sites.values()) <= 6
 
 
-def test_a_site_that_waits_for_a_shared_clock_is_not_asked_and_not_lent(
+def test_a_site_that_waits_for_a_shared_clock_is_not_asked_and_lent_to_leaves_alone(
     make_frontier: Make, frontier_store: Store
 ) -> None:
     frontier = make_frontier()
@@ -1276,10 +1276,27 @@ def test_a_site_that_waits_for_a_shared_clock_is_not_asked_and_not_lent(
     frontier.put_back(entry, START)
     assert frontier.next(START + 100) is None
     assert [] == frontier.sites_with_spare_connections(START + 100)
+    assert [("a", 1)] == frontier.sites_with_spare_connections(START + 100, parked=True)
+    assert frontier.has_request("a")
+    assert ([entry], 1) == frontier.lend("a", 5, START + 100)
+    assert not frontier.has_request("a"), "its only URL is lent"
+    frontier.end_loan("a", 1, START + 100)
+    frontier.put_back(entry, START + 100)
+    assert frontier.has_request("a")
     frontier.unpark("a")
     assert entry == frontier.next(START + 100)
     frontier.unpark("a")
     frontier.unpark("unknown")
+    assert not frontier.has_request("unknown")
+
+
+def test_a_site_that_waits_for_a_shared_clock_is_not_crowded(make_frontier: Make, frontier_store: Store) -> None:
+    frontier = make_frontier(delay_s=0.0)
+    feed = Feed(frontier_store, frontier)
+    for _ in range(5):
+        feed("a")
+    frontier.park("a")
+    assert not frontier.is_crowded, "other full peers would wait for the same clock"
 
 
 def test_a_release_says_how_long_the_delay_lasts(make_frontier: Make, frontier_store: Store) -> None:
