@@ -24,7 +24,7 @@ from kadcrawl.settings.limit_file import SaidLimits, joined
 from kadcrawl.settings.site_rules import check_contact
 from kadcrawl.settings.unset import NONE, UNSET, fields_in_use, is_none
 from kadcrawl.settings.useful import check_useful
-from kadcrawl.sinks.sink_names import FORMS, STANDARD_OUTPUT, check, parse
+from kadcrawl.sinks.sink_names import FORMS, STANDARD_OUTPUT, SinkName, check, check_directory, parse
 from kadcrawl.system.printable import printable
 from kadcrawl.urls import Partition, seed, site_of
 
@@ -177,23 +177,32 @@ def sink_option(flag: str, what: str, required: bool = False) -> Callable[[Comma
     )
 
 
-def make_sinks(given: Sequence[str], job_file: Path | None) -> tuple[str, ...]:
+def make_sinks(given: Sequence[str], job_file: Path | None, data: Path | None) -> tuple[str, ...]:
     """Return the sinks of this machine, absolute: those given, or else those in the job file, or none.
 
-    Raises ConfigError for a sink of the file that is malformed or needs a package that is not installed.
+    Raises ConfigError for a sink of the file that is malformed or needs a package that is not installed, and for a
+    database in a directory that is missing, unless it is in `data`. Without `data` directories do not count.
     """
     if is_none(given):
         return ()
     if given or job_file is None:
-        return tuple(parse(name).whole for name in given)
+        names = [parse(name) for name in given]
+        _check_directories(names, data)
+        return tuple(name.whole for name in names)
     said = read(job_file).sinks
     try:
         names = [parse(name) for name in said]
         for name in names:
             check(name)
+        _check_directories(names, data)
     except ConfigError as error:
         raise ConfigError(f"{job_file}: {error}") from None
     return tuple(name.whole for name in names)
+
+
+def _check_directories(names: Sequence[SinkName], data: Path | None) -> None:
+    for name in names if data is not None else ():
+        check_directory(name, data)
 
 
 def make_job(

@@ -151,6 +151,17 @@ def check(name: SinkName) -> None:
             raise ConfigError(f"the sink {name.shown}: fsspec knows no {protocol}://") from None
 
 
+def check_directory(name: SinkName, data: Path | None = None) -> None:
+    """Raise ConfigError for a database in a directory that does not exist, as its name is mistyped.
+
+    `data` is a directory that the caller makes.
+    """
+    directory = Path(name.target).parent
+    is_made = data is not None and directory.is_relative_to(data.absolute())
+    if name.kind == "sqlite" and not directory.is_dir() and not is_made:
+        raise ConfigError(f"cannot write {name.shown}: there is no directory {directory}")
+
+
 def _forms_of_plug_ins() -> str:
     kinds = sorted(plug_ins())
     return f"; installed packages also take {', '.join(f'{kind}:TARGET' for kind in kinds)}" if kinds else ""

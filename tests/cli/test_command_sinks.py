@@ -115,6 +115,13 @@ def test_a_job_file_names_local_sinks_and_check_hides_their_passwords(tmp_path: 
         (["export", ".", "--to", "sqlite:a.db"], "there is no pages.jsonl in ."),
         (["export", ".", "--to", "sqlite:nowhere/a.db"], "cannot write sqlite:nowhere/a.db: there is no directory"),
         (["export", "."], "--to"),
+        (["crawl", "http://127.0.0.1/", "--sink", "sqlite:nowhere/a.db"], "there is no directory "),
+        (
+            ["crawl", "http://127.0.0.1/", "--sink", "sqlite:a.db", "--sink", "sqlite:../no/a.db"],
+            "there is no directory ",
+        ),
+        (["start", "http://127.0.0.1/", "--sink", "sqlite:nowhere/a.db"], "there is no directory "),
+        (["join", "--bootstrap", "127.0.0.1:9", "--sink", "sqlite:nowhere/a.db"], "there is no directory "),
     ],
 )
 def test_mistakes_are_said(arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +130,16 @@ def test_mistakes_are_said(arguments: list[str], says: str, tmp_path: Path, monk
     assert done.exit_code == 2
     assert says in done.output
     assert [] == [*tmp_path.iterdir()]
+
+
+async def test_a_database_may_be_in_the_directory_of_the_crawl_which_is_not_there_yet(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with Web() as site:
+        site.fallback = lambda request: html()
+        options = ("--delay", "0", "--insecure", *LOOPBACK, "--sink", f"sqlite:{data}/results/pages.db")
+        crawled = await kadcrawl("crawl", site.url("/"), *options, "--data", str(data))
+    assert crawled.code == 0, crawled
+    assert 1 == len(in_sqlite(data / "results/pages.db")[0]["pages"])
 
 
 async def test_a_sink_that_is_down_is_told_of_without_lines_of_a_log(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
     from kadcrawl.crawl.scope.explain import explain
 
     found = read(file)
-    make_sinks((), file)  # So that names that are none are said here.
+    make_sinks((), file, None)  # So that names that are none are said here.
     if page is not None:
         click.echo("\n".join(records_of(found.job, urls, page)))
         return DONE

@@ -152,7 +152,7 @@ def crawl(
         respawn=respawn,
         in_process=in_process is not None,
         swarm_key=key_to_begin(key, data),
-        machine=make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job, options["job_file"]),
+        machine=make_machine(machine, make_sinks(machine.sinks, options["job_file"], data), job, options["job_file"]),
         named_again=named if known and job.history == "exact" else (),
         seeds_file=None if seeds_file is None else SeedFile(seeds_file),
     )

@@ -21,7 +21,7 @@ from kadcrawl.cli.say import say
 from kadcrawl.cli.targets import data_directories, directories, is_set_aside
 from kadcrawl.cli.view.shortfalls import say_shortfalls
 from kadcrawl.errors import ConfigError
-from kadcrawl.sinks.sink_names import STANDARD_OUTPUT
+from kadcrawl.sinks.sink_names import STANDARD_OUTPUT, check_directory, parse
 from kadcrawl.store.log_copies import without_copies
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.system.file_names import PAGE_LOG
@@ -57,7 +57,8 @@ def export(directories: tuple[Path, ...], sinks: tuple[str, ...], records: bool)
     if records and kind is None:
         raise ConfigError("--records is for the standard output (--to -, --to csv:-): other sinks get them as well")
     if kind is None:
-        _check_places(sinks)
+        for name in map(parse, sinks):
+            check_directory(name)
     for directory in directories:
         if not peers_in(directory):
             raise ConfigError(f"there is no pages.jsonl in {directory}, nor in the directories in it")
@@ -88,15 +89,6 @@ def _write_out(peers: Sequence[Path], table: str, kind: str) -> int:
     if exported.refused:
         say(f"kadcrawl: {counted(exported.refused, 'line')} left out: no documents of {table}", err=True)
     return DONE
-
-
-def _check_places(sinks: Sequence[str]) -> None:
-    """Raise ConfigError for a database in a directory that does not exist, as its name is mistyped."""
-    from kadcrawl.sinks.sink_names import parse
-
-    for name in map(parse, sinks):
-        if name.kind == "sqlite" and not (directory := Path(name.target).parent).is_dir():
-            raise ConfigError(f"cannot write {name.shown}: there is no directory {directory}")
 
 
 def deliver(directory: Path, sinks: Sequence[str], *, tells: bool = False) -> bool:

@@ -103,7 +103,7 @@ def join(
     A --leaf owns nothing and is asked nothing. The leaf draws pages of the other peers, of another peer if one dies,
     and gives back what is not fetched when it exits. Not in a crawl with --max-bytes.
     """
-    settings = make_machine(machine, make_sinks(machine.sinks, None))
+    settings = make_machine(machine, make_sinks(machine.sinks, None, data))
     swarm_key, data = _key_and_place(key, bootstrap, data)
     otherwise = listen_beside(bootstrap)
     config = settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key, otherwise))

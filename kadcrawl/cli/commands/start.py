@@ -58,7 +58,7 @@ def start(
     While less than 64 MiB are left on the disk, the peer waits for room.
     """
     seeds, job = make_job(urls, options, data, machine.limits, says_standing=True)
-    settings = make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job, options["job_file"])
+    settings = make_machine(machine, make_sinks(machine.sinks, options["job_file"], data), job, options["job_file"])
     swarm_key = key_to_begin(key, data)
     config = settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key))
     config = replace(config, announce=announce)
