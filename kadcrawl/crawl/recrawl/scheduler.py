@@ -30,7 +30,9 @@ CELL_PENDING_MAX = 1_000
 SITE_PENDING_MAX = 100
 """Pending pages of a site above which none of its pages are brought back to a cell with very many pending pages."""
 FULL_WAIT_S = 1.0
-"""Seconds between two looks for sites with few pending pages in such a cell. A look takes some milliseconds."""
+"""Seconds between two looks for sites with few pending pages in such a cell, unless there are many such cells."""
+FULL_SPACING_S = 0.05
+"""Seconds between two such looks at any cells, on average. A look takes a millisecond or some."""
 FULL_LOOK_MAX = 500
 """Limit on the due pages of one such look. The next look goes on from there."""
 COPYING_MAX = 2_000
@@ -127,7 +129,7 @@ class Recrawling:
         pending, now = self._pending(cell), self._clock.now()
         if pending > CELL_PENDING_MAX // 2 if cell in self._full else pending >= CELL_PENDING_MAX:
             self._begin_rounds(self._keys_of_small_sites(cell, now), now)
-            self._due.put(cell, now + FULL_WAIT_S)
+            self._due.put(cell, now + max(FULL_WAIT_S, FULL_SPACING_S * len(self._full)))
             return
         self._full.pop(cell, None)
         room = CELL_PENDING_MAX - pending

@@ -1,6 +1,7 @@
 """Test that a bounded number of due pages per cell is pending, and no more while copies wait."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,14 @@ import pytest
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters
-from kadcrawl.crawl.recrawl.scheduler import CELL_PENDING_MAX, COPYING_MAX, SITE_PENDING_MAX, Recrawling
-from kadcrawl.keys import SITE_BYTES, Key, cell_of, site_hash
+from kadcrawl.crawl.recrawl.scheduler import (
+    CELL_PENDING_MAX,
+    COPYING_MAX,
+    FULL_SPACING_S,
+    SITE_PENDING_MAX,
+    Recrawling,
+)
+from kadcrawl.keys import SITE_BYTES, Cell, Key, cell_of, site_hash
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.job import Job
 from kadcrawl.settings.limits import Limits
@@ -149,6 +156,29 @@ def test_of_a_site_in_a_full_cell_a_bounded_number_is_brought_back(
     assert SITE_PENDING_MAX == len(one.store.window(OTHER, PAGES))
     one.recrawling.closed(CELL)
     assert one.recrawling.due_s is None
+
+
+def test_however_many_cells_are_full_the_looks_at_them_take_little_time(
+    scheduler_bench: tuple[SchedulerBench, SimLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a pause of the crawl, the cells of all large sites are full at once."""
+    one, loop = scheduler_bench
+    cells, seconds = [Cell(number) for number in range(200)], 60
+    looks = Counter[Cell]()
+
+    def due_after(cell: Cell, *_: object) -> list[tuple[float, Key]]:
+        looks[cell] += 1
+        return []
+
+    monkeypatch.setattr(one.recrawling, "_pending", lambda cell: CELL_PENDING_MAX)
+    monkeypatch.setattr(one.store.visits, "due_after", due_after)
+    monkeypatch.setattr(one.recrawling._due, "_next_visit", lambda cell: NOW)
+    for cell in cells:
+        one.recrawling.opened(cell)
+    loop.run_until_complete(asyncio.sleep(seconds))
+    assert len(cells) == len(looks)
+    assert looks.total() <= len(cells) + seconds / FULL_SPACING_S
+    assert max(looks.values()) <= min(looks.values()) + 2
 
 
 def test_nothing_is_brought_back_while_the_backups_have_much_to_take(
