@@ -45,7 +45,7 @@ from kadcrawl.overlay.addresses import sendable
 from kadcrawl.overlay.datagrams import Datagram, DatagramCounters, decode, encode, fitting, is_leave
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.pending_requests import Address, PendingRequests
-from kadcrawl.overlay.routing import HeardLoad, Neighbor
+from kadcrawl.overlay.routing import HeardLoad, Neighbor, shared_level
 from kadcrawl.overlay.settings import OverlaySettings
 from kadcrawl.system.datagram_drain import DatagramDrain
 
@@ -272,7 +272,8 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         if self.leaving:
             self._say_goodbye(sender, message.sender)
             return None
-        self._welcome(sender, message.sender, self._heard_load(message) if sender.proven else None)
+        load = self._heard_load(message, self._loop.time()) if sender.proven else None
+        self._welcome(sender, message.sender, load)
         if sender.proven:
             self._report(Contact(message.sender, sender.host, sender.port), message)
         return Pong(self.source_node.id, self._load, self._state_fingerprint, self._crawl_ms, self._backlog)
@@ -314,7 +315,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
     def _welcome(self, sender: Sender, peer: bytes, load: HeardLoad | None = None) -> None:
         contact = Contact(peer, sender.host, sender.port)
         if sender.proven:
-            self._membership.heard_request(contact, self._loop.time())
+            self._membership.heard_request(contact, self._loop.time() if load is None else load.at)
         if (asked := self._membership.met(contact, load)) is not None:
             self._verify(asked)
 
@@ -364,8 +365,8 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
     def _ping(self, sender: bytes) -> Ping:
         return Ping(sender, self._load, self._state_fingerprint, self._crawl_ms, self._backlog)
 
-    def _heard_load(self, heartbeat: Ping | Pong) -> HeardLoad:
-        return HeardLoad(self._loop.time(), heartbeat.load, heartbeat.backlog)
+    def _heard_load(self, heartbeat: Ping | Pong, now: float) -> HeardLoad:
+        return HeardLoad(now, shared_level(heartbeat.load), heartbeat.backlog)
 
     def handle_call_response(self, result: Result, node: Neighbor) -> Result:
         """Update the membership by the answer of `node`. Return the result, failed if another peer answered."""
@@ -374,10 +375,10 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         if not answered:
             self._verify_all(self._membership.missed(node.contact, now))
             return False, None
-        actual = Contact(reply.sender, node.ip, node.port)
+        actual = Contact(reply.sender, *node.contact.address)
         if actual.id != node.id:
             self._verify_all(self._membership.gone(node.contact, now))
-        self._membership.heard(actual, now, self._heard_load(reply) if isinstance(reply, Pong) else None)
+        self._membership.heard(actual, now, self._heard_load(reply, now) if isinstance(reply, Pong) else None)
         if isinstance(reply, Pong):
             self._report(actual, reply)
         return (True, reply) if actual.id == node.id else (False, None)

@@ -29,6 +29,8 @@ TARGETS_KEPT = 4_096
 """
 CONTACTS_SHARED = 4_096
 """Contacts of which the tables of all peers of one process share one object."""
+LEVELS_SHARED = 1_024
+"""Levels of loads that are shared alike. Most peers of a crawl have the level of an idle peer."""
 
 
 class HeardLoad(NamedTuple):
@@ -42,25 +44,46 @@ class HeardLoad(NamedTuple):
     """The work by time, or None if the peer does not tell it."""
 
 
-class Neighbor(Node):  # type: ignore[misc]  # the package is untyped
-    """A contact in the table, with its liveness and load."""
+class Neighbor:
+    """A contact in the table, with its liveness and load: a node as the package needs it, with half of the memory."""
 
-    id: bytes
-    long_id: int
+    __slots__ = ("contact", "id", "live", "load", "long_id")
 
     def __init__(self, contact: Contact) -> None:
-        super().__init__(contact.id, contact.host, contact.port)
+        self.id: bytes = contact.id
+        self.long_id = shared_number(contact.id)
         self.contact = contact
         self.live = True
         """False while suspected: kept and pinged, but neither handed out nor counted."""
         self.load: HeardLoad | None = None
         """The load in its latest heartbeat, or None before the first."""
 
+    @property
+    def ip(self) -> str:
+        """The IP address, under the package's name."""
+        return self.contact.host
+
+    @property
+    def port(self) -> int:
+        return self.contact.port
+
 
 @lru_cache(CONTACTS_SHARED)
 def shared(contact: Contact) -> Contact:
     """Return the contact, the same object for all peers of this process."""
     return contact
+
+
+@lru_cache(CONTACTS_SHARED)
+def shared_number(peer: bytes) -> int:
+    """Return an ID as a number, the same object for all peers of this process."""
+    return int.from_bytes(peer, "big")
+
+
+@lru_cache(LEVELS_SHARED)
+def shared_level(level: int) -> int:
+    """Return a level of a load, the same object for all peers of this process."""
+    return level
 
 
 class Bucket(KBucket):  # type: ignore[misc]  # the package is untyped
@@ -77,7 +100,7 @@ class Bucket(KBucket):  # type: ignore[misc]  # the package is untyped
         self.replacement_nodes.pop(neighbor.id, None)
         self.nodes[neighbor.id] = neighbor
 
-    def remove_node(self, node: Node) -> None:
+    def remove_node(self, node: Neighbor) -> None:
         """Remove a contact. Unlike the package's method, this promotes no replacement, which may be long dead."""
         self.replacement_nodes.pop(node.id, None)
         self.nodes.pop(node.id, None)
@@ -97,7 +120,7 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         self._nearest: dict[tuple[int, int], list[Neighbor]] = {}
         """(key, count) -> the live contacts nearest to the key, as long as no contact comes, goes, or is suspected."""
 
-    def get_bucket_for(self, node: Node) -> int:
+    def get_bucket_for(self, node: Node | Neighbor) -> int:
         """Return the index of the bucket that `node` belongs into: its firstdiff from this peer."""
         index = firstdiff(self.me, node.long_id)
         assert index >= 0, "our own ID has no bucket"
@@ -126,7 +149,7 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
             self._remask(index)
         return True
 
-    def remove_contact(self, node: Node) -> None:
+    def remove_contact(self, node: Neighbor) -> None:
         super().remove_contact(node)
         self.members.pop(node.id, None)
         self._nearest.clear()
@@ -138,12 +161,14 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         self._nearest.clear()
         self._remask(self.get_bucket_for(node))
 
-    def has_room_for(self, node: Node) -> bool:
+    def has_room_for(self, node: Node | Neighbor) -> bool:
         """Return whether the bucket of `node` has room, or holds it already."""
         bucket = self.buckets[self.get_bucket_for(node)]
         return len(bucket) < self.ksize or not bucket.is_new_node(node)
 
-    def find_neighbors(self, node: Node, k: int | None = None, exclude: Node | None = None) -> list[Neighbor]:
+    def find_neighbors(
+        self, node: Node | Neighbor, k: int | None = None, exclude: Neighbor | None = None
+    ) -> list[Neighbor]:
         """Return the `k` live contacts XOR-nearest to `node`, exactly, nearest first."""
         return self.nearest(node.long_id, k or self.ksize, exclude.id if exclude is not None else None)
 
@@ -197,7 +222,7 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
                         trees.setdefault(index, []).append(neighbor)
         return trees
 
-    def replacements(self, node: Node) -> list[Neighbor]:
+    def replacements(self, node: Node | Neighbor) -> list[Neighbor]:
         """Return the replacements for the bucket of `node`, most recently heard first, or none if it is full."""
         bucket = self.buckets[self.get_bucket_for(node)]
         return list(reversed(bucket.replacement_nodes.values())) if len(bucket) < self.ksize else []

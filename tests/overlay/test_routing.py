@@ -8,7 +8,7 @@ from kademlia.node import Node
 from kademlia.routing import KBucket, RoutingTable
 
 from kadcrawl.keys import firstdiff, id_bytes
-from kadcrawl.overlay.routing import TARGETS_KEPT, Bucket, LiveRoutingTable, Neighbor
+from kadcrawl.overlay.routing import TARGETS_KEPT, Bucket, LiveRoutingTable, Neighbor, shared_level
 from tests.support.links.contacts import neighbor
 
 K = 20
@@ -172,3 +172,11 @@ def test_no_more_targets_are_remembered_than_a_limit() -> None:
     for target in range(2 * TARGETS_KEPT):
         table.nearest(target, 1)
     assert 0 < len(table._nearest) <= TARGETS_KEPT
+
+
+def test_the_tables_of_a_process_share_the_numbers_that_they_keep_of_a_peer() -> None:
+    one, other = neighbor(3 << 100), neighbor(3 << 100, port=2)
+    assert 3 << 100 == one.long_id == Node(one.id).long_id
+    assert one.long_id is other.long_id
+    assert not hasattr(one, "__dict__"), "each peer has dozens of them"
+    assert shared_level(int("-1234")) is shared_level(int("-1234"))
