@@ -46,6 +46,8 @@ class Liveness:
         self._settings = settings
         self._random = random
         self._members: dict[bytes, LivenessRecord] = {}
+        self._wake_at: dict[bytes, float] = {}
+        """Member -> `LivenessRecord.wake_at`, in the same order: `due` looks at all members twice a second."""
         self._non_members: OrderedDict[bytes, LivenessRecord] = OrderedDict()
 
     def heard(self, peer: bytes, now: float) -> None:
@@ -55,7 +57,7 @@ class Liveness:
         pulse.misses = 0
         # Neighbors must not fall into step with each other.
         pulse.jitter = self._random.uniform(0.75, 1.25)
-        pulse.wake_at = now + self._settings.heartbeat_s * pulse.jitter
+        self._wake(peer, pulse, now + self._settings.heartbeat_s * pulse.jitter)
 
     def missed(self, peer: bytes, now: float) -> LivenessVerdict:
         """Note that `peer` did not answer. Return its verdict."""
@@ -65,7 +67,7 @@ class Liveness:
         if now - pulse.missed_at >= self._spacing(pulse):
             pulse.misses += 1
             pulse.missed_at = now
-            pulse.wake_at = now + self._spacing(pulse)
+            self._wake(peer, pulse, now + self._spacing(pulse))
         return self._verdict(pulse)
 
     def suspected(self, peer: bytes, now: float) -> bool:
@@ -90,11 +92,13 @@ class Liveness:
     def admit(self, peer: bytes) -> None:
         """Watch `peer` from now on, as it has entered the table."""
         if peer not in self._members:
-            self._members[peer] = self._non_members.pop(peer, LivenessRecord())
+            pulse = self._members[peer] = self._non_members.pop(peer, LivenessRecord())
+            self._wake_at[peer] = pulse.wake_at
 
     def expel(self, peer: bytes) -> None:
         """Stop watching `peer`, but remember it as a non-member."""
         if (pulse := self._members.pop(peer, None)) is not None:
+            del self._wake_at[peer]
             self._remember(peer, pulse)
 
     def due(self, now: float, siblings: Collection[bytes]) -> list[bytes]:
@@ -102,14 +106,19 @@ class Liveness:
         missed.
         """
         due = []
-        for peer, pulse in self._members.items():
-            if now < pulse.wake_at:
-                continue
-            pulse.wake_at = now + self._settings.heartbeat_s * pulse.jitter
+        for peer in [peer for peer, wake_at in self._wake_at.items() if wake_at <= now]:
+            pulse = self._members[peer]
+            self._wake(peer, pulse, now + self._settings.heartbeat_s * pulse.jitter)
             silent_s = now - pulse.heard_at
             if pulse.misses or peer in siblings or silent_s >= self._settings.check_s * pulse.jitter:
                 due.append(peer)
         return due
+
+    def _wake(self, peer: bytes, pulse: LivenessRecord, at: float) -> None:
+        """Check `peer` not before the instant `at`."""
+        pulse.wake_at = at
+        if peer in self._wake_at:
+            self._wake_at[peer] = at
 
     def _spacing(self, pulse: LivenessRecord) -> float:
         first, later = self._settings.miss_spacing_s

@@ -52,9 +52,9 @@ class Membership:
 
     def heard(self, contact: Contact, now: float, load: HeardLoad | None = None) -> None:
         """Note an answer from `contact`: it enters the table if there is room, or becomes live again."""
-        if contact.number == self.me:
-            return
         neighbor = self.table.members.get(contact.id)
+        if neighbor is None and contact.number == self.me:
+            return
         if neighbor is not None and neighbor.contact.address != contact.address:
             if not self.liveness.in_doubt(contact.id):
                 return  # Two peers claim one ID: the known peer stays until it fails (see `met`).

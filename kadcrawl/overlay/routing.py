@@ -14,7 +14,7 @@ Of the package stay the bucket with its replacement list and the removal. Three 
 `add_contact` pings by a task that nobody awaits.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -117,6 +117,8 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         self.buckets: dict[int, Bucket] = {}
         self.members: dict[bytes, Neighbor] = {}
         self.live_mask = 0
+        self._filled: tuple[int, Sequence[int]] = 0, []
+        """A mask of live buckets and the result of `filled` for it, which few contacts change."""
         self._nearest: dict[tuple[int, int], list[Neighbor]] = {}
         """(key, count) -> the live contacts nearest to the key, as long as no contact comes, goes, or is suspected."""
 
@@ -203,14 +205,16 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         bucket = self.buckets.get(index)
         return [n for n in reversed(bucket.nodes.values()) if n.live] if bucket else []
 
-    def filled(self) -> list[int]:
+    def filled(self) -> Sequence[int]:
         """Return the indexes of the buckets with a live contact, nearest first."""
-        filled = []
-        left = self.live_mask
-        while left:
-            filled.append((left & -left).bit_length() - 1)
-            left &= left - 1
-        return filled
+        if self._filled[0] != self.live_mask:
+            filled = []
+            left = self.live_mask
+            while left:
+                filled.append((left & -left).bit_length() - 1)
+                left &= left - 1
+            self._filled = self.live_mask, filled
+        return self._filled[1]
 
     def subtrees(self, below: int) -> dict[int, list[Neighbor]]:
         """Return the contacts at each firstdiff less than `below`: live contacts, latest heard first, then suspects."""
