@@ -103,7 +103,9 @@ def build_parts(
     cells = Cells(
         components, overlay, resources.client, store, resources.activity, clock, config.limits.batch_spacing_s
     )
-    overlay.on_joined.append(EndCheck(resources.activity, resources.client, cells.tasks.spawn).joined)
+    end_check = EndCheck(resources.activity, resources.client, cells.tasks.spawn, lambda: runtime.waves.surveys)
+    overlay.on_joined.append(end_check.joined)
+    resources.activity.on_end.append(end_check.ended)
     clock_host = _build_clock_host(runtime, job, components, cells)
     balancing = _build_balancer(runtime, job, components, cells, first_update_s, learns)
     leaves = LeafHost(

@@ -1,5 +1,7 @@
 """Events that say whether this peer has work, and whether the whole swarm is known to have none."""
 
+from collections.abc import Callable
+
 from kadcrawl.system.event import Event
 
 
@@ -17,6 +19,8 @@ class Activity:
         self.idle = Event()
         """Set when this peer has no work, and it is not known yet whether the whole swarm has none."""
         self.busy = Event()
+        self.on_end: list[Callable[[], None]] = []
+        """Functions that are called when the swarm turns out to be quiescent."""
 
     def move(self) -> None:
         """Count that an entry was accepted, begun or finished here."""
@@ -52,9 +56,15 @@ class Activity:
         self.over.set()
         self.resting = False
         self.idle.clear()
+        self._tell_end()
 
     def rest(self) -> None:
         """Note that the swarm is quiescent until pages are due again."""
         self.resting = True
         self.over.clear()
         self.idle.clear()
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        for listener in self.on_end:
+            listener()

@@ -14,6 +14,7 @@ from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.status import row_of
+from kadcrawl.peer.swarm import end_check
 from kadcrawl.peer.swarm.end_check import ASKED_MAX, EndCheck
 from kadcrawl.replication.peer_tasks import NotRunningError
 from tests.support.sites.web import Web, tree
@@ -41,7 +42,7 @@ async def doubts(asking: Peer, other: Peer, *, resting: bool = False) -> int:
     def spawn(work: Any, name: str) -> None:
         asked.append(asyncio.create_task(work, name=name))
 
-    EndCheck(activity, asking.client, spawn).joined(other.contact)
+    EndCheck(activity, asking.client, spawn, lambda: 0).joined(other.contact)
     assert len(asked) == 1
     await asked[0]
     return activity.doubts
@@ -73,7 +74,7 @@ async def test_a_peer_with_work_or_without_an_answer_reopens_the_question(
 async def test_before_the_end_nobody_is_asked(make_peer: MakePeer) -> None:
     (peer,) = await swarm(make_peer, "a")
     spawned: list[object] = []
-    EndCheck(Activity(), peer.client, lambda work, name: spawned.append(work)).joined(peer.contact)
+    EndCheck(Activity(), peer.client, lambda work, name: spawned.append(work), lambda: 0).joined(peer.contact)
     assert spawned == []
 
 
@@ -122,7 +123,7 @@ async def test_few_peers_are_asked_at_a_time_and_each_other_reopens_the_question
         tasks.append(asyncio.create_task(work, name=name))
 
     monkeypatch.setattr(peer.client, "ask", slow)
-    check = EndCheck(activity, peer.client, spawn)
+    check = EndCheck(activity, peer.client, spawn, lambda: 0)
     for number in (0, 0, *range(ASKED_MAX)):
         check.joined(Contact(id_bytes(number), "127.0.0.1", 9))
     assert (ASKED_MAX, 2) == (len(tasks), activity.doubts), "it comes again while it is asked"
@@ -136,6 +137,38 @@ async def test_few_peers_are_asked_at_a_time_and_each_other_reopens_the_question
     assert ASKED_MAX + 1 == len(tasks)
 
 
+@pytest.mark.parametrize("end", ["end", "rest"])
+@pytest.mark.parametrize(
+    ("met_at", "is_asked"),
+    [
+        (5, False),  # Before the first wave of the proof.
+        (6, True),  # Between the two waves.
+        (7, True),  # Between the second wave and the word that all is over.
+    ],
+)
+async def test_a_peer_that_comes_during_the_proof_is_asked_after_the_end(
+    met_at: int, is_asked: bool, end: str, make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await swarm(make_peer, "ab")
+    activity, tasks = Doubts(), []
+    monkeypatch.setattr(end_check, "MET_ASK_DELAY_S", 0.0)
+    surveys = met_at
+
+    def spawn(work: Any, name: str) -> None:
+        tasks.append(asyncio.create_task(work, name=name))
+
+    check = EndCheck(activity, one.client, spawn, lambda: surveys)
+    activity.on_end.append(check.ended)
+    check.joined(two.contact)
+    assert [] == tasks
+    surveys = 7
+    getattr(activity, end)()
+    await asyncio.gather(*tasks)
+    assert (is_asked, is_asked) == (bool(tasks), bool(activity.doubts)), "nothing was over there"
+    getattr(activity, end)()
+    assert is_asked == len(tasks)
+
+
 async def test_a_peer_that_starts_or_ends_asks_nobody(make_peer: MakePeer) -> None:
     def refusing(work: Any, name: str) -> None:
         work.close()
@@ -144,7 +177,7 @@ async def test_a_peer_that_starts_or_ends_asks_nobody(make_peer: MakePeer) -> No
     (peer,) = await swarm(make_peer, "a")
     activity = Doubts()
     activity.end()
-    check = EndCheck(activity, peer.client, refusing)
+    check = EndCheck(activity, peer.client, refusing, lambda: 0)
     for _ in range(2):
         check.joined(peer.contact)
     assert activity.doubts == 0
@@ -163,4 +196,21 @@ async def test_a_running_peer_checks_each_peer_that_it_meets(
     peer.activity.end()
     for listener in peer.overlay.on_joined:
         listener(Contact(id_bytes(7), "127.0.0.1", 9))
+    await until(lambda: peer.activity.idle.is_set() or not peer.ended)
+
+
+async def test_a_running_peer_checks_each_peer_that_it_met_as_the_end_was_proved(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (peer,) = await swarm(make_peer, "a")
+    monkeypatch.setattr(end_check, "MET_ASK_DELAY_S", 0.0)
+
+    async def silent(*_: object) -> None:
+        raise RemoteError("b", "silent")
+
+    monkeypatch.setattr(peer.client, "ask", silent)
+    peer.activity.armed = True
+    for listener in peer.overlay.on_joined:
+        listener(Contact(id_bytes(7), "127.0.0.1", 9))
+    peer.activity.end()
     await until(lambda: peer.activity.idle.is_set() or not peer.ended)
