@@ -166,6 +166,8 @@ class WorkRequester:
             except RemoteError as error:
                 self._note(error, time())
                 self._peers.note_failed(peer, time())
+                if self._activity == "ended":
+                    self._on_activity("ended")  # A leaf with loans did not end by it, and may have none any more.
             await asyncio.sleep(WORK_REQUEST_INTERVAL_S)
 
     def _note(self, error: RemoteError, now: float) -> None:

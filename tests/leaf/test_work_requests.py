@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kadcrawl.errors import RemoteError
 from kadcrawl.keys import id_bytes
 from kadcrawl.leaf.peer_selection import FullPeers
 from kadcrawl.leaf.work_requests import WorkRequester
@@ -181,6 +182,33 @@ def test_a_leaf_with_pages_left_is_to_hear_again_of_the_end_at_once(borrowed: in
 
     bench = run_requester(WorkRequestsBench, then=end)
     assert ["crawling", known] == [bench.of(WorkRequest)[at].known_activity for at in (0, -1)]
+
+
+def test_a_leaf_whose_peers_are_gone_after_the_end_hears_of_the_end_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had a page on loan when it heard of the end first, so it could not end then."""
+
+    async def gone(*_: object) -> Message:
+        raise RemoteError("one.example:4160", "does not answer")
+
+    async def story() -> list[list[str]]:
+        bench, found = WorkRequestsBench(), []
+        task = asyncio.create_task(bench.drawing.run())
+        for activity in ("crawling", "ended"):
+            bench.activity, bench.borrowed = activity, 1
+            with monkeypatch.context() as patched:
+                await asyncio.sleep(60.0)
+                patched.setattr(bench, "ask", gone)
+                await asyncio.sleep(0.5)  # For a request that is under way.
+                bench.heard.clear()
+                bench.borrowed = 0
+                await asyncio.sleep(60.0)
+                found.append(sorted({*bench.heard}))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return found
+
+    with world(0) as loop:
+        assert [[], ["ended"]] == loop.run_until_complete(story())
 
 
 def test_a_leaf_tells_its_details_once_it_hears_that_somebody_watches() -> None:
