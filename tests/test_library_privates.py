@@ -38,7 +38,6 @@ SERVER = "kadcrawl/link/server_connection.py"
 PROTOCOL = "kadcrawl/overlay/protocol.py"
 ROUTING = "kadcrawl/overlay/routing.py"
 PYBLOOM = "kadcrawl/store/bloom/pybloom.py"
-EVENT = "kadcrawl/system/event.py"
 LOOP = "sim/loop.py"
 MACHINES = "sim/machines.py"
 RESPONSE_HANDLER = "aiohttp.client_proto:ResponseHandler"
@@ -75,7 +74,6 @@ PRIVATES = (
     Private("aiohttp", "aiohttp.client:os", MACHINES),
     Private("aiohttp", "aiohttp.http_websocket:WebSocketWriter.__init__", MACHINES, ("random",)),
     Private("asyncio", "asyncio:Task._log_destroy_pending", LOOP),
-    Private("asyncio", "asyncio:Event._waiters", EVENT),
     Private("kademlia", "kademlia.protocol:KademliaProtocol.__init__", PROTOCOL, ("source_node", "storage", "ksize")),
     Private("kademlia", "kademlia.routing:KBucket.__init__", ROUTING, ("replacementNodeFactor",)),
     Private("kademlia", "kademlia.routing:KBucket.replacement_nodes", ROUTING),

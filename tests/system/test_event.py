@@ -55,6 +55,30 @@ async def test_a_cancelled_task_waits_no_more() -> None:
     await fourth
 
 
-def test_an_event_is_small() -> None:
+async def test_a_task_that_waits_again_is_woken_again() -> None:
+    event = Event()
+    (first,) = await waiting(event, 1)
+    event.set()
+    event.clear()
+    (second,) = await waiting(event, 1)
+    await first
+    event.set()
+    await second
+    for count in (1, 2, 1):
+        event.clear()
+        tasks = await waiting(event, count)
+        event.set()
+        await asyncio.gather(*tasks)
+    assert not event._waiting, "nothing is left of tasks that wait no more"
+
+
+async def test_an_event_is_small() -> None:
     event, usual = Event(), asyncio.Event()
-    assert sys.getsizeof(event._waiters) + sys.getsizeof(event) < sys.getsizeof(usual._waiters) / 4
+    empty_bytes = sys.getsizeof(event)
+    assert empty_bytes < sys.getsizeof(usual._waiters) / 4
+    assert not hasattr(event, "__dict__")
+    tasks = await waiting(event, 1)
+    assert isinstance(event._waiting, asyncio.Future), "no list for a single task"
+    event.set()
+    await asyncio.gather(*tasks)
+    assert event._waiting is None
