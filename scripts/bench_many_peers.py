@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kadcrawl import Config, Job, Peer
-from scripts.measure import Cost, cost_of
+from scripts.measure import Cost, cost_of, end_measured_at_sigterm
 
 SITES: Final = 16
 """Sites of the small web."""
@@ -203,6 +203,7 @@ def main(
         else:
             print(crawl_simulated(int(number)))
         return
+    end_measured_at_sigterm()
     costs = []
     for way, numbers in zip(WAYS, (processes, in_process, inside, simulated), strict=True):
         for peers in numbers if way in ways else ():

@@ -8,6 +8,7 @@ import math
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -18,6 +19,10 @@ from typing import Final, NamedTuple
 
 LOOK_INTERVAL_S: Final = 0.25
 """Seconds between two looks at the processes. A shorter process may be missed in the memory, never in the CPU."""
+
+
+_measured: Final[set[int]] = set()
+"""The process IDs of the programs that are being measured."""
 
 
 class Cost(NamedTuple):
@@ -50,6 +55,7 @@ def cost_of(
         process = subprocess.Popen(
             command, stdout=sink, stderr=subprocess.STDOUT, cwd=cwd, env={**os.environ, **(environment or {})}
         )
+        _measured.add(process.pid)
         watcher = threading.Thread(
             target=_watch, args=(process.pid, peaks, files, ended, began + most_s), name="memory"
         )
@@ -57,6 +63,7 @@ def cost_of(
         try:
             _, status, usage = os.wait4(process.pid, 0)
         finally:
+            _measured.discard(process.pid)
             ended.set()
             watcher.join()
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -71,9 +78,27 @@ def _watch(root: int, peaks: dict[int, int], files: dict[int, int], ended: threa
             peaks[pid] = max(peaks.get(pid, 0), _peak_bytes(pid))
             files[pid] = max(files.get(pid, 0), _open_files(pid))
         if time.perf_counter() > until:
-            for pid in family:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            _kill(family)
+
+
+def end_measured_at_sigterm() -> None:
+    """Let SIGTERM end this program with exit code 143, and kill the programs that are being measured.
+
+    Python alone would end without them, and without its temporary directories. Call it in the main thread.
+    """
+
+    def end(*_: object) -> None:
+        for root in list(_measured):
+            _kill(_family(root))
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _kill(family: Sequence[int]) -> None:
+    for pid in family:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _family(root: int) -> list[int]:

@@ -1,6 +1,12 @@
 """The benchmark of many peers crawls the whole web in each way, and divides the cost by the peers."""
 
 import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -49,6 +55,28 @@ def test_one_more_peer_of_a_process_costs_the_difference() -> None:
     costs = [PeerCost("in-process", 1, 70.0, 1.0, 3.0), PeerCost("in-process", 201, 1.0, 0.1, 30.0)]
     assert of_one_more(costs) == "one more peer of a process: 0.66 MB, between 1 and 201 peers"
     assert of_one_more(costs[1:]) is None
+
+
+def test_a_benchmark_that_is_terminated_leaves_no_process_and_no_directory(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "scripts.bench_many_peers", "--way", "processes", "--processes", "2"]
+    with subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.DEVNULL) as process:
+        measured = _measured_by(process)
+        process.terminate()
+        assert 128 + signal.SIGTERM == process.wait(60)
+    assert select.select([measured], [], [], 60)[0], "it is dead"
+    os.close(measured)
+    assert [] == [*tmp_path.glob("kadcrawl-many-*")]
+
+
+def _measured_by(process: "subprocess.Popen[bytes]") -> int:
+    """Return the descriptor of the crawl that the benchmark has started."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        for task in Path(f"/proc/{process.pid}/task").iterdir():  # A thread has started it.
+            if found := (task / "children").read_text().split():
+                return os.pidfd_open(int(found[0]))
+        time.sleep(0.05)
+    raise AssertionError("it has started no crawl")
 
 
 async def test_the_command_measures_the_files_of_peers_in_one_process() -> None:

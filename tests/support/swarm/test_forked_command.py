@@ -109,12 +109,14 @@ async def test_a_lost_answer_ends_the_server_and_its_commands_and_the_next_start
 
 
 def test_no_command_outlives_a_test_process_that_is_killed(tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"  # A process that is killed removes nothing.
+    temporary.mkdir()
     with subprocess.Popen(
-        (sys.executable, "-c", ABANDONED, str(tmp_path)),
+        (sys.executable, "-c", ABANDONED, str(tmp_path / "data")),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=AT_START,
+        env=AT_START | {"TMPDIR": str(temporary)},
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -127,6 +129,7 @@ def test_no_command_outlives_a_test_process_that_is_killed(tmp_path: Path) -> No
         finally:
             os.close(command)
         assert b"" == process.stderr.read(), "until the server has closed it"
+    assert 1 == len([*temporary.glob("kadcrawl-state-*")]), "all that it leaves is here"
 
 
 def test_what_python_reads_at_its_start_needs_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
