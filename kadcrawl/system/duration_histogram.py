@@ -16,11 +16,14 @@ class DurationHistogram:
     def __init__(self, bounds_s: Sequence[float] = BOUNDS_S) -> None:
         self.bounds_s = tuple(bounds_s)
         self.sum_s = 0.0
-        self._counts = [0] * (len(self.bounds_s) + 1)
+        self._counts: list[int] = []
+        """The durations by bucket, or nothing before the first. Most histograms of an idle peer have none."""
 
     def observe(self, seconds: float) -> None:
         """Count a duration. A negative duration, by a clock that was set back, counts as 0."""
         seconds = max(0.0, seconds)
+        if not self._counts:
+            self._counts = self._all_zero()
         self._counts[bisect_left(self.bounds_s, seconds)] += 1
         self.sum_s += seconds
 
@@ -32,12 +35,17 @@ class DurationHistogram:
     def add(self, other: "DurationHistogram") -> None:
         """Count the durations of another histogram, which has the same bounds."""
         assert self.bounds_s == other.bounds_s, "histograms with other bounds do not add up"
-        self._counts = [mine + its for mine, its in zip(self._counts, other._counts, strict=True)]
+        if other._counts:
+            mine = self._counts or self._all_zero()
+            self._counts = [own + its for own, its in zip(mine, other._counts, strict=True)]
         self.sum_s += other.sum_s
 
     def cumulative(self) -> list[int]:
         """Return the number of durations up to each bound, and at last the number of all durations."""
-        return list(accumulate(self._counts))
+        return list(accumulate(self._counts or self._all_zero()))
+
+    def _all_zero(self) -> list[int]:
+        return [0] * (len(self.bounds_s) + 1)
 
 
 def added(histograms: Iterable[DurationHistogram]) -> DurationHistogram:

@@ -31,3 +31,14 @@ def test_a_sum_has_the_durations_of_all_and_changes_none() -> None:
 def test_histograms_with_other_bounds_do_not_add_up() -> None:
     with pytest.raises(AssertionError, match="do not add up"):
         DurationHistogram((1.0,)).add(DurationHistogram((2.0,)))
+
+
+def test_a_histogram_without_durations_adds_nothing_and_takes_no_list() -> None:
+    one, empty = DurationHistogram(), DurationHistogram()
+    assert [0] * (len(BOUNDS_S) + 1) == empty.cumulative()
+    assert (0, 0.0, []) == (empty.count, empty.sum_s, empty._counts)
+    one.observe(0.002)
+    for total in (added([one, empty]), added([empty, one])):
+        assert (one.cumulative(), 0.002) == (total.cumulative(), total.sum_s)
+    empty.add(DurationHistogram())
+    assert not empty._counts
