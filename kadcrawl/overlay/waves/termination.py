@@ -1,11 +1,11 @@
 """Detection of the crawl's end: any peer that has become idle asks, without a leader.
 
 An idle peer waits a moment, drawn at random, so that usually one peer asks and the others hear it. It asks a few peers
-first, as in the middle of a crawl one of them is busy. Only if none is busy it sends a wave. If every peer was idle it
-sends the second wave at once. If that proves quiescence it tells the swarm, which then has ended, or rests if pages are
-due again. A peer that has just become idle asks soon. A peer that asked in vain waits longer each time, since a peer
-with URLs to fetch will ask when it has none. But nobody else may ask once messages on their way have arrived: they only
-make the next round come a little later.
+first, as in the middle of a crawl one of them is busy, and in a large swarm some more. Only if none is busy it sends a
+wave. If every peer was idle it sends the second wave at once. If that proves quiescence it tells the swarm, which then
+has ended, or rests if pages are due again. A peer that has just become idle asks soon. A peer that asked in vain waits
+longer each time, since a peer with URLs to fetch will ask when it has none. But nobody else may ask once messages on
+their way have arrived: they only make the next round come a little later.
 
 Tests: tests/overlay/waves/test_termination.py, tests/peer/test_swarm.py, tests/peer/test_coming_and_going.py
 """
@@ -28,9 +28,20 @@ WAVES_IN_A_ROW_MAX = 4
 ROUNDS_DEFERRED_MAX = 5
 """Rounds in a row in which a peer leaves the question to others."""
 SAMPLE_PEERS = 3
-"""Peers asked before a wave is sent to all."""
+"""Peers asked first, before a wave is sent to all."""
+PEERS_PER_SAMPLED = 16
+"""In a large swarm one peer of so many is asked before a wave is sent to all, in samples that double while they find no
+busy peer. So the samples cost at most a sixteenth of a wave, and spare most waves while some peers are busy."""
 SAMPLE_S = 2.0
 """Time limit for the answers of these peers."""
+
+
+def sample_sizes(members: int) -> list[int]:
+    """Return the numbers of peers to ask one after another before a wave, in a swarm of so many members."""
+    sizes = [SAMPLE_PEERS]
+    while (left := members // PEERS_PER_SAMPLED - sum(sizes)) > 0:
+        sizes.append(min(2 * sizes[-1], left))
+    return sizes
 
 
 class Termination:
@@ -75,11 +86,12 @@ class Termination:
     async def _proof(self) -> Tally | None:
         """Return the tally that proves quiescence, with the next visit due, or None without proof."""
         heard = self._waves.surveys
-        sample = await self._waves.ask_some(Survey(), SAMPLE_PEERS, self._random, SAMPLE_S)
-        self._others_will_ask = any(tally.pending for tally in sample)
-        is_busy = self._others_will_ask or any(tally.unacknowledged for tally in sample)
-        if is_busy or not self._activity.idle.is_set() or self._waves.surveys != heard:
-            return None
+        for count in sample_sizes(self._waves.members):
+            sample = await self._waves.ask_some(Survey(), count, self._random, SAMPLE_S)
+            self._others_will_ask = any(tally.pending for tally in sample)
+            is_busy = self._others_will_ask or any(tally.unacknowledged for tally in sample)
+            if is_busy or not self._activity.idle.is_set() or self._waves.surveys != heard:
+                return None
         quiescence = Quiescence()
         for _ in range(WAVES_IN_A_ROW_MAX):
             tally = (await self._waves.ask_all(Survey())).tally

@@ -1,6 +1,7 @@
 """How soon an idle peer asks again whether the crawl is over."""
 
 import asyncio
+import itertools
 from random import Random
 
 import pytest
@@ -8,7 +9,13 @@ import pytest
 from kadcrawl.link.wire.messages import Answer, Order, Question, Survey, Tally
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.overlay.waves.quiescence import own_view
-from kadcrawl.overlay.waves.termination import QUIESCENCE_POLL_MAX_S, Termination
+from kadcrawl.overlay.waves.termination import (
+    PEERS_PER_SAMPLED,
+    QUIESCENCE_POLL_MAX_S,
+    SAMPLE_PEERS,
+    Termination,
+    sample_sizes,
+)
 from kadcrawl.overlay.waves.wave import WAVE_DEADLINE_S, Waves
 from sim.loop import SimLoop
 
@@ -118,3 +125,52 @@ def test_of_many_peers_that_begin_idle_few_ask_at_once(loop: SimLoop) -> None:
         return sum(waves.asked for waves in swarm)
 
     assert loop.run_until_complete(waves_asked()) <= peers / 10
+
+
+class LargeSwarm(Waves):
+    """The waves of an idle peer of a large swarm, in which one in `BUSY_ONE_IN` is busy."""
+
+    PEERS = 2_000
+    BUSY_ONE_IN = 20
+
+    def __init__(self) -> None:
+        self.surveys = 0
+        self.sampled = 0
+
+    @property
+    def members(self) -> int:
+        return self.PEERS
+
+    async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:
+        self.sampled += count
+        return [Tally(1, bytes(16), random.randrange(self.BUSY_ONE_IN) == 0, 0, missing=0) for _ in range(count)]
+
+    async def ask_all(self, question: Question, deadline_s: float = WAVE_DEADLINE_S) -> Answer:
+        self.surveys += 1
+        return Answer(Tally(self.PEERS, bytes(16), self.PEERS // self.BUSY_ONE_IN, 0, missing=0), [])
+
+
+def test_in_a_large_swarm_the_last_busy_peers_are_found_without_a_wave(loop: SimLoop) -> None:
+    rounds = 40
+
+    async def asked() -> LargeSwarm:
+        activity = Activity()
+        activity.armed = True
+        activity.settle(idle=True)
+        swarm = LargeSwarm()
+        for number in range(rounds):
+            assert await Termination(swarm, Random(number), activity)._proof() is None
+        return swarm
+
+    swarm = loop.run_until_complete(asked())
+    assert swarm.surveys <= 1
+    # Questions are asked until a busy peer answers, so they are few as well.
+    assert swarm.sampled <= rounds * 3 * LargeSwarm.BUSY_ONE_IN
+
+
+@pytest.mark.parametrize("members", [1, 2, 48, 63, 64, 500, 4_000, 1_000_000])
+def test_samples_are_a_small_part_of_the_questions_of_a_wave(members: int) -> None:
+    sizes = sample_sizes(members)
+    assert SAMPLE_PEERS == sizes[0]
+    assert max(SAMPLE_PEERS, members // PEERS_PER_SAMPLED) == sum(sizes)
+    assert all(later <= 2 * size for size, later in itertools.pairwise(sizes))
