@@ -65,6 +65,7 @@ class LineLog:
         StorageError, and the errors of `outbox`.
         """
         self.path = path
+        self._path = str(path)
         self.index = index or PartIndex()
         """The closed parts."""
         self.fd: int | None = None
@@ -149,7 +150,7 @@ class LineLog:
 
     def is_lost(self) -> bool:
         """Return whether the present file was removed or moved. Call it before each commit. Raises OSError."""
-        return self.fd is not None and is_lost(self.path, self.fd)
+        return self.fd is not None and is_lost(self._path, self.fd)
 
     def begin_anew(self, sync: Callable[[Iterable[int]], None]) -> None:
         """Begin a new file in place of the present file, which is lost. Raises OSError.

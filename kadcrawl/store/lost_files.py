@@ -38,13 +38,15 @@ class LostFiles:
         return warning
 
 
-def is_lost(path: Path, fd: int) -> bool:
+def is_lost(path: str, fd: int) -> bool:
     """Return whether a path no longer leads to the open file. Raises OSError."""
+    # A text and no Path, and no function of os.path: this is asked for each page.
     try:
         there = os.stat(path)
     except FileNotFoundError:
         return True
-    return not os.path.samestat(there, os.fstat(fd))
+    here = os.fstat(fd)
+    return there.st_ino != here.st_ino or there.st_dev != here.st_dev
 
 
 def set_aside(path: Path) -> None:

@@ -124,6 +124,8 @@ class WarcWriter:
         self._file: FileIO | None = None
         self._finished: list[FileIO] = []
         self._file_name = ""
+        self._path = ""
+        """The path of the file being written."""
         self._flushed = 0
         self._pages = False
         self._pending: list[bytes] = []
@@ -195,7 +197,7 @@ class WarcWriter:
         date = _warc_date(result.started_at)
         response, request, payload_digest = self._records(result, original, date)
         length = len(response) + len(request)
-        if is_lost(self._directory / self._file_name, self.fileno()):
+        if self._file is not None and is_lost(self._path, self._file.fileno()):
             self._follow_lost()
         if self._pending_bytes >= PENDING_BYTES_MAX:
             self._write_out()
@@ -250,6 +252,7 @@ class WarcWriter:
         self._file.truncate(length)
         self._file.seek(length)
         self._number, self._file_name, self._flushed, self._pages = number, file, length, True
+        self._path = str(path)
         return True
 
     def _follow_lost(self) -> None:
@@ -269,7 +272,9 @@ class WarcWriter:
 
     def _begin(self, number: int) -> None:
         file_name = self._file_of(number)
-        self._file = FileIO(self._directory / file_name, "x")
+        path = self._directory / file_name
+        self._file = FileIO(path, "x")
+        self._path = str(path)
         self._number, self._file_name, self._flushed, self._pages = number, file_name, 0, False
         self._append(self._warcinfo())
 
