@@ -108,8 +108,10 @@ async def test_who_gets_no_answer_asks_again(make_peer: MakePeer, monkeypatch: p
 
 async def test_who_has_missed_a_pause_can_say_resume_to_all(make_peer: MakePeer) -> None:
     one, other = await swarm(make_peer, "ab")
-    one.obey(one.state_gossip.say("pause"))
-    await asyncio.sleep(0.05)
+    pause = one.state_gossip.say("pause")
+    one.obey(pause)
+    # The clocks of two machines are never the same, and the later order holds.
+    await until(lambda: other.state_gossip.say("resume").stamp > pause.stamp)
     await other.state_gossip.order("resume")
     assert [False, False] == [one.paused, other.paused]
     await asyncio.sleep(10)
