@@ -55,11 +55,19 @@ class FoundFigures:
         data = self.directory
         return data is not None and any(not is_set_aside(one.directory, data) for one in self.unreadable)
 
+    @property
+    def is_of_leaf(self) -> bool:
+        """True if the directory is that of a leaf: no peer can go on with it, and it keeps no URLs to retry."""
+        rows = self.status.answer.rows
+        return self.directory is not None and bool(rows) and all(row.hosted_leaf for row in rows)
+
     def say_source(self) -> None:
         """Print that no peer answered, the journals that are damaged, and the command that goes on with the crawl."""
         if self.directory is not None:
             verb = "crawl" if peer_directories(self.directory) else "start"
             advice = f"; {goes_on(self.directory)} goes on" if self._may_go_on(verb) else ""
+            if self.is_of_leaf:
+                advice = "; the same kadcrawl join --leaf goes on"
             source = f"no peer runs in {self.directory}, whose journals have these figures"
             click.echo(f"kadcrawl: {source}{advice}", err=True)
         for one in self.unreadable:

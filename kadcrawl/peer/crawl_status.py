@@ -153,7 +153,9 @@ class DroppedUrls:
 
 def state_of_swarm(rows: Sequence[PeerRow], *, paused: bool, ended: bool) -> str:
     """Return the state of the swarm of these peers in words."""
-    states = {row.state for row in rows if row.state not in GONE and not row.hosted_leaf}
+    there = [row for row in rows if row.state not in GONE]
+    full = [row for row in there if not row.hosted_leaf]
+    states = {row.state for row in full or there}  # The directory of a leaf has no other row.
     for every in (PeerState.RESTING, PeerState.NOT_RUNNING):
         if states == {every}:
             return state_text(every)

@@ -66,3 +66,10 @@ def test_the_state_of_a_swarm_is_in_words(
 ) -> None:
     rows = [msgspec.structs.replace(row, state=state) for state in states]
     assert said == state_of_swarm(rows, paused=paused, ended=ended)
+
+
+@pytest.mark.parametrize(("others", "said"), [([], "not running"), ([PeerState.CRAWLING], "crawling")])
+def test_a_leaf_tells_the_state_only_of_its_own_directory(row: PeerRow, others: list[PeerState], said: str) -> None:
+    leaf = msgspec.structs.replace(row, state=PeerState.NOT_RUNNING, hosted_leaf=True)
+    rows = [leaf, *(msgspec.structs.replace(row, state=state) for state in others)]
+    assert said == state_of_swarm(rows, paused=False, ended=False)

@@ -60,7 +60,7 @@ def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: b
             failed=result.urls_failed,
             examples=result.failed_examples,
             record_errors=result.record_errors or 0,
-            may_retry=job.history == "exact",
+            may_retry=job.history == "exact" and not found.is_of_leaf,
             limit=limit,
         )
         for line in last_lines(end):

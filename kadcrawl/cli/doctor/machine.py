@@ -151,7 +151,7 @@ def clock_finding(facts: ClockFacts) -> CheckResult:
     if facts.journal_ahead_s is not None and facts.journal_ahead_s > CLOCK_NOTE_S:
         said = f"the last run of the peer ended {facts.journal_ahead_s:.0f} s in the future: the clock was put back"
         return note("clock", said, f"{set_it}; the peer moves its own times back by as much")
-    compared = "" if facts.site_ahead_s is None else ", and agrees with the site"
+    compared = "" if facts.site_ahead_s is None else "; it agrees with the site"
     if facts.synchronized is False and facts.site_ahead_s is None:
         said = "no time server keeps this clock, so pages may get wrong dates"
         return note("clock", said, f"{set_it}; or give a URL, whose site tells its time")

@@ -15,7 +15,7 @@ from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.view.table import print_rows
 from kadcrawl.link.wire.given_order import GivenOrder
 from kadcrawl.link.wire.messages import PeerRow, Status
-from kadcrawl.link.wire.peer_state import GONE, PeerState
+from kadcrawl.link.wire.peer_state import GONE, PeerState, state_text
 from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.peer.crawl_status import state_of_swarm
 from kadcrawl.settings.durations import roughly
@@ -143,7 +143,6 @@ def show(answer: Status, as_json: bool, damaged_journals: Sequence[str] = ()) ->
     summary = replace(summary, damaged_journals=[*damaged_journals])
     there = [row for row in answer.answer.rows if row.state not in GONE]
     left = [row for row in answer.answer.rows if row.state in GONE]
-    states = {row.state for row in there if not row.hosted_leaf}
     state = state_of_swarm(answer.answer.rows, paused=answer.paused, ended=answer.ended)
     due_s = next_due_s(answer.answer.rows)
     pending = sum(row.pending for row in answer.answer.rows)
@@ -181,7 +180,7 @@ def show(answer: Status, as_json: bool, damaged_journals: Sequence[str] = ()) ->
         click.echo(f"{summary.records} records{errors}")
     if due_s is not None:
         click.echo(f"the next page is due {'now' if due_s < 1 else f'in {roughly(due_s)}'}")
-    if answer.job.history == "bloom" and states != {PeerState.NOT_RUNNING}:  # A directory does not count them.
+    if answer.job.history == "bloom" and state != state_text(PeerState.NOT_RUNNING):  # A directory does not count them.
         fingerprints = sum(row.fingerprints for row in answer.answer.rows)
         click.echo(
             f"{fingerprints} fingerprints of finished URLs are kept, with copies; by them one unknown URL in "

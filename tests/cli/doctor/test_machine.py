@@ -113,6 +113,7 @@ def test_a_disk_at_the_reserve_is_good() -> None:
         ({"synchronized": None}, CheckOutcome.OK, "does not tell"),
         ({"synchronized": False}, CheckOutcome.NOTE, "no time server keeps this clock"),
         ({"synchronized": False, "site_ahead_s": 0.0}, CheckOutcome.OK, "agrees with the site"),
+        ({"synchronized": False, "site_ahead_s": 0.0}, CheckOutcome.OK, "no time server keeps it; it agrees with"),
         ({"site_ahead_s": CLOCK_NOTE_S}, CheckOutcome.OK, "agrees with the site"),
         ({"site_ahead_s": CLOCK_NOTE_S + 1}, CheckOutcome.NOTE, "31 s behind the clock of the site"),
         ({"site_ahead_s": -CLOCK_NOTE_S - 1}, CheckOutcome.NOTE, "31 s ahead of the clock of the site"),

@@ -108,6 +108,20 @@ def test_a_leaf_has_its_row_in_the_figures(has_key: bool, tmp_path: Path) -> Non
     assert ["leaf: not running"] == [row.state_text for row in status_of(peers, JOB, 0.0).answer.rows]
 
 
+@pytest.mark.parametrize("command", ["status", "summary"])
+def test_the_directory_of_a_leaf_is_at_rest_and_names_no_command_of_a_full_peer(command: str, tmp_path: Path) -> None:
+    directory = tmp_path / "leaf"
+    totals = json.dumps({"urls": 2, "done": 2, "pages": 2, "failed": {"http_404": 1}}).encode()
+    make_peer(directory, {"leaf_id": id_bytes(7), "totals": totals})
+    done = CliRunner().invoke(main, [command, "--data", str(directory)])
+    assert done.exit_code == 0, done
+    figures = "not running: 2 pages, 0 pending, 1 failed\n" if command == "status" else "2 of 2 URLs done (1 failed"
+    assert figures in done.stdout
+    source = f"kadcrawl: no peer runs in {directory}, whose journals have these figures"
+    assert done.stderr == f"{source}; the same kadcrawl join --leaf goes on\n"
+    assert "kadcrawl retry" not in done.stdout
+
+
 def test_a_leaf_of_the_crawl_counts_whatever_its_directory_is_called(tmp_path: Path) -> None:
     make_peer(tmp_path / "peer-1", {"node_id": id_bytes(NEAR)})
     make_peer(tmp_path / "leaf", {"leaf_id": id_bytes(7)})
