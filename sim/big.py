@@ -19,6 +19,7 @@ from kadcrawl.store.journal import SMALL_PAGE_BYTES
 from kadcrawl.system.open_files import files_allowed, has_room, how_to_allow, raise_limit
 
 from .few_files import FILES_OF_A_PEER, few_files
+from .huge_pages import collect_heap
 from .plan import Event, Kind, Plan
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
@@ -33,6 +34,8 @@ SLOW = 0.001
 """Share of the pages that take seconds."""
 SHOWN_APART_S = 0.5
 """Wall-clock seconds between two calls of `show`."""
+COLLECTED_APART_S = 10.0
+"""Wall-clock seconds between two collections of the heap into huge pages. Most of them find little that is new."""
 MEASURED_APART_S = 10.0
 """Virtual seconds between two measurements of all disks, and between two collections of garbage: a closed connection is
 25 kB in cycles. The loop collects no garbage by itself, because the moment would be chance."""
@@ -146,11 +149,12 @@ class Watcher:
         self._show = show
         self._shown_at = 0.0
         self._measured_at = 0.0
+        self._collected_at = 0.0
         self._frozen = False
 
     def look(self, trial: Trial) -> None:
-        """Measure disks, collect garbage and show progress when due. The trial calls this after each look of its
-        observer."""
+        """Measure disks, collect garbage and the heap, and show progress when due. The trial calls this after each look
+        of its observer."""
         if trial.now >= self._measured_at + MEASURED_APART_S:
             self._measured_at = trial.now
             self.disk_bytes = max(self.disk_bytes, trial.machines.disk_bytes)
@@ -160,6 +164,9 @@ class Watcher:
                 self._frozen = True
                 trial.set_aside()
         now = time.perf_counter()
+        if now >= self._collected_at + COLLECTED_APART_S:
+            self._collected_at = now
+            collect_heap()
         if now >= self._shown_at + SHOWN_APART_S:
             self._shown_at = now
             peers = [machine.peer for machine in trial.machines.live if machine.peer is not None and machine.begun]
