@@ -70,7 +70,9 @@ class Termination:
             passed_over = passed_over + 1 if self._waves.surveys != heard else 0
             proof = await self._proof() if passed_over % (ROUNDS_DEFERRED_MAX + 1) == 0 else None
             if proof is not None:
-                await self._waves.ask_all(Order("ended" if proof.due_s is None else "rest"))
+                # Several peers find the proof at once. A peer that has heard of the end tells none.
+                if self._activity.idle.is_set():
+                    await self._waves.ask_all(Order("ended" if proof.due_s is None else "rest"))
                 wait_s = FIRST_WAIT_S  # If a peer comes now, all soon know whether that changes the result.
             else:
                 wait_s = QUIESCENCE_POLL_MAX_S if self._others_will_ask else min(2 * wait_s, QUIESCENCE_POLL_MAX_S)

@@ -174,3 +174,43 @@ def test_samples_are_a_small_part_of_the_questions_of_a_wave(members: int) -> No
     assert SAMPLE_PEERS == sizes[0]
     assert max(SAMPLE_PEERS, members // PEERS_PER_SAMPLED) == sum(sizes)
     assert all(later <= 2 * size for size, later in itertools.pairwise(sizes))
+
+
+class OutrunPeer(Waves):
+    """The waves of an idle peer that hears of the end from another peer during its second wave."""
+
+    def __init__(self, activity: Activity, *, is_outrun: bool) -> None:
+        self.surveys = 0
+        self.told = 0
+        self._activity = activity
+        self._is_outrun = is_outrun
+
+    @property
+    def members(self) -> int:
+        return 2
+
+    async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:
+        return [Tally(1, bytes(16), 0, 0, missing=0)]
+
+    async def ask_all(self, question: Question, deadline_s: float = WAVE_DEADLINE_S) -> Answer:
+        self.surveys += isinstance(question, Survey)
+        self.told += isinstance(question, Order)
+        if isinstance(question, Order) or (self._is_outrun and self.surveys == 2):
+            self._activity.end()
+        return Answer(Tally(2, b"the same view   ", 0, 0, missing=0), [])
+
+
+@pytest.mark.parametrize(("is_outrun", "told"), [(True, 0), (False, 1)])
+def test_a_peer_that_has_heard_of_the_end_meanwhile_tells_no_other(loop: SimLoop, is_outrun: bool, told: int) -> None:
+    async def asked() -> OutrunPeer:
+        activity = Activity()
+        activity.armed = True
+        activity.settle(idle=True)
+        waves = OutrunPeer(activity, is_outrun=is_outrun)
+        asking = asyncio.create_task(Termination(waves, Random(1), activity).run())
+        await asyncio.sleep(QUIESCENCE_POLL_MAX_S)
+        asking.cancel()
+        return waves
+
+    waves = loop.run_until_complete(asked())
+    assert (2, told) == (waves.surveys, waves.told)
