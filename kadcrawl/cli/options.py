@@ -241,7 +241,7 @@ def make_job(
         check_useful(job, fields_in_use(given))
         _check_health_check_url(job, seeds)
         if says_standing:
-            _say_standing(journaled, named)
+            _say_standing(journaled, named, directory)
     except ConfigError as error:
         raise ConfigError(in_keys(str(error), "--")) from None
     if not job.contact and needs_contact(seeds):
@@ -256,13 +256,14 @@ def make_job(
     return seeds, job
 
 
-def _say_standing(journaled: Job, named: Container[str]) -> None:
-    """Print the settings of a journaled job that stand, as none of the named fields sets them."""
+def _say_standing(journaled: Job, named: Container[str], directory: Path) -> None:
+    """Print the settings of a journaled job that stand, as none of the named fields sets them, or an order does."""
     if journaled == Job():
         return
     from kadcrawl.cli.view.standing_settings import standing_settings  # Not at the top: a first command does without.
+    from kadcrawl.peer.job_store import journaled_changes  # As above.
 
-    if sentence := standing_settings(journaled, named):
+    if sentence := standing_settings(journaled, named, journaled_changes(directory)):
         click.echo(f"kadcrawl: {sentence}", err=True)
 
 

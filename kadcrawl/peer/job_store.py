@@ -3,14 +3,17 @@
 Tests: tests/peer/test_traps.py, tests/cli/test_job_options.py
 """
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from kadcrawl.errors import StartError
+from kadcrawl.link.wire.given_order import orders_in_force
+from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.settings.job import Job
 from kadcrawl.store.journal import UNREADABLE
 from kadcrawl.store.journal_reader import open_at_rest
@@ -70,6 +73,12 @@ def journaled_job(directory: Path) -> Job | None:
     return _read(directory, "job", Job)
 
 
+def journaled_changes(directory: Path) -> dict[str, float]:
+    """Return the settings of the job that orders have changed, by name, as the peer of this directory knew them."""
+    orders = _read(directory, "orders", list[StandingOrder], msgspec.msgpack.decode) or ()
+    return {one.about: one.value for one in orders_in_force(orders) if one.kind == "set"}
+
+
 def journaled_networks(directory: Path) -> tuple[str, ...]:
     """Return the networks that this peer was allowed to fetch although they are not public."""
     return _read(directory, "networks", tuple[str, ...]) or ()
@@ -81,12 +90,14 @@ def journaled_listening(directory: Path) -> tuple[str, int] | None:
     return None if host is None or port is None else (host, port)
 
 
-def _read(directory: Path, name: str, kind: type[Kind]) -> Kind | None:
+def _read(
+    directory: Path, name: str, kind: type[Kind], decode: Callable[..., Any] = msgspec.json.decode
+) -> Kind | None:
     path = directory / JOURNAL
     query = "SELECT value FROM meta WHERE name=? AND typeof(value)='blob'"
     try:
         with closing(open_at_rest(path)) as journal:
             row = journal.execute(query, (name,)).fetchone()
-        return msgspec.json.decode(row[0], type=kind) if row else None
+        return decode(row[0], type=kind) if row else None
     except (*UNREADABLE, msgspec.DecodeError):
         return None

@@ -260,3 +260,6 @@ async def test_settings_of_the_earlier_command_that_stand_are_named_once(tmp_pat
     assert run.err.count(standing) == 1, run
     assert run.err.index("going on with the crawl") < run.err.index(standing), "the crawl is named first"
     assert not [url for url in finished(tmp_path) if url.endswith("/1")]
+    assert (await kadcrawl("set", "max-pages", "20", "--data", str(tmp_path))).code == 0
+    run = await kadcrawl("crawl", "--data", str(tmp_path), "--max-pages", "10")
+    assert "stand: --scope any, --exclude /1$, --max-pages 20 (by an order), --delay 0s\n" in run.err

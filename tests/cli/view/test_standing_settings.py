@@ -36,6 +36,14 @@ def test_settings_given_again_and_usual_settings_are_not_named() -> None:
     assert standing_settings(job, {"exclude", "delay_s"}) == ""
 
 
+@pytest.mark.parametrize("replaced", [set(), {"max_time_s"}], ids=["kept", "given again"])
+def test_the_value_of_an_order_stands_whatever_a_command_gives(replaced: set[str]) -> None:
+    job = Job(max_time_s=3.0, max_bytes=20_000)
+    orders = {"max-time": 20.0, "max-pages": 7.0, "unknown": 1.0}
+    said = "--max-bytes 20kB, --max-time 20s (by an order)"
+    assert standing_settings(job, replaced, orders) == f"{PREFIX}{said}", "max-pages cannot change where it was not set"
+
+
 def test_a_long_value_is_cut() -> None:
     found = standing_settings(Job(include=("x" * 1000,)), ())
     assert found == f"{PREFIX}--include {'x' * VALUE_SHOWN_MAX}..."
