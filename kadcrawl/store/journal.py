@@ -113,7 +113,8 @@ class Journal:
                 self._note_moved("record_outbox", self._record_log)
             except (*UNREADABLE, OSError, StorageError) as error:
                 why = self.damaged(said(error)) if _is_damage(error) else error
-                raise StartError(f"cannot open the journal {self.path}: {said(why)}") from None
+                advice = "; make room and start again" if is_disk_full(error) else ""
+                raise StartError(f"cannot open the journal {self.path}: {said(why)}{advice}") from None
             opened.pop_all()  # They stay open.
         self._cursor = self._db.cursor()
         """The cursor of statements that end at once. A connection keeps 80 bytes for each cursor that it ever had."""

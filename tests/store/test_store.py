@@ -21,7 +21,7 @@ from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.keys import Cell, Key, site_hash
 from kadcrawl.store import journal, wal
 from kadcrawl.store.cell_digest import digest_records
-from kadcrawl.store.journal import SMALL_PAGE_BYTES
+from kadcrawl.store.journal import SMALL_PAGE_BYTES, Journal
 from kadcrawl.store.store import DONE, PENDING, Store
 from sim.loop import world
 from tests.support.stores import accept, key, line, opened, written
@@ -498,6 +498,17 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         StartError, match=r"cannot open the journal .*: file is not a database; move this directory away"
     ):
+        Store(tmp_path, 0.0)
+
+
+def test_a_start_on_a_full_disk_says_to_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(journal: Journal) -> None:
+        with sqlite3.connect(":memory:") as db:
+            db.execute("PRAGMA max_page_count = 1")
+            db.execute("CREATE TABLE wide (row)")
+
+    monkeypatch.setattr(Journal, "_open", full)
+    with pytest.raises(StartError, match=r"cannot open the journal .* is full; make room and start again"):
         Store(tmp_path, 0.0)
 
 
