@@ -164,8 +164,9 @@ class ClockHolder:
         if error is not None:
             yield always
             return
-        give_up_at, called = asyncio.get_running_loop().time() + wait_s, Event()
-        waiter = Waiter(object(), called.clear, called.set)
+        loop, called = asyncio.get_running_loop(), Event()
+        give_up_at = loop.time() + wait_s
+        waiter = Waiter(object(), called.clear, called.set, lambda: loop.time() < give_up_at)
         while True:
             with self.enter(clock, url, address, delay_s, waiter) as use:
                 if use is not None:
@@ -298,7 +299,10 @@ class ClockHolder:
 
     def _drop_idle_waiters(self, shared: SharedClock) -> None:
         """Let no site wait for its turn that has nothing to ask any more. Its turn would keep the clock from others."""
-        while (site := shared.first_waiting) is not None and not self._waiters[site].has_request():
+        while (site := shared.first_waiting) is not None:
+            waiter = self._waiters.get(site)  # The site may have waited for another clock since, and been called.
+            if waiter is not None and waiter.has_request():
+                return
             shared.leave(site)
             self._call(site)
 

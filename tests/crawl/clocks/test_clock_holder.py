@@ -54,9 +54,9 @@ class Bench:
 
         return Waiter(site, lambda: None, call, lambda: site not in self.idle)
 
-    def enter(self, site: str) -> bool:
+    def enter(self, site: str, clock: str = CLOCK) -> bool:
         """Return whether a request to a site has its turn, and make it at once."""
-        with self.holder.enter(CLOCK, PAGE, "", DELAY_S, self.waiter(site), is_known=True) as use:
+        with self.holder.enter(clock, PAGE, "", DELAY_S, self.waiter(site), is_known=True) as use:
             return use is not None
 
     async def during(self, story: Callable[[], Any]) -> None:
@@ -97,3 +97,41 @@ def test_no_lease_is_asked_for_without_a_request() -> None:
     with world(0) as loop:
         loop.run_until_complete(bench.during(story))
     assert (0, ["lent"]) == (bench.leases, list(bench.called))
+
+
+def test_a_site_that_waited_for_another_clock_since_is_passed_over() -> None:
+    bench = Bench()
+
+    async def story() -> None:
+        assert not bench.enter("first")
+        await asyncio.sleep(0.1)
+        assert bench.enter("first")
+        # Its cell was closed meanwhile, and its host has another address since.
+        assert not bench.enter("moved")
+        assert not bench.enter("moved", "host b.test")
+        await asyncio.sleep(0.1)
+        assert bench.enter("moved", "host b.test")
+        assert not bench.enter("last")
+        await asyncio.sleep(DELAY_S)
+
+    with world(0) as loop:
+        loop.run_until_complete(bench.during(story))
+    assert DELAY_S <= bench.called["last"] <= DELAY_S + 0.2
+
+
+def test_a_request_that_has_given_up_takes_no_turn() -> None:
+    bench = Bench()
+
+    async def story() -> None:
+        assert not bench.enter("first")
+        await asyncio.sleep(0.1)
+        assert bench.enter("first")
+        async with bench.holder.turn(PAGE, DELAY_S, DELAY_S / 2) as may_send:
+            assert may_send is None
+        assert not bench.enter("last")
+        await asyncio.sleep(DELAY_S)
+
+    with world(0) as loop:
+        loop.run_until_complete(bench.during(story))
+    assert DELAY_S <= bench.called["last"] <= DELAY_S + 0.2
+    assert not bench.holder._waiters
