@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from uuid import uuid4
 
 import fsspec
 import msgspec
@@ -46,7 +47,8 @@ def peer(tmp_path: Path) -> Peer:
 
 @pytest.fixture(params=["directory", "memory"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{tmp_path}/archive" if request.param == "directory" else f"memory://{tmp_path.name}/archive"
+    # The memory outlives a test, whose temporary directory may have the name of an earlier one.
+    return f"{tmp_path}/archive" if request.param == "directory" else f"memory://{uuid4().hex}/archive"
 
 
 def warc_work(peer: Peer, target: str, kind: str = "warc") -> WarcWork:
@@ -181,9 +183,7 @@ async def test_without_a_journal_all_files_are_whole_and_none_is_removed(peer: P
 @pytest.mark.parametrize("kind", ["directory", "memory"])
 def test_places_hold_whole_files_in_folders(kind: str, tmp_path: Path) -> None:
     place = (
-        DirectoryDestination(tmp_path / "p")
-        if kind == "directory"
-        else RemoteDestination(f"memory://{tmp_path.name}/p")
+        DirectoryDestination(tmp_path / "p") if kind == "directory" else RemoteDestination(f"memory://{uuid4().hex}/p")
     )
     assert place.sizes("pages") == {}
     place.write("pages/a", lambda: [b"12", b"3"])
