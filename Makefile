@@ -57,8 +57,8 @@ test-examples: $(STAMP) ## Run every example of the documentation and compare it
 	$(BIN)/python -m compileall -q -j 0 kadcrawl sim scripts fuzz tests/support
 	$(BIN)/python -m pytest -n 4 -m examples tests/docs
 
-test-chaos: $(STAMP) ## Run the tests of whole swarms of processes, whose peers are killed, stopped and cut off (six minutes)
-	$(BIN)/python -m pytest -n 2 -m chaos tests/chaos tests/cli tests/sites
+test-chaos: $(STAMP) ## Run the tests of whole swarms of processes, whose peers are killed, stopped and cut off (five minutes)
+	$(BIN)/python -m pytest -n 4 -m chaos tests/chaos tests/cli tests/sites
 
 test-web: $(STAMP) .cache/web/.installed ## Show the pages of the dashboard in a headless Chromium and test them (a minute; needs chromium, node and npm)
 	$(BIN)/python -m pytest -n 0 -m browser tests/web $(ARGS)
