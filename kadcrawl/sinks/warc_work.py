@@ -89,15 +89,17 @@ class WarcWork:
             return False
         there = self._uploaded = self._destination.sizes("") if self._uploaded is None else self._uploaded
         self._left = self._not_in(there, files)
-        others = [file for file in files if not self._is_alike(file, there.get(file.path.name))]
+        others = {file for file in files if not self._is_alike(file, there.get(file.path.name))}
+        missing = [file for file in self._left if file not in others]
+        left = others.union(missing)
         for file in files:
-            if file not in self._left and file not in others:
+            if file not in left:
                 self._remove(file)
-        self._left = [file for file in files if file in self._left or file in others]
+        self._left = [file for file in files if file in left]
         if not self._left:
             return False
-        if not (missing := [file for file in self._left if file not in others]):
-            raise SinkError(self._refusal([file.path.name for file in others]))
+        if not missing:
+            raise SinkError(self._refusal([file.path.name for file in self._left]))
         file = missing[0]
         self._destination.write(file.path.name, lambda: self._chunks(file))
         there.update(self._destination.sizes(""))

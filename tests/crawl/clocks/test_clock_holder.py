@@ -59,6 +59,12 @@ class Bench:
         with self.holder.enter(clock, PAGE, "", DELAY_S, self.waiter(site), is_known=True) as use:
             return use is not None
 
+    async def ask_first(self) -> None:
+        """Get the lease of the clock and make a request, after which the clock rests."""
+        assert not self.enter("first")
+        await asyncio.sleep(0.1)
+        assert self.enter("first")
+
     async def during(self, story: Callable[[], Any]) -> None:
         running = asyncio.create_task(self.holder.run())
         await story()
@@ -70,9 +76,7 @@ def test_sites_without_a_request_take_no_turn_from_the_others() -> None:
     bench = Bench()
 
     async def story() -> None:
-        assert not bench.enter("first")
-        await asyncio.sleep(0.1)
-        assert bench.enter("first")
+        await bench.ask_first()
         for number in range(100):
             assert not bench.enter(f"lent {number}")
         assert not bench.enter("last")
@@ -103,9 +107,7 @@ def test_a_site_that_waited_for_another_clock_since_is_passed_over() -> None:
     bench = Bench()
 
     async def story() -> None:
-        assert not bench.enter("first")
-        await asyncio.sleep(0.1)
-        assert bench.enter("first")
+        await bench.ask_first()
         # Its cell was closed meanwhile, and its host has another address since.
         assert not bench.enter("moved")
         assert not bench.enter("moved", "host b.test")
@@ -123,9 +125,7 @@ def test_a_request_that_has_given_up_takes_no_turn() -> None:
     bench = Bench()
 
     async def story() -> None:
-        assert not bench.enter("first")
-        await asyncio.sleep(0.1)
-        assert bench.enter("first")
+        await bench.ask_first()
         async with bench.holder.turn(PAGE, DELAY_S, DELAY_S / 2) as may_send:
             assert may_send is None
         assert not bench.enter("last")
