@@ -21,7 +21,7 @@ from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, Departed, LeaveStats
-from kadcrawl.link.wire.messages import Contact, Message, Ok, PeerRow
+from kadcrawl.link.wire.messages import Contact, Message, Ok, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.store.store import Store
 
@@ -142,12 +142,13 @@ def journaled_departed(journaled: bytes | None) -> list[Departed]:
         return []
 
 
-def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
+def each_once(rows: Iterable[PeerRow], *, for_budget: bool = False) -> list[PeerRow]:
     """Return the rows of a census with each peer once.
 
     A leaf that has just changed its full peer has two rows. It claims its ID and its uptime, so its row replaces no row
     of a full peer. Several peers remember a departed peer, perhaps with different counters. If that peer is back, its
-    own row counts.
+    own row counts. A leaf claims to be that peer, and its counters only grow: its row counts if no counter is smaller.
+    With `for_budget` a leaf replaces no departed full peer at all, as only the row of that peer has its grant.
     """
     there: dict[tuple[bool, bytes], PeerRow] = {}
     gone: dict[bytes, PeerRow] = {}
@@ -161,5 +162,20 @@ def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
         known = there.get(which)
         if known is None or known.uptime_s <= row.uptime_s:
             there[which] = row
-    back = {peer for _, peer in there}  # As what it was, or as the other.
-    return [*there.values(), *(row for peer, row in gone.items() if peer not in back)]
+
+    def is_back(row: PeerRow) -> bool:
+        if (False, row.contact.id) in there:
+            return True
+        leaf = None if for_budget and not row.hosted_leaf else there.get((True, row.contact.id))
+        return leaf is not None and _has_grown(row.counters, leaf.counters)
+
+    return [*there.values(), *(row for row in gone.values() if not is_back(row))]
+
+
+def _has_grown(before: PeerCounters, now: PeerCounters) -> bool:
+    """Return whether no number is smaller than before. A leaf's row has only its most frequent reasons: none counts."""
+    return all(
+        getattr(before, name) <= getattr(now, name)
+        for name in PeerCounters.__struct_fields__
+        if isinstance(getattr(before, name), int)
+    )

@@ -19,7 +19,7 @@ async def take_census(waves: Waves, unit: Literal["", "pages", "bytes"] = "") ->
 
     `unit` names the budget that is shared out by the rows.
     """
-    return await _read(await waves.ask_all(Census(unit=unit)))
+    return await _read(await waves.ask_all(Census(unit=unit)), for_budget=bool(unit))
 
 
 async def watch_swarm(waves: Waves, since_s: float) -> tuple[SwarmStatus, Watched]:
@@ -28,6 +28,6 @@ async def watch_swarm(waves: Waves, since_s: float) -> tuple[SwarmStatus, Watche
     return await _read(answer), answer.watched or Watched()
 
 
-async def _read(answer: Answer) -> SwarmStatus:
+async def _read(answer: Answer, *, for_budget: bool = False) -> SwarmStatus:
     rows = [*await read_rows(answer.rows), *await read_rows(answer.left)]
-    return SwarmStatus(answer.tally, each_once(rows)[:ROWS_MAX])
+    return SwarmStatus(answer.tally, each_once(rows, for_budget=for_budget)[:ROWS_MAX])

@@ -4,7 +4,9 @@ They count once when the peer returns, and take little room.
 """
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
+from unittest.mock import AsyncMock
 
 import pytest
 from msgspec.structs import replace
@@ -12,6 +14,7 @@ from msgspec.structs import replace
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.basics import REASONS_MAX
+from kadcrawl.link.wire.census_rows import packed_rows
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import (
@@ -22,12 +25,14 @@ from kadcrawl.link.wire.messages import (
     LeaveStats,
     Ok,
     PeerCounters,
+    PeerRow,
     Request,
 )
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, each_once, send_leave_stats
 from kadcrawl.peer.peer import Peer
 from kadcrawl.peer.runtime import NotReadyError
+from kadcrawl.peer.swarm.census import take_census
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.store import Store
 from tests.support.sites.web import Web, tree
@@ -144,6 +149,32 @@ def test_a_peer_that_is_back_speaks_for_itself(departed_peers: DepartedPeers) ->
     assert [other] == each_once([left, other]) == each_once([other, left]), "or as the other kind"
     more = replace(left, counters=PeerCounters(pages=7))
     assert [more] == each_once([more, left]) == each_once([left, more]), "two keep it in mind"
+
+
+def test_a_leaf_that_claims_the_id_of_a_departed_peer_drops_no_figures(departed_peers: DepartedPeers) -> None:
+    departed_peers.keep([departed(1, 5), Departed(leaf_contact(id_bytes(2)), PeerCounters(pages=3, urls=9))])
+    left, leaf_left = (replace(row, counters=replace(row.counters, urls=9)) for row in departed_peers.rows())
+    for row in (left, leaf_left):
+        claimed = replace(row, state=PeerState.IDLE, hosted_leaf=True, counters=PeerCounters(pages=5, urls=8))
+        assert [claimed, row] == each_once([row, claimed]) == each_once([claimed, row]), "a counter is smaller"
+        grown = replace(claimed, counters=PeerCounters(pages=5, urls=9))
+        assert [grown] == each_once([row, grown])
+
+
+async def test_a_leaf_takes_no_departed_peer_out_of_a_budget(departed_peers: DepartedPeers) -> None:
+    departed_peers.keep([Departed(Contact(id_bytes(1), "10.0.0.1", 1), PeerCounters(pages=5), pages_taken=5)])
+    (left,) = departed_peers.rows()
+    leaf = replace(left, state=PeerState.IDLE, hosted_leaf=True, granted=0)
+    full = replace(left, state=PeerState.IDLE)
+    cases: list[tuple[Literal["", "pages"], PeerRow, list[PeerRow]]] = [
+        ("", leaf, [leaf]),
+        ("pages", leaf, [leaf, left]),
+        ("pages", full, [full]),
+    ]
+    for unit, back, expected in cases:
+        answer = SimpleNamespace(tally=None, rows=packed_rows([back]), left=packed_rows([left]))
+        waves: Any = SimpleNamespace(ask_all=AsyncMock(return_value=answer))
+        assert expected == (await take_census(waves, unit)).rows
 
 
 async def gone(peer: Peer) -> None:
