@@ -13,7 +13,7 @@ from kadcrawl.lending import leaf_host
 from kadcrawl.lending.leaf_host import REASONS_SHOWN, LeafHost, NoLeafError
 from kadcrawl.link.wire.leaf_messages import LeafDetails, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
-from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, WorkRequest
+from kadcrawl.link.wire.messages import COUNT_MAX, Contact, PeerCounters, PeerRow, WorkRequest
 from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX, WatchedSink
@@ -34,6 +34,14 @@ def test_a_leaf_that_just_changed_its_peer_is_shown_once_and_up_to_date() -> Non
     old, new = (uptime_row(3, port, port, 1, leaf=True) for port in (4160, 4161))
     for rows in ([one, old, two, new], [one, new, two, old]):
         assert [one, new, two] == each_once(rows)
+
+
+def test_the_loans_of_a_leaf_from_several_full_peers_add_up() -> None:
+    one, two = (replace(uptime_row(3, port, port, 1, leaf=True), borrowed=port - 4158) for port in (4160, 4161))
+    full = replace(uptime_row(3, 4160, 100, 7), borrowed=50)
+    for rows in ([one, full, two], [two, full, one]):
+        assert {5, 50} == {row.borrowed for row in each_once(rows)}
+    assert [COUNT_MAX] == [row.borrowed for row in each_once([replace(one, borrowed=COUNT_MAX), two])]
 
 
 def test_a_leaf_that_calls_itself_like_a_full_peer_is_shown_beside_it() -> None:

@@ -10,10 +10,11 @@ goodbye, so its counters are missing until it is back.
 
 import asyncio
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
@@ -21,7 +22,7 @@ from kadcrawl.link.handler import Handler
 from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, Departed, LeaveStats
-from kadcrawl.link.wire.messages import Contact, Message, Ok, PeerCounters, PeerRow
+from kadcrawl.link.wire.messages import COUNT_MAX, Contact, Message, Ok, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.store.store import Store
 
@@ -145,13 +146,15 @@ def journaled_departed(journaled: bytes | None) -> list[Departed]:
 def each_once(rows: Iterable[PeerRow], *, for_budget: bool = False) -> list[PeerRow]:
     """Return the rows of a census with each peer once.
 
-    A leaf that has just changed its full peer has two rows. It claims its ID and its uptime, so its row replaces no row
-    of a full peer. Several peers remember a departed peer, perhaps with different counters. If that peer is back, its
-    own row counts. A leaf claims to be that peer, and its counters only grow: its row counts if no counter is smaller.
-    With `for_budget` a leaf replaces no departed full peer at all, as only the row of that peer has its grant.
+    A leaf has a row of each full peer that it asked lately: the latest counts, with the loans of all. It claims its ID
+    and its uptime, so its row replaces no row of a full peer. Several peers remember a departed peer, perhaps with
+    different counters. If that peer is back, its own row counts. A leaf claims to be that peer, and its counters only
+    grow: its row counts if no counter is smaller. With `for_budget` a leaf replaces no departed full peer at all, as
+    only the row of that peer has its grant.
     """
     there: dict[tuple[bool, bytes], PeerRow] = {}
     gone: dict[bytes, PeerRow] = {}
+    borrowed = Counter[bytes]()
     for row in rows:
         if has_left(row):
             before = gone.get(row.contact.id)
@@ -159,6 +162,8 @@ def each_once(rows: Iterable[PeerRow], *, for_budget: bool = False) -> list[Peer
                 gone[row.contact.id] = row
             continue
         which = row.hosted_leaf, row.contact.id
+        if row.hosted_leaf:
+            borrowed[row.contact.id] += row.borrowed
         known = there.get(which)
         if known is None or known.uptime_s <= row.uptime_s:
             there[which] = row
@@ -169,7 +174,11 @@ def each_once(rows: Iterable[PeerRow], *, for_budget: bool = False) -> list[Peer
         leaf = None if for_budget and not row.hosted_leaf else there.get((True, row.contact.id))
         return leaf is not None and _has_grown(row.counters, leaf.counters)
 
-    return [*there.values(), *(row for row in gone.values() if not is_back(row))]
+    whole = (
+        replace(row, borrowed=min(borrowed[row.contact.id], COUNT_MAX)) if row.hosted_leaf else row
+        for row in there.values()
+    )
+    return [*whole, *(row for row in gone.values() if not is_back(row))]
 
 
 def _has_grown(before: PeerCounters, now: PeerCounters) -> bool:
