@@ -20,6 +20,7 @@ import click
 import cloup
 from cloup import option, option_group
 
+from kadcrawl.cli.directory_arguments import ALSO, directory_argument
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import Address
 from kadcrawl.cli.own_peers import directory_at
@@ -80,6 +81,19 @@ def member_options(command: Function) -> Function:
 
 def peer_options(help_text: str) -> Callable[[Function], Function]:
     """Return a decorator that adds the options of a command that asks a running peer."""
+    return _peer_options(help_text, "")
+
+
+def peer_options_or_directory(help_text: str) -> Callable[[Function], Function]:
+    """Return a decorator as `peer_options` does, for a command whose only argument may be the directory."""
+
+    def decorate(command: Function) -> Function:
+        return _peer_options(help_text, f" {ALSO}")(directory_argument(command))
+
+    return decorate
+
+
+def _peer_options(help_text: str, also: str) -> Callable[[Function], Function]:
     return option_group(
         "Peer to ask",
         option(
@@ -94,7 +108,7 @@ def peer_options(help_text: str) -> Callable[[Function], Function]:
             type=click.Path(path_type=Path, file_okay=False),
             default=Path("crawl-data"),
             show_default=True,
-            help="Directory of a peer, or of a crawl, on this machine: it holds the address and the key.",
+            help=f"Directory of a peer, or of a crawl, on this machine: it holds the address and the key.{also}",
         ),
         _KEY_FILE,
     )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
-from cloup import argument, option, option_group
+from cloup import option, option_group
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import PORT_DEFAULT
@@ -36,13 +36,6 @@ DATA = option(
     default=Path("crawl-data"),
     show_default=True,
     help="Directory for the journal, WARC files and pages.jsonl. Started again on it, a crawl goes on.",
-)
-DIRECTORIES = argument(
-    "directories",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR...",
 )
 SEEDS = option(
     "--seeds",

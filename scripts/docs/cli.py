@@ -68,6 +68,8 @@ def _notations() -> str:
             "`90s`, `15 min`, `12h`, `7 days`, `2w`.",
             "- `NAME=VALUE` sets a [limit](limits.md#limits-of-a-peer), with its unit: `body_bytes_max=10MB`.",
             "- `SINK` is a destination of results: see [results and sinks](../how-to/results-and-sinks.md).",
+            "- `DIR` as an argument is the directory of `--data`: give one of both. A command with other arguments, "
+            "such as the URLs of `kadcrawl add`, takes `--data` alone.",
             "- An option marked *repeatable* may be given several times.",
         ]
     )

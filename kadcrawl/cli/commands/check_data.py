@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 import cloup
 
+from kadcrawl.cli.directory_arguments import directories_argument
 from kadcrawl.cli.exits import DONE, PROBLEMS, told
-from kadcrawl.cli.options import DIRECTORIES
 from kadcrawl.errors import ConfigError
 from kadcrawl.system.clock import steady
 from kadcrawl.system.directory_lock import held_still
@@ -33,7 +33,7 @@ PROGRESS_INTERVAL_S = 2.0
 
 
 @cloup.command("check-data", short_help="Check the files of a crawl for damage, and mend them.")
-@DIRECTORIES
+@directories_argument
 @cloup.option("--repair", is_flag=True, help="Mend what can be mended, and check again.")
 @cloup.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
 @told

@@ -14,7 +14,7 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, INTERRUPTED, PROBLEMS, told
-from kadcrawl.cli.keys import key_to_ask, peer_options
+from kadcrawl.cli.keys import key_to_ask, peer_options, peer_options_or_directory
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.seeds.seed_feeder import FeedFigures
 from kadcrawl.cli.seeds.seed_file import STANDARD_INPUT, SeedFile
@@ -43,6 +43,7 @@ from kadcrawl.system.directory_lock import is_running
 from kadcrawl.urls import seed
 
 PEER = peer_options("Any peer of the swarm.")
+PEER_OR_DIRECTORY = peer_options_or_directory("Any peer of the swarm.")
 LEAVING_POLL_S = 0.5
 """Seconds between two looks at a leaving peer."""
 LOOKS_FAILED_MAX = 3
@@ -59,7 +60,7 @@ STOPPED_FIRST = (
 
 
 @cloup.command()
-@PEER
+@PEER_OR_DIRECTORY
 @cloup.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @told
 def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:
@@ -184,7 +185,7 @@ def feed_files(asked: Asked, name: str) -> None:
 
 def _order(verb: Literal["pause", "resume", "stop"], short: str, help_text: str, said: str) -> click.Command:
     @cloup.command(verb, short_help=short, help=help_text)
-    @PEER
+    @PEER_OR_DIRECTORY
     @told
     def order(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
         from kadcrawl.link.client_connection import is_going_away
@@ -219,7 +220,7 @@ stop = _order(
 
 
 @cloup.command(short_help="Let one peer hand its range over and exit.")
-@peer_options("The peer that is to leave.")
+@peer_options_or_directory("The peer that is to leave.")
 @told
 def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
     """Let one peer hand its range over and exit, while the others go on. Returns when it is gone.

@@ -15,8 +15,9 @@ from pathlib import Path
 import click
 import cloup
 
+from kadcrawl.cli.directory_arguments import directories_argument
 from kadcrawl.cli.exits import DONE, UNDELIVERED, told
-from kadcrawl.cli.options import DIRECTORIES, sink_option
+from kadcrawl.cli.options import sink_option
 from kadcrawl.cli.say import say
 from kadcrawl.cli.targets import data_directories, directories, is_set_aside
 from kadcrawl.cli.view.shortfalls import say_shortfalls
@@ -33,7 +34,7 @@ before."""
 
 
 @cloup.command(short_help="Bring the results of a crawl into a database or a bucket.")
-@DIRECTORIES
+@directories_argument
 @sink_option("--to", "Where they go", required=True)
 @cloup.option("--records", is_flag=True, help="To the standard output: the records in place of the pages.")
 @told

@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 import cloup
 
+from kadcrawl.cli.directory_arguments import directories_argument
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.options import DIRECTORIES
 from kadcrawl.errors import ConfigError
 
 
 @cloup.command(short_help="Index the WARC files of a crawl for replay.")
-@DIRECTORIES
+@directories_argument
 @told
 def index(directories: tuple[Path, ...]) -> int:
     """Write a CDXJ index beside each WARC file in DIR... (of a crawl, or of a peer) that has none.

@@ -10,7 +10,7 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.keys import key_to_ask, peer_options
+from kadcrawl.cli.keys import key_to_ask, peer_options_or_directory
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.targets import directories, goes_on, rests, targets
 from kadcrawl.errors import ConfigError
@@ -28,7 +28,7 @@ from kadcrawl.urls import seed
     cloup.option("--site", default="", metavar="HOST", help="Only those of this host or domain."),
     cloup.option("--url", default="", metavar="URL", help="Only this one."),
 )
-@peer_options("Any peer of the swarm.")
+@peer_options_or_directory("Any peer of the swarm.")
 @told
 def retry(
     reasons: tuple[str, ...],

@@ -11,7 +11,7 @@ import click
 import cloup
 
 from kadcrawl.cli.exits import DONE, PROBLEMS, told
-from kadcrawl.cli.keys import peer_options
+from kadcrawl.cli.keys import peer_options_or_directory
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.swarm_figures import swarm_figures
 from kadcrawl.cli.targets import peer_directories, result_directories
@@ -23,7 +23,7 @@ from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, add_up, figu
 
 
 @cloup.command(short_help="Print the figures, failures and results of a crawl.")
-@peer_options("Any peer of the swarm.")
+@peer_options_or_directory("Any peer of the swarm.")
 @cloup.option("--json", "as_json", is_flag=True, help="Print JSON, as crawl --summary writes it.")
 @told
 def summary(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 import cloup
 
+from kadcrawl.cli.directory_arguments import directories_argument
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.options import DIRECTORIES
 from kadcrawl.cli.types import WholeNumber
 from kadcrawl.system.plural import counted
 
 
 @cloup.command(short_help="Learn from finished crawls how long machines take.")
-@DIRECTORIES
+@directories_argument
 @cloup.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import cloup
 
+from kadcrawl.cli.directory_arguments import directories_argument
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.options import DIRECTORIES
 from kadcrawl.errors import ConfigError
 from kadcrawl.system.directory_lock import held_still
 from kadcrawl.system.file_names import JOURNAL
@@ -21,7 +21,7 @@ ROOM_FACTOR = 2
 
 
 @cloup.command(short_help="Give free pages of journals back to the disk.")
-@DIRECTORIES
+@directories_argument
 @told
 def vacuum(directories: tuple[Path, ...]) -> int:
     """Make the journals in DIR... (of a crawl, or of a peer) as small as their rows.

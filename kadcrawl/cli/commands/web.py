@@ -12,6 +12,7 @@ from typing import NamedTuple
 import click
 import cloup
 
+from kadcrawl.cli.directory_arguments import ALSO, directory_argument
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.targets import address_of, directories, peers_below
 from kadcrawl.errors import ConfigError
@@ -33,16 +34,21 @@ class OpenDashboard(NamedTuple):
 
 
 @cloup.command(short_help="Open the dashboard of a running peer.")
-@cloup.argument(
-    "data", type=click.Path(path_type=Path, file_okay=False), default=Path("crawl-data"), metavar="[DIRECTORY]"
+@directory_argument
+@cloup.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("crawl-data"),
+    show_default=True,
+    help=ALSO,
 )
 @cloup.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
 @told
 def web(data: Path, no_open: bool) -> int:
     """Open the dashboard of a peer that runs on this machine in a browser, and print its address.
 
-    DIRECTORY is the directory of the peer, or of a crawl with several peers, by default crawl-data. A peer that was
-    started without --web opens its dashboard now, on loopback. A leaf needs --web.
+    DIR is the directory of the peer, or of a crawl with several peers, by default crawl-data. A peer that was started
+    without --web opens its dashboard now, on loopback. A leaf needs --web.
 
     The address holds a token that is good once, for five minutes. So keep it to yourself: the first browser that opens
     it has a session of twelve hours, or until the swarm gets another key. Only a person who can read the peer's
