@@ -219,9 +219,8 @@ async def test_a_line_counts_once_it_is_whole(directory: Directory, sink: Named)
 
 async def test_a_table_of_others_is_left_alone(directory: Directory, tmp_path: Path) -> None:
     path = tmp_path / "theirs.db"
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("CREATE TABLE pages (number INTEGER)")
-    db.close()
     directory.write(1)
     async with delivering(directory.path, f"sqlite:{path}") as deliveries:
         await deliveries.finish(patience_s=0.1)

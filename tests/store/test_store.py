@@ -207,9 +207,8 @@ async def test_a_directory_from_before_there_were_records_goes_on(tmp_path: Path
     store.finish(accept(store, 1), line(1))
     await store.journal.commit()
     store.close()
-    with sqlite3.connect(tmp_path / "peer.sqlite") as db:
+    with closing(sqlite3.connect(tmp_path / "peer.sqlite")) as db, db:
         db.execute("DROP TABLE record_outbox")
-    db.close()
     again = opened(tmp_path)
     again.finish(accept(again, 2), line(2), b"2:0\n")
     await again.journal.commit()
@@ -486,9 +485,8 @@ def test_the_shorter_path_counts(store: Store) -> None:
 
 
 def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "peer.sqlite") as db:
+    with closing(sqlite3.connect(tmp_path / "peer.sqlite")) as db, db:
         db.execute("PRAGMA user_version = 99")
-    db.close()
     with pytest.raises(StartError, match="another version"):
         Store(tmp_path, 0.0)
 
@@ -503,7 +501,7 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
 
 def test_a_start_on_a_full_disk_says_to_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(journal: Journal) -> None:
-        with sqlite3.connect(":memory:") as db:
+        with closing(sqlite3.connect(":memory:")) as db:
             db.execute("PRAGMA max_page_count = 1")
             db.execute("CREATE TABLE wide (row)")
 
