@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Some commands need less than all that the others need.
 EXTRAS ?= test,check,docs,papers,dist
+# pip compiles on one core. Some packages hold files for another Python, which cannot be compiled and are never imported.
+COMPILE_PACKAGES = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 
 .DEFAULT_GOAL := help
 
@@ -19,7 +21,8 @@ setup: $(STAMP) ## Make .venv with kadcrawl and everything the other commands ne
 $(STAMP): setup.cfg setup.py pyproject.toml constraints.txt $(wildcard native/src/*.rs)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kadcrawl needs Python 3.11 or newer; try: make setup PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(EXTRAS)]'
+	$(COMPILE_PACKAGES)
 	touch $(STAMP)
 
 demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the end, and judge every request
