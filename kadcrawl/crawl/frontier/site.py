@@ -116,8 +116,10 @@ class Site:
 
     @property
     def has_request(self) -> bool:
-        """The site has entries for requests, or may have them in the store, and no person stopped it."""
-        return bool(self.ready or self.waiting or self.more) and not (self.closed or self.paused or self.excluded)
+        """The site has entries for requests, or may have them in the store, a connection that is not lent, and no
+        person stopped it."""
+        has_entries = bool(self.ready or self.waiting or self.more)
+        return has_entries and self.has_free and not (self.closed or self.paused or self.excluded)
 
     @property
     def next_is_unproven(self) -> bool:

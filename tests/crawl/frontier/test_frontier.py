@@ -1290,6 +1290,23 @@ def test_a_site_that_waits_for_a_shared_clock_is_not_asked_and_lent_to_leaves_al
     assert not frontier.has_request("unknown")
 
 
+def test_a_site_whose_connections_are_lent_has_no_request_although_it_has_urls(
+    make_frontier: Make, frontier_store: Store
+) -> None:
+    frontier = make_frontier()
+    feed = Feed(frontier_store, frontier)
+    for _ in range(3):
+        feed("a")
+    frontier.park("a")
+    assert 1 == len(frontier.lend("a", 1, START)[0])
+    assert not frontier.has_request("a"), "its turn on the clock would be in vain"
+    frontier.unpark("a")
+    assert frontier.next(START + 100) is None
+    frontier.end_loan("a", 1, START + 100)
+    assert frontier.has_request("a")
+    assert frontier.next(START + 100) is not None
+
+
 def test_a_site_that_waits_for_a_shared_clock_is_not_crowded(make_frontier: Make, frontier_store: Store) -> None:
     frontier = make_frontier(delay_s=0.0)
     feed = Feed(frontier_store, frontier)
