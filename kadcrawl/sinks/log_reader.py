@@ -15,6 +15,7 @@ from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 from kadcrawl.store.log_parts import (
     GZIP,
     LINE_READ_MAX,
+    LogPart,
     PartIndex,
     cut_error,
     guarded,
@@ -85,9 +86,9 @@ class LogReader:
                 offset = part.end
         return offset
 
-    def lines_between(self, offset: int, end: int) -> int:
-        """Return the number of lines of the parts in a range of offsets, as far as the index says."""
-        return sum(part.lines or 0 for part in self._parts().parts if offset < part.end <= end)
+    def parts_between(self, offset: int, end: int) -> list[LogPart]:
+        """Return the parts with bytes from an offset up to `end`, which is the end of a part."""
+        return [part for part in self._parts().parts if offset < part.end <= end]
 
     def close(self) -> None:
         """Close the file that is open. Further reads are allowed."""

@@ -7,16 +7,40 @@ Tests: tests/sinks/test_delivery.py, tests/sinks/test_sinks.py
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from kadcrawl.sinks.batch import LOGS
 from kadcrawl.sinks.log_reader import LogReader
 from kadcrawl.sinks.sink import Sink
 from kadcrawl.sinks.sink_names import SinkName
+from kadcrawl.store.log_parts import LogPart
 from kadcrawl.system.plural import counted
 
 log = logging.getLogger(__name__)
+
+
+class _Skipped(NamedTuple):
+    """Parts of a log that were moved away before a sink had all of their lines."""
+
+    parts: Sequence[LogPart]
+    bytes: int
+    """Bytes that the sink lacks."""
+    is_begun: bool
+    """True if the sink has the first lines of the first part."""
+
+    @property
+    def files(self) -> str:
+        """The names of the first and the last part."""
+        first, last = self.parts[0].file, self.parts[-1].file
+        return first if first == last else f"{first} to {last}"
+
+    @property
+    def lines(self) -> int | None:
+        """Number of lines that the sink lacks, or None if it is not known."""
+        counts = [part.lines for part in self.parts if part.lines is not None]
+        return None if self.is_begun or len(counts) < len(self.parts) else sum(counts)
 
 
 class _Followed:
@@ -60,14 +84,15 @@ class _Followed:
             self.waits_since = now
         return self.waits_since
 
-    def skip_elsewhere(self) -> int | None:
-        """Pass over parts that are elsewhere. Return the number of their lines, or None if there was no such part."""
+    def skip_elsewhere(self) -> _Skipped | None:
+        """Pass over parts that are elsewhere. Return what was passed over, or None if there was no such part."""
         offset = self.reader.next_here(self.offset)
         if offset == self.offset:
             return None
-        lines = self.reader.lines_between(self.offset, offset)
+        parts = self.reader.parts_between(self.offset, offset)
+        skipped = _Skipped(parts, offset - self.offset, is_begun=parts[0].begin < self.offset)
         self.offset = offset
-        return lines
+        return skipped
 
     def advance(self, offset: int) -> None:
         """Note that the sink has the log up to this offset."""
@@ -83,8 +108,7 @@ class LogWork:
         self.moved = 0
         self.refused = 0
         self._lines = 0
-        self._elsewhere = 0
-        """Lines of closed parts that were moved away before the sink had them."""
+        self._skipped: list[_Skipped] = []
         self._sink = sink
         self._now = now
         self._open = False
@@ -104,8 +128,9 @@ class LogWork:
     def done(self) -> str:
         """The number of delivered lines, for a person."""
         refused = f", {self.refused} of them refused (see the log)" if self.refused else ""
-        elsewhere = counted(self._elsewhere, "line")
-        without = f", without {elsewhere} of parts that are not here" if self._elsewhere else ""
+        known = [each.lines for each in self._skipped if each.lines is not None]
+        lines = counted(sum(known), "line") if len(known) == len(self._skipped) else "lines"
+        without = f", without {lines} of parts that are not here (see the log)" if self._skipped else ""
         return f"{counted(self._lines, 'line')}{refused}{without}"
 
     async def step(self, hurry: bool) -> bool:
@@ -133,9 +158,14 @@ class LogWork:
     async def _step(self, each: _Followed, hurry: bool) -> bool:
         if not each.lag:
             return False
-        if (elsewhere := each.skip_elsewhere()) is not None:
-            self._elsewhere += elsewhere
-            log.warning("sink.part_elsewhere sink=%s log=%s lines=%d", self.name.shown, each.reader.path, elsewhere)
+        skipped = each.skip_elsewhere()
+        if skipped is not None and skipped not in self._skipped:  # It is again after a failure of the sink.
+            self._skipped.append(skipped)
+            lines = "unknown" if skipped.lines is None else skipped.lines
+            log.warning(
+                "sink.part_elsewhere sink=%s log=%s parts=%s lines=%s bytes=%d",
+                *(self.name.shown, each.reader.path, skipped.files, lines, skipped.bytes),
+            )
         now = self._now()
         waits_since = each.see_lag(now)
         size = self._sink.size

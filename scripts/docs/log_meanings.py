@@ -137,7 +137,9 @@ MEANINGS = {
     "sink.down": "A sink does not take results at present. The peer tries again, and nothing is lost.",
     "sink.up": "A sink takes results again.",
     "sink.refused": "A sink refused one line for good. The line stays in the directory of the peer.",
-    "sink.part_elsewhere": "A part of a log was moved away before a sink had its lines. The sink goes on behind it.",
+    "sink.part_elsewhere": "`parts` of a log were lost or moved away before a sink had all of their lines. The "
+    "sink goes on behind them, and lacks `bytes`. `lines` is unknown if the sink had some of them, or if nobody has "
+    "counted them.",
     "sink.offset_invalid": "A sink claims more of a log than the log has. All of the log is delivered again.",
     "overlay.non_member": "A datagram came from a non-member, for another peer, or twice. Few of them are logged.",
     "overlay.malformed": "A datagram of a member is malformed, or of another version of the wire.",

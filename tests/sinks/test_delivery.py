@@ -14,6 +14,7 @@ from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 from kadcrawl.sinks.delivery import Delivery
 from kadcrawl.sinks.log_work import LogWork
 from kadcrawl.sinks.sink_names import parse
+from kadcrawl.store.log_parts import LogPart, PartIndex, encoded_index, index_path, part_path, source_of
 from tests.support.sinks.delivery import delivering
 from tests.support.sinks.peer_directory import Directory
 from tests.support.sinks.readers import in_json_lines
@@ -139,6 +140,63 @@ async def test_a_mark_the_log_does_not_reach_is_not_believed(directory: Director
         await each.close()
         assert await each.step(True)
         assert list(directory.expected["pages"]) == sink.keys
+
+
+def roll(directory: Directory, *, are_counted: bool) -> PartIndex:
+    """Close the page log of a directory as a part of 4 lines and a part of 3, and begin a file with 2 lines."""
+    path, parts, end, source = directory.path / "pages.jsonl", [], 0, ""
+    for number, lines in enumerate((4, 3), 1):
+        directory.write(lines)
+        source = source or source_of(path)
+        file, size = part_path(path, number), path.stat().st_size
+        path.rename(file)
+        parts.append(LogPart(file.name, end, size, lines if are_counted else None))
+        end += size
+    directory.write(2)
+    index = PartIndex(source, tuple(parts))
+    index_path(path).write_bytes(encoded_index(index))
+    return index
+
+
+@pytest.mark.parametrize(
+    ("gone", "had", "are_counted", "parts", "lines", "done"),
+    [
+        ([1], 0, True, "pages-00001.jsonl", "4", "without 4 lines of parts"),
+        ([1, 2], 0, True, "pages-00001.jsonl to pages-00002.jsonl", "7", "without 7 lines of parts"),
+        ([1], 1, True, "pages-00001.jsonl", "unknown", "without lines of parts"),
+        ([1], 0, False, "pages-00001.jsonl", "unknown", "without lines of parts"),
+    ],
+    ids=["a part", "two parts", "the rest of a part", "nobody counted"],
+)
+async def test_parts_that_a_sink_passes_over_are_named_with_what_it_lacks(
+    gone: list[int],
+    had: int,
+    are_counted: bool,
+    parts: str,
+    lines: str,
+    done: str,
+    directory: Directory,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    index = roll(directory, are_counted=are_counted)
+    sink = Memory(BatchSize(had or 100, 10_000, 0.0))
+    each = log_work(directory, sink)
+    if had:
+        assert await each.step(True)
+    lacks = index.parts[len(gone) - 1].end - each.moved
+    for number in gone:
+        part_path(directory.path / "pages.jsonl", number).unlink()
+    sink.is_down = True
+    with pytest.raises(ConnectionError):
+        await each.step(True)
+    await each.close()
+    sink.is_down = False
+    while await each.step(True):
+        pass
+    told = [record.getMessage() for record in caplog.records if "sink.part_elsewhere" in record.getMessage()]
+    assert [f"parts={parts} lines={lines} bytes={lacks}"] == [f"parts={one.partition(' parts=')[2]}" for one in told]
+    assert f"{done} that are not here (see the log)" in each.done
+    assert index.end - lacks < each.moved
 
 
 async def test_at_the_end_slow_connections_get_time_and_failures_only_a_little(directory: Directory) -> None:
