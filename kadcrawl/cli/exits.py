@@ -77,7 +77,7 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
                 tell(f"kadcrawl: {ours[0].for_people}", err=True)
                 code = MISTAKE
             elif is_interrupt(error):
-                tell("kadcrawl: interrupted; start it again with the same --data to go on", err=True)
+                tell("kadcrawl: interrupted; run the same command again", err=True)
                 code = INTERRUPTED
             else:
                 raise

@@ -22,22 +22,25 @@ Result = TypeVar("Result")
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` on a uvloop. KADCRAWL_PROFILE names a file for a profile (one per process: FILE.PID)."""
-    raise_limit()
-    sys.unraisablehook = _unraisable
-    gc.freeze()  # What is loaded by now stays.
-    gc.set_threshold(GARBAGE_THRESHOLD)
-    gc.enable()
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        path = os.environ.get("KADCRAWL_PROFILE")
-        if not path:
-            return runner.run(main)
-        import cProfile
+    try:
+        raise_limit()
+        sys.unraisablehook = _unraisable
+        gc.freeze()  # What is loaded by now stays.
+        gc.set_threshold(GARBAGE_THRESHOLD)
+        gc.enable()
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            path = os.environ.get("KADCRAWL_PROFILE")
+            if not path:
+                return runner.run(main)
+            import cProfile
 
-        profile = cProfile.Profile(time.thread_time)  # CPU, not waiting
-        try:
-            return profile.runcall(runner.run, main)
-        finally:
-            profile.dump_stats(f"{path}.{os.getpid()}")
+            profile = cProfile.Profile(time.thread_time)  # CPU, not waiting
+            try:
+                return profile.runcall(runner.run, main)
+            finally:
+                profile.dump_stats(f"{path}.{os.getpid()}")
+    finally:
+        main.close()  # Ctrl-C may come before `main` begins, and Python would warn that nothing awaited it.
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

@@ -92,7 +92,7 @@ async def test_the_second_signal_ends_a_peer_at_once(tmp_path: Path) -> None:
         async with asyncio.timeout(60):
             _, said = await two.communicate()
         assert two.returncode == 11
-        assert b"kadcrawl: interrupted; start it again with the same --data to go on" in said
+        assert b"kadcrawl: interrupted; run the same command again" in said
         assert b"Traceback" not in said
         one.kill()
         await one.communicate()

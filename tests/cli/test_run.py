@@ -48,3 +48,17 @@ def test_the_imports_of_a_peer_process_hardly_wake_the_garbage_collector() -> No
     program = PROGRAM.removesuffix("main()") + "import gc; print(gc.get_stats()[0]['collections'])"
     collections = int(subprocess.check_output([sys.executable, "-c", program]))
     assert collections < 50
+
+
+def test_an_interrupt_before_the_loop_is_there_is_no_warning() -> None:
+    """`uvloop` takes some tenths of a second to load, in which a person may press Ctrl-C."""
+    code = (
+        "from kadcrawl.cli import run as module\n"
+        "def interrupted(): raise KeyboardInterrupt\n"
+        "module.new_event_loop = interrupted\n"
+        "async def main(): pass\n"
+        "try: module.run(main())\n"
+        "except KeyboardInterrupt: pass"
+    )
+    run = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    assert (0, "") == (run.returncode, run.stderr)
