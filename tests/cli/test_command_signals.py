@@ -48,6 +48,7 @@ async def test_a_peer_that_is_alone_says_what_is_left_on_it(tmp_path: Path) -> N
         counts = re.search(r"^([0-9]+) pages fetched by this peer, ([0-9]+) URLs left on it", gone.out)
         assert counts is not None, gone
         assert (done, True) == (int(counts[1]), 0 < int(counts[2]) <= len(endless.linked) - done)
+        assert re.search(r"^  the same command +goes on with the URLs that are left$", gone.out, re.MULTILINE), gone
 
 
 async def test_a_second_hangup_forces_nothing() -> None:

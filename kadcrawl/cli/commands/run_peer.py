@@ -300,6 +300,7 @@ async def _live(peer_run: PeerRun[Kind], log_settings: LogSettings) -> int:
             sinks=config.sinks,
             may_retry=peer.job.history == "exact" and peer_run.is_full,
             limit=limit if peer_run.is_full else None,
+            goes_on=limit is None and peer_run.is_full and peer.remaining > 0,
         )
         for line in last_lines(end):
             tell(line)

@@ -42,6 +42,8 @@ class CrawlEnd:
     job_file: Path | None = None
     limit: ReachedLimit | None = None
     """The limit that ended the crawl, or None."""
+    goes_on: bool = False
+    """The peer has URLs left that no limit keeps it from, so that the same command goes on with them."""
 
 
 def last_lines(end: CrawlEnd) -> Iterator[str]:
@@ -97,7 +99,7 @@ def _next_lines(end: CrawlEnd, *, has_results: bool) -> Iterator[str]:
 def _commands(end: CrawlEnd, *, has_results: bool) -> Iterator[tuple[str, str]]:
     """Yield pairs of a command and its purpose."""
     data = printable(shlex.quote(str(end.data)))
-    if end.limit is not None and end.limit.lost:
+    if end.goes_on or (end.limit is not None and end.limit.lost):
         yield "the same command", "goes on with the URLs that are left"
     elif end.limit is not None and end.limit.is_ordered:
         setting = f"{end.limit.option.removeprefix('--')} {end.limit.more}"
