@@ -130,7 +130,8 @@ def add_again(
     resting = [] if is_given("peer") else directories(data)
     if rests(resting):
         done, pending, unknown = again_at_rest(resting, seeds)
-        click.echo(f"{_urls(done)} to be fetched again by {goes_on(data)}; {pending} of the others are pending already")
+        others = _others(pending, "pending already")
+        click.echo(f"{_urls(done)} to be fetched again by {goes_on(data)}{others}")
         if unknown:
             click.echo(f"{_urls(unknown)} not met so far: name them to {goes_on(data)} as seeds")
         return DONE
@@ -140,8 +141,13 @@ def add_again(
     for first in range(0, len(seeds), BATCH_MAX):
         answer = asked.ask(AddAgain(list(seeds[first : first + BATCH_MAX])), AddedAgain)
         done, pending = done + answer.again, pending + answer.pending
-    click.echo(f"{_urls(done)} to be fetched again; {pending} of the others are new or pending already")
+    click.echo(f"{_urls(done)} to be fetched again{_others(pending, 'new or pending already')}")
     return DONE
+
+
+def _others(count: int, state: str) -> str:
+    """Return the words for named URLs in this state, or an empty text without any."""
+    return f"; {count} of the others {'is' if count == 1 else 'are'} {state}" if count else ""
 
 
 def _urls(count: int) -> str:
