@@ -179,7 +179,7 @@ async def test_a_peer_keeps_its_key_and_takes_another_id_than_it_had_without(
     for name in ("swarm.key", "peer.key"):
         assert (config.data / name).stat().st_mode & 0o777 == 0o600
     assert sorted(path.name for path in config.data.glob(".*")) == []
-    with pytest.raises(StartError, match="has a key"):
+    with pytest.raises(StartError, match=r"has a key, in .*/one/swarm\.key: give it, without --insecure, or"):
         async with Peer(config):
             pass
 

@@ -171,5 +171,8 @@ def key_rotation(config: Config, store: Store, clock: Clock) -> KeyRotation | No
     if config.swarm_key is not None:
         return KeyRotation(config, store, clock)
     if not KeyStore(config.data).is_empty:
-        raise StartError(f"the swarm of {config.data} has a key: give it, or choose another directory with --data")
+        raise StartError(
+            f"the swarm of {config.data} has a key, in {config.data / SWARM_KEY}: give it, without --insecure, or "
+            "choose another directory with --data"
+        )
     return None
