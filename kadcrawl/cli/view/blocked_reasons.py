@@ -36,4 +36,7 @@ def explained(waiting: Collection[str]) -> Iterator[str]:
         yield "a paused swarm fetches nothing until kadcrawl resume, or until a local crawl has read its seeds"
     if state_text(PeerState.DISK_FULL) in waiting:
         mebibytes = Limits().disk_reserve_bytes // 1024**2
-        yield f"with less than {mebibytes} MiB left on its disk a peer fetches nothing; it goes on when there is room"
+        yield (
+            f"with less than {mebibytes} MiB left on its disk, or its own disk_reserve_bytes, a peer fetches nothing; "
+            "it goes on when there is room"
+        )

@@ -111,6 +111,7 @@ def test_a_pause_is_news_and_what_helps_is_said_once(
         shown.update(rows_in_states(state))
         now += LINE_INTERVAL_S
     said = capsys.readouterr().err.splitlines()
+    assert any("64 MiB left on its disk, or its own disk_reserve_bytes, a peer" in line for line in said)
     assert ["1 peer", "less than 64 MiB left on its disk", "paused: disk full", "1 peer"] == [
         next(what for what in ("less than 64 MiB left on its disk", "paused: disk full", "1 peer") if what in line)
         for line in said

@@ -108,7 +108,7 @@ class Expectation:
                 "requests in flight, so more peers make this faster"
             )
         pages = min(PAGES, job.max_pages or PAGES)
-        work = f"per {pages:,} pages" if pages == PAGES else f"for the {pages} pages of --max-pages"
+        work = f"per {pages:,} pages" if pages == PAGES else f"for {_pages(pages)} of --max-pages"
         at_best = "at best " if sites > 1 else ""
         unless = f", if an answer takes {ANSWER_S:g} s" if job.delay_s < 1 else ""
         time = _time(job.delay_s, pages / sites)
@@ -118,6 +118,10 @@ class Expectation:
 def _time(delay_s: float, pages: float) -> str:
     """Return in words the time that one site needs for so many pages."""
     return f"about {roughly(max(1.0, pages * (delay_s + ANSWER_S)))}"
+
+
+def _pages(count: int) -> str:
+    return f"the {count} pages" if count > 1 else "the one page"
 
 
 def _sites(count: int) -> str:

@@ -61,6 +61,12 @@ def hosts(count: int, path: str = "/") -> tuple[str, ...]:
             ["1 site at 1 request/s: more peers do not make this faster; about 1 min for the 50 pages of --max-pages"],
         ),
         (
+            {"max_pages": 1},
+            ONE,
+            1,
+            ["1 site at 1 request/s: more peers do not make this faster; about 1 s for the one page of --max-pages"],
+        ),
+        (
             {"max_pages": 5_000},
             ONE,
             1,
