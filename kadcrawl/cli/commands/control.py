@@ -40,6 +40,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.contact import needs_contact
 from kadcrawl.system.directory_lock import is_running
+from kadcrawl.system.plural import counted, noun
 from kadcrawl.urls import seed
 
 PEER = peer_options("Any peer of the swarm.")
@@ -130,10 +131,10 @@ def add_again(
     resting = [] if is_given("peer") else directories(data)
     if rests(resting):
         done, pending, unknown = again_at_rest(resting, seeds)
-        others = _others(pending, "pending already")
-        click.echo(f"{_urls(done)} to be fetched again by {goes_on(data)}{others}")
+        click.echo(_said_again(done, f"to be fetched again by {goes_on(data)}", pending, "pending already"))
         if unknown:
-            click.echo(f"{_urls(unknown)} not met so far: name them to {goes_on(data)} as seeds")
+            them, seeds_named = noun(unknown, "it", "them"), noun(unknown, "a seed", "seeds")
+            click.echo(f"{counted(unknown, 'URL')} not met so far: name {them} to {goes_on(data)} as {seeds_named}")
         return DONE
     asked = _targets(peer, data, key_file)
     _need_contact(asked, seeds)
@@ -141,17 +142,14 @@ def add_again(
     for first in range(0, len(seeds), BATCH_MAX):
         answer = asked.ask(AddAgain(list(seeds[first : first + BATCH_MAX])), AddedAgain)
         done, pending = done + answer.again, pending + answer.pending
-    click.echo(f"{_urls(done)} to be fetched again{_others(pending, 'new or pending already')}")
+    click.echo(_said_again(done, "to be fetched again", pending, "new or pending already"))
     return DONE
 
 
-def _others(count: int, state: str) -> str:
-    """Return the words for named URLs in this state, or an empty text without any."""
-    return f"; {count} of the others {'is' if count == 1 else 'are'} {state}" if count else ""
-
-
-def _urls(count: int) -> str:
-    return f"{count} URL" + ("s" if count != 1 else "")
+def _said_again(done: int, how: str, pending: int, state: str) -> str:
+    """Return the words about URLs that were done, and about those that are fetched without the order."""
+    said = f"{counted(done, 'URL')} {how}"
+    return f"{said}; {counted(pending, 'URL is', 'URLs are')} {state}" if pending else said
 
 
 def _is_input(text: str) -> bool:

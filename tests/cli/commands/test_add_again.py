@@ -23,7 +23,7 @@ async def test_a_running_swarm_fetches_again_what_is_done_and_takes_what_is_new(
         address = await address_of(peer)
         await until(lambda: failures(tmp_path), peer)
         added = await kadcrawl("add", "--again", known, new, "--peer", address)
-        said = "1 URL to be fetched again; 1 of the others is new or pending already\n"
+        said = "1 URL to be fetched again; 1 URL is new or pending already\n"
         assert (0, said) == (added.code, added.out), added
         await until(lambda: site.fetched[known] == 2 and site.fetched[new] == 1, peer)
         (tmp_path / "seeds").write_text(known)
@@ -43,10 +43,10 @@ async def test_a_crawl_at_rest_fetches_named_urls_again_when_it_goes_on(tmp_path
         added = await kadcrawl("add", "--again", *named, "--data", str(data))
         goes_on = f"kadcrawl crawl --data {data}"
         said = f"2 URLs to be fetched again by {goes_on}\n"
-        unknown = f"1 URL not met so far: name them to {goes_on} as seeds\n"
+        unknown = f"1 URL not met so far: name it to {goes_on} as a seed\n"
         assert (0, said + unknown) == (added.code, added.out), added
         again = await kadcrawl("add", "--again", *named[:1], "--data", str(data))
-        assert "0 URLs to be fetched again" in again.out
+        assert f"0 URLs to be fetched again by {goes_on}; 1 URL is pending already\n" == again.out
         whole = await kadcrawl("crawl", "--insecure", "--data", str(data))
         assert whole.code == 0, whole
         assert "3 of 3 URLs done (0 failed), 0 fetched twice" in whole.out
