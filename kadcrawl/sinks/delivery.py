@@ -9,6 +9,7 @@ import logging
 from contextlib import suppress
 from typing import Protocol
 
+from kadcrawl.errors import KadcrawlError
 from kadcrawl.sinks.sink_names import SinkName
 from kadcrawl.system.event import Event
 
@@ -134,7 +135,8 @@ class Delivery:
             self.why = None
 
     def _note_failure(self, error: Exception) -> None:
-        why = self.work.name.clean(f"{type(error).__name__}: {error}")[:1000]
+        said = str(error) if isinstance(error, KadcrawlError) else f"{type(error).__name__}: {error}"
+        why = self.work.name.clean(said)[:1000]
         if why != self.why:
             log.warning("sink.down sink=%s why=%s", self.work.name.shown, why)
         self.why = why
