@@ -29,7 +29,7 @@ def vacuum(directories: tuple[Path, ...]) -> int:
     A journal keeps the room of rows that are gone, and uses it again. So this is worth its time only after a crawl had
     far more pending URLs than now. No peer of DIR may run meanwhile. If it is broken off, nothing has changed. From
     then on, peers that run on DIR give back what is free beyond a quarter of the journal, a little at a time. A journal
-    with few free pages keeps them.
+    with few free pages keeps them. The map of pages for that makes a journal without free pages a little larger.
     """
     from kadcrawl.cli.local.resting import directories_without_copies
 
@@ -41,14 +41,25 @@ def vacuum(directories: tuple[Path, ...]) -> int:
             with held_still(journal.parent) as is_still:
                 if not is_still:
                     raise ConfigError(f"a peer is running in {journal.parent}: stop it first")
-                before = journal.stat().st_size
-                _vacuum(journal)
-            click.echo(f"{journal}: {before:,} bytes before, {journal.stat().st_size:,} now")
+                before = _vacuum(journal)
+            now = journal.stat().st_size
+            click.echo(f"{journal}: {before:,} bytes before, {now:,} now{_why_no_smaller(before, now)}")
     return DONE
 
 
-def _vacuum(journal: Path) -> None:
-    """Write a journal anew without its free pages. Raises ConfigError."""
+def _why_no_smaller(before: int, now: int) -> str:
+    """Return the words about a journal that has not become smaller, or an empty text."""
+    if now < before:
+        return ""
+    by_map = ". Its new map of pages takes the difference: by it, its peer gives free pages back from now on"
+    return f"; there was nothing to give back{by_map if now > before else ''}"
+
+
+def _vacuum(journal: Path) -> int:
+    """Write a journal anew without its free pages. Return its bytes before, with those in its WAL.
+
+    Raises ConfigError.
+    """
     import sqlite3  # Not at the top: the completion of a command loads this module.
 
     try:
@@ -62,5 +73,6 @@ def _vacuum(journal: Path) -> None:
             db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # From the next VACUUM on, the file has a map of its pages.
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return int(pages * size)
     except sqlite3.Error as error:
         raise ConfigError(f"cannot vacuum {journal}: {error}; `kadcrawl check-data` says what is wrong") from None

@@ -46,6 +46,29 @@ def test_free_pages_go_back_and_all_rows_stay(tmp_path: Path, journal: Path) -> 
     assert f"{journal}: {size:,} bytes before, {journal.stat().st_size:,} now" in result.output
 
 
+def test_a_journal_that_becomes_no_smaller_is_explained(tmp_path: Path) -> None:
+    make(tmp_path, is_finished=True)
+    journal = tmp_path / "peer-1" / "peer.sqlite"
+    size = journal.stat().st_size
+    larger, same = run(journal.parent).output, run(journal.parent).output
+    now = journal.stat().st_size
+    assert now > size, "the map of its pages takes a page"
+    assert f"{size:,} bytes before, {now:,} now; there was nothing to give back. Its new map of pages takes" in larger
+    assert f"{now:,} bytes before, {now:,} now; there was nothing to give back\n" in same
+
+
+def test_bytes_in_the_wal_count_for_the_size_before(tmp_path: Path, journal: Path) -> None:
+    copy = tmp_path / "killed" / journal.name
+    with closing(sqlite3.connect(journal)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("INSERT INTO meta VALUES ('large', zeroblob(3000000))")
+        db.commit()
+        shutil.copytree(journal.parent, copy.parent)
+    assert copy.stat().st_size < 3_000_000
+    said = run(copy.parent).output
+    assert int(said.partition(" bytes")[0].rpartition(" ")[2].replace(",", "")) > 3_000_000
+
+
 def test_the_journal_of_a_leaf_is_made_smaller_too(tmp_path: Path, journal: Path) -> None:
     journal.parent.rename(tmp_path / "leaf")
     size = (leaf := tmp_path / "leaf" / journal.name).stat().st_size
