@@ -37,7 +37,7 @@ from kadcrawl.settings.job import Job
 from kadcrawl.settings.leaf_jobs import why_no_leaf
 
 LEAVES_MAX = 32
-"""Leaves of one peer: each poll for a waiting leaf costs up to a millisecond."""
+"""Leaves of one peer: each poll for a waiting leaf costs up to a millisecond, without a look at all sites."""
 URLS_PER_LEAF_MAX = 1_000
 """URLs of one peer that one leaf has on loan."""
 OTHER_PEERS_NAMED = 8
@@ -104,6 +104,8 @@ class LeafHost:
         self._random = random
         self._pause_reasons = pause_reasons
         self._sites = LeafSites()
+        self._looked_at, self._ready = -inf, 0
+        """The loop second of the last look at all sites, and their ready URLs then."""
         self._requests: dict[bytes, tuple[float, WorkRequest]] = {}
         """ID of a leaf -> (loop second, its last request)."""
         self._told: dict[bytes, SwarmActivity] = {}
@@ -238,8 +240,12 @@ class LeafHost:
         for loan in lent:
             holders[loan.site].add(loan.borrower.id)
         in_hand = sum(len(loan.entries) for loan in lent if loan.borrower == leaf)
+        lent_urls, now = sum(len(loan.entries) for loan in lent), asyncio.get_running_loop().time()
+        has_share = in_hand >= (self._ready + lent_urls) // (len(self._requests) + 1)
+        if has_share and now < self._looked_at + WAITING_LEAF_POLL_S:
+            return []  # A look at thousands of sites takes milliseconds, and many leaves may wait.
         all_spare = self._lender.sites_with_spare_connections(to_leaf=True)
-        now = asyncio.get_running_loop().time()
+        self._looked_at, self._ready = now, sum(ready for _, ready in all_spare)
         self._sites.note_ready((site for site, _ in all_spare), now)
         # A leaf takes no second loan of a site.
         spare = [(site, ready) for site, ready in all_spare if request.leaf not in holders[site]]
@@ -249,7 +255,7 @@ class LeafHost:
                 ready=sum(ready for _, ready in spare),
                 leaves=len(self._requests),
                 in_hand=in_hand,
-                lent=sum(len(loan.entries) for loan in lent),
+                lent=lent_urls,
                 room=min(request.urls_max, URLS_PER_LEAF_MAX - in_hand),
                 block_urls=self._state.job.block_urls,
                 loans=min(GRANT_LOANS_MAX, LOANS_MAX - sum(loan.borrower == leaf for loan in lent)),

@@ -261,3 +261,31 @@ def test_the_sites_of_a_leaf_that_is_silent_go_to_the_others(monkeypatch: pytest
 
     found = asyncio.run(offered())
     assert set(found[id_bytes(3)]) & set(found[id_bytes(4)])
+
+
+@pytest.mark.parametrize(("in_hand", "looks"), [(250, 1), (0, 8)])
+def test_leaves_that_have_their_share_cost_one_look_at_all_sites(in_hand: int, looks: int) -> None:
+    async def looked() -> list[int]:
+        host, found = host_of({}), []
+        loans = [
+            SimpleNamespace(borrower=leaf_contact(id_bytes(leaf)), site=f"{leaf}", entries=range(in_hand))
+            for leaf in range(10, 18)
+        ]
+        host._lender.loans = lambda: loans  # type: ignore[method-assign, assignment, return-value]
+
+        def spare(*, to_leaf: bool) -> list[tuple[str, int]]:
+            found.append(1)
+            return [(site, 1) for site in SITES]
+
+        host._lender.sites_with_spare_connections = spare  # type: ignore[method-assign, assignment]
+        for leaf in range(10, 18):
+            host._note_request(work_request(id_bytes(leaf)), 0.0)
+        for wave in (1, 2):
+            for leaf in range(10, 18):
+                await host.grant(work_request(id_bytes(leaf)))
+            assert wave * looks == len(found)
+            await asyncio.sleep(leaf_host.WAITING_LEAF_POLL_S)
+        return found
+
+    with world(0) as loop:
+        loop.run_until_complete(looked())
