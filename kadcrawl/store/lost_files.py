@@ -13,6 +13,8 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
+NAMED_MAX = 3
+"""Limit on the lost files that one warning names, the latest."""
 OTHER = ".other-"
 """Suffix of a file that lay at the path of a lost file, before its number."""
 
@@ -21,21 +23,26 @@ class LostFiles:
     """The files that one peer has lost since a person was last told."""
 
     def __init__(self) -> None:
-        self._warning: str | None = None
+        self._lost: dict[Path, Path] = {}
+        """Lost file -> the file that goes on, the latest last."""
 
     def note(self, lost: Path, new: Path) -> None:
         """Note that a file was removed or moved, and that a new file goes on."""
         log.warning("disk.file_lost file=%s new=%s", lost, new)
-        later = "a new file of this name" if lost == new else str(new)
-        self._warning = (
-            f"{lost} was removed or moved while this peer wrote to it; all later results are in {later}. Of a running "
-            "peer, move or remove full files only"
-        )
+        self._lost.pop(lost, None)
+        self._lost[lost] = new
+        if len(self._lost) > NAMED_MAX:
+            del self._lost[next(iter(self._lost))]
 
     def take(self) -> str | None:
         """Return the next warning for a person, or None."""
-        warning, self._warning = self._warning, None
-        return warning
+        lost, self._lost = self._lost, {}
+        found = [
+            f"{file} was removed or moved while this peer wrote to it; all later results are in "
+            f"{'a new file of this name' if file == new else new}"
+            for file, new in lost.items()
+        ]
+        return "; ".join(found) + ". Of a running peer, move or remove full files only" if found else None
 
 
 def is_lost(path: str, fd: int) -> bool:

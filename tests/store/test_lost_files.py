@@ -11,6 +11,7 @@ import pytest
 from kadcrawl.errors import StorageError
 from kadcrawl.store import line_log
 from kadcrawl.store.log_parts import PartIndex, index_of, log_lines, source_of, stored_index
+from kadcrawl.store.lost_files import NAMED_MAX, LostFiles
 from kadcrawl.store.store import Store
 from tests.support.sinks.delivery import deliver
 from tests.support.sinks.readers import in_sqlite
@@ -93,6 +94,27 @@ async def test_all_later_lines_are_in_a_new_file(tmp_path: Path, lose: Callable[
     await fill(store, range(30, 35))
     assert [*range(10 if first == 0 else 0), *range(30, 35)] == written(tmp_path)
     store.close()
+
+
+async def test_a_person_hears_of_all_lost_files_together(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for first in (0, 10):
+        await fill(store, range(first, first + 10))
+        for name in (PAGES, RECORDS):
+            (tmp_path / name).unlink()
+    await fill(store, range(20, 23))
+    warning = store.journal.lost_files.take() or ""
+    assert [1, 1] == [warning.count(f"{tmp_path / name} was removed or moved") for name in (PAGES, RECORDS)]
+    assert store.journal.lost_files.take() is None
+    store.close()
+
+
+def test_a_person_hears_of_the_latest_lost_files_if_there_are_many() -> None:
+    lost = LostFiles()
+    for number in range(NAMED_MAX + 2):
+        lost.note(Path(f"{number}.warc.gz"), Path(f"{number + 1}.warc.gz"))
+    warning = lost.take() or ""
+    assert [*range(2, NAMED_MAX + 2)] == [n for n in range(NAMED_MAX + 2) if f"{n}.warc.gz was removed" in warning]
 
 
 async def test_no_line_is_lost_that_was_written_after_the_last_look(

@@ -35,6 +35,8 @@ from kadcrawl.system.event import Event
 log = logging.getLogger(__name__)
 
 REPORT_INTERVAL_S = 0.5
+WARNING_CHARS_MAX = 1_000
+"""Limit on the characters of a warning: a report has room for 4,096 bytes, which a pipe takes at once."""
 KNOWN_CELLS_WAIT_S = 15.0
 """Seconds for which a restarted swarm waits for the pages that a peer knows to be done. Later they may be fetched
 again."""
@@ -199,9 +201,11 @@ class PeerLife:
         """Report the peer's figures now and then, and warnings for a person at once."""
         warning = None
         while True:
-            warning = warning or peer.warning()
-            if self._reports.send_if_room(Doing(peer.row(), warning)):
+            warning = warning or (peer.warning() or "")[:WARNING_CHARS_MAX] or None
+            if self._reports.send_if_room(Doing(row := peer.row(), warning)):
                 warning = None
+            elif warning is not None:  # It may be too long for this row, and is said when that is shorter.
+                self._reports.send_if_room(Doing(row))
             await asyncio.sleep(self._interval_s)
 
     async def _tell_waiting(self, row: PeerRow | None) -> None:

@@ -4,6 +4,7 @@ Nothing is fetched before all peers know the pages that any of them has fetched.
 """
 
 import asyncio
+import select
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -11,8 +12,10 @@ from typing import Any, Self
 import pytest
 
 from kadcrawl import Job
-from kadcrawl.cli.local.peer_life import PeerLife
-from kadcrawl.cli.local.protocol import Assignment, Doing, Final, Go, Report
+from kadcrawl.cli.local.peer_life import WARNING_CHARS_MAX, PeerLife
+from kadcrawl.cli.local.protocol import Assignment, Doing, Final, Go, Report, line
+from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.swarm.standing_orders import StandingOrders
 from kadcrawl.system.event import Event
@@ -126,6 +129,46 @@ async def test_a_swarm_that_begins_anew_waits_for_what_its_peers_know(
     assignment = Assignment(str(tmp_path), Job(), (), bootstrap)
     await PeerLife(assignment, Environment(), parent, Listener(done), Event()).one_life(peer, False)
     assert expected == done
+
+
+class WarningPeer(Recorder):
+    """Stand in for a peer with one long warning."""
+
+    def __init__(self, data: Path, warning: str) -> None:
+        super().__init__(data, [])
+        self._warnings = [warning]
+
+    def row(self) -> Any:
+        counters = PeerCounters(failed={f"reason {number}": number for number in range(64)})
+        return PeerRow(Contact(bytes(20), "127.0.0.1", 9), PeerState.CRAWLING, 0, 0, 0, counters, 0, 0)
+
+    def warning(self) -> Any:
+        return self._warnings.pop() if self._warnings else None
+
+
+@pytest.mark.parametrize("chars", [100, 3_500, 100_000])
+async def test_a_long_warning_keeps_no_figures_back_and_is_said_once(chars: int, tmp_path: Path) -> None:
+    """A report to the parent has room for the bytes that a pipe takes at once."""
+    said: list[Doing] = []
+    over = Event()
+
+    def send_if_room(report: Doing) -> bool:
+        if len(line(report)) > select.PIPE_BUF:
+            return False
+        said.append(report)
+        if len(said) == 3:
+            over.set()
+        return True
+
+    listener: Any = SimpleNamespace(send=lambda report: None, send_if_room=send_if_room)
+    peer: Any = WarningPeer(tmp_path, "w" * chars)
+    life = PeerLife(Assignment(str(tmp_path), Job(), (), []), Environment(), Parent(), listener, Event(), interval_s=0)
+    telling = asyncio.create_task(life._tell(peer))
+    async with asyncio.timeout(60):
+        await over.wait()
+    telling.cancel()
+    warnings = [report.warning for report in said if report.warning is not None]
+    assert ["w" * min(chars, WARNING_CHARS_MAX)] == warnings
 
 
 class EndingPeer(Recorder):
