@@ -100,6 +100,7 @@ MEANINGS = {
     "crawl.waiting": "The machine gave no further socket, so the peer starts no request for some seconds.",
     "crawl.bug": "A fault of kadcrawl cost one page. Please report the traceback.",
     "crawl.backed_off": "A site refused a request with 429 or 503. The whole site waits for this many seconds.",
+    "clock.leaf_waits_not": "More than 256 questions of a leaf about clocks would wait. These got an answer at once.",
     "clock.unheard": "The owner of shared clocks did not answer. It is asked again, or the next owner.",
     "fetch.unforeseen": "A request ended with an exception that is not known. It counts as the server's fault.",
     "address.refused": "A host is at an address that is neither public nor allowed. Not every one is logged.",

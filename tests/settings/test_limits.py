@@ -100,6 +100,7 @@ CONSTANTS = {
     "replication.providers.NAMED_MAX": 64,
     "replication.providers.ALL_MAX": 600_000,
     "peer.swarm.state_gossip.WAITING_MAX": 64,
+    "crawl.clocks.clock_host.LEAF_QUESTIONS_MAX": 256,
     "peer.swarm.end_check.ASKED_MAX": 32,
     "lending.leaf_host.LEAVES_MAX": 32,
     "lending.loan.LATE_PAGES_MAX": 10_000,

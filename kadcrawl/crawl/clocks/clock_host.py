@@ -51,6 +51,10 @@ LEAF_WAIT_S = 1.0
 The lease is shorter by as much, as a holder counts it from its question."""
 LEAF_AGAIN_S = 0.05
 """Seconds before a leaf asks again after such a wait. A turn that comes meanwhile keeps the clock from others."""
+LEAF_QUESTIONS_MAX = 256
+"""Limit on the questions of one leaf that wait here, as each call for a turn answers all of them again.
+
+A leaf has 64 loans of a lender, and asks about each clock once at a time. Questions above the limit do not wait."""
 TELL_DEADLINE_S = 2.0
 HURRIED_S = 0.05
 """Least seconds between two messages to one peer about clocks with a delay that are free."""
@@ -111,8 +115,8 @@ class ClockHost:
         self._keeper = ClockKeeper(random.randrange(1, COUNT_MAX), wait_max_s)
         self._contacts: dict[bytes, Contact] = {}
         """Peer -> its contact, of the peers that asked last."""
-        self._leaves: dict[bytes, set[Event]] = {}
-        """Leaf -> the calls of its questions that wait."""
+        self._leaves: dict[bytes, dict[Event, int]] = {}
+        """Leaf -> the calls of its messages that wait, each with the number of its questions."""
         self._waiters: Waiters | None = None
         self._rules: RulesForPeers | None = None
         self._wait_for_rules: dict[str, dict[bytes, str]] = {}
@@ -154,10 +158,14 @@ class ClockHost:
         """Return the turns of a leaf: while it has none of its clocks, wait for one. It asks again soon for the others.
 
         A turn that has come keeps the clock from all others for a moment, so the leaf is to hear of it at once.
+        If too many of its questions wait already, it gets its turns as they are, with the seconds to wait.
         """
+        calls = self._leaves.get(leaf, {})
+        if sum(calls.values()) + len(questions) > LEAF_QUESTIONS_MAX:
+            log.debug("clock.leaf_waits_not leaf=%s questions=%d", leaf.hex()[:16], len(questions))
+            return turns
         until, called = asyncio.get_running_loop().time() + LEAF_WAIT_S, Event()
-        calls = self._leaves.setdefault(leaf, set())
-        calls.add(called)
+        self._leaves.setdefault(leaf, calls)[called] = len(questions)
         is_over = False
         try:
             while not is_over and all(_waits(*pair) for pair in zip(questions, turns, strict=True)):
@@ -169,7 +177,7 @@ class ClockHost:
                 called.clear()
                 turns = [self._turn(leaf, *question, is_called=not is_over) for question in questions]
         finally:
-            calls.discard(called)
+            del calls[called]
             if not calls:
                 del self._leaves[leaf]
         return [

@@ -8,14 +8,28 @@ from typing import Any, cast
 
 import pytest
 
-from kadcrawl.crawl.clocks.clock_host import CLOSED_WAIT_S, LEAF_AGAIN_S, LEAF_WAIT_S, RULES_WAIT_S, ClockHost
+from kadcrawl.crawl.clocks.clock_host import (
+    CLOSED_WAIT_S,
+    LEAF_AGAIN_S,
+    LEAF_QUESTIONS_MAX,
+    LEAF_WAIT_S,
+    RULES_WAIT_S,
+    ClockHost,
+)
 from kadcrawl.crawl.clocks.clock_names import REST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Cell
 from kadcrawl.link.peer_score import MisbehaviorError
 from kadcrawl.link.wire.cell_messages import RobotsRecord
-from kadcrawl.link.wire.clock_messages import ClockFree, ClockFreeNoted, ClockQuestion, ClockTurn, LeaseClocks
+from kadcrawl.link.wire.clock_messages import (
+    CLOCKS_MAX,
+    ClockFree,
+    ClockFreeNoted,
+    ClockQuestion,
+    ClockTurn,
+    LeaseClocks,
+)
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.peer_tasks import NotRunningError
@@ -297,6 +311,44 @@ def test_two_leaves_that_are_called_do_not_call_each_other_without_end(
     assert not any(turn.lease for turn in both), "both clocks rest"
     assert at == pytest.approx(2 * LEAF_WAIT_S)
     assert turns < 50
+
+
+def test_a_call_for_a_turn_answers_a_bounded_number_of_questions_of_a_leaf(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = [CLOCK, *(f"host {number}.test" for number in range(CLOCKS_MAX - 1))]
+    answer, turns, calls = bench.host._turn, 0, 6
+
+    def counted(*asked: Any, **options: Any) -> ClockTurn:
+        nonlocal turns
+        turns += 1
+        return answer(*asked, **options)
+
+    async def ask(holder: Contact, asked: list[str], lease: int = 0) -> list[ClockTurn]:
+        questions = [ClockQuestion(clock, lease, not lease, bool(lease), 0, 1, 0, 30.0, 1.0) for clock in asked]
+        return (await bench.host.lease(LeaseClocks(holder, questions))).turns
+
+    async def story() -> tuple[list[bool], int, float]:
+        leases = [turn.lease for turn in await ask(A, clocks)]
+        asking = [asyncio.create_task(ask(LEAF, clocks)) for _ in range(calls)]
+        await asyncio.sleep(LEAF_WAIT_S / 2)
+        waiting = [not task.done() for task in asking]
+        before = turns
+        await ask(A, clocks[:1], leases[0])
+        await asyncio.sleep(0.0)
+        await asyncio.sleep(0.0)
+        after = turns
+        done = await asyncio.gather(*asking)
+        at_once = [turn for turns, waited in zip(done, waiting, strict=True) if not waited for turn in turns]
+        return waiting, after - before, min((turn.wait_s for turn in at_once), default=0.0)
+
+    monkeypatch.setattr(bench.host, "_turn", counted)
+    with world(0) as loop:
+        waiting, answered, wait_s = loop.run_until_complete(story())
+    assert LEAF_QUESTIONS_MAX == CLOCKS_MAX * sum(waiting)
+    assert [True] * 4 + [False] * 2 == waiting
+    assert LEAF_QUESTIONS_MAX >= answered - 1 > 0
+    assert wait_s > LEAF_AGAIN_S, "the leaf is not to ask at once for all"
 
 
 def test_a_leaf_that_gives_a_lease_back_to_a_peer_that_waits_asks_again_at_once(bench: Bench) -> None:
