@@ -143,11 +143,12 @@ class Leaf(PeerBase):
 
     def row(self) -> PeerRow:
         """Describe this leaf."""
+        in_flight = self.work.crawler.in_flight  # First, as it says so if the leaf has not begun.
         return PeerRow(
             contact=self.contact,
             state=self._state(),
             pending=self.borrower.urls,
-            in_flight=self.work.crawler.in_flight,
+            in_flight=in_flight,
             uptime_s=int(self.clock.now() - self.resources.started_at),
             counters=self.counters.to_wire(),
             allowance=0,

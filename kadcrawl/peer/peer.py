@@ -287,6 +287,7 @@ class Peer(SteeredPeer):
     @property
     def state_gossip(self) -> StateGossip:
         """The gossip of the swarm state."""
+        assert self._runtime is not None, "enter the peer first: async with Peer(...) as peer"
         return self._state_gossip
 
     @property

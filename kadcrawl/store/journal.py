@@ -14,7 +14,6 @@ Tests: tests/store/test_store.py
 
 import asyncio
 import contextlib
-import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +24,7 @@ from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.settings.limits import Limits
+from kadcrawl.store.disk_faults import advice, is_disk_full
 from kadcrawl.store.lean_commits import LeanCommits
 from kadcrawl.store.line_log import KEPT_BYTES, MOVE_AWAY, LineLog
 from kadcrawl.store.log_parts import has_log
@@ -100,6 +100,8 @@ class Journal:
         """Loop second at which the last commit in turn began."""
         self._failure: StorageError | None = None
         """The reason for which every write is refused from now on."""
+        self._end: StorageError | None = None
+        """The reason for which a closed journal refuses every write, unless it failed before."""
         with contextlib.ExitStack() as opened:
             try:
                 self._db = self._open()
@@ -113,8 +115,8 @@ class Journal:
                 self._note_moved("record_outbox", self._record_log)
             except (*UNREADABLE, OSError, StorageError) as error:
                 why = self.damaged(said(error)) if _is_damage(error) else error
-                advice = "; make room and start again" if is_disk_full(error) else ""
-                raise StartError(f"cannot open the journal {self.path}: {said(why)}{advice}") from None
+                then = f"; {advice(error)}" if is_disk_full(error) else ""
+                raise StartError(f"cannot open the journal {self.path}: {said(why)}{then}") from None
             opened.pop_all()  # They stay open.
         self._cursor = self._db.cursor()
         """The cursor of statements that end at once. A connection keeps 80 bytes for each cursor that it ever had."""
@@ -208,6 +210,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the files, and lose all uncommitted writes as a crash does."""
+        self._end = StorageError(f"the peer of {self.path.parent} has ended: enter another Peer for that directory")
         with contextlib.suppress(sqlite3.ProgrammingError):  # It was closed before.
             self._cursor.close()  # The statement of a failed read would keep the file open.
         self._db.close()
@@ -359,7 +362,8 @@ class Journal:
     def damaged(self, why: str) -> StorageError:
         """Return the error for a value that differs from the value written, and refuse all writes from now on."""
         if self._failure is None:
-            self._failure = StorageError(f"the journal in {self.path.parent} is damaged: {why}; {MOVE_AWAY}")
+            text = f"the journal in {self.path.parent} is damaged: {why}; {MOVE_AWAY}"
+            self._failure = self._end or StorageError(text)
         return StorageError(*self._failure.args)
 
     def refuse_if_failed(self) -> None:
@@ -373,11 +377,11 @@ class Journal:
         SQLite may have ended the transaction, and half of a transaction must not stay.
         """
         if self._failure is None:
-            if _is_damage(error):
+            if _is_damage(error) or self._end is not None:
                 self.damaged(said(error))
             else:
                 kind = DiskFullError if is_disk_full(error) else StorageError
-                self._failure = kind(f"cannot write to {self.path.parent}: {said(error)}; make room and start again")
+                self._failure = kind(f"cannot write to {self.path.parent}: {said(error)}; {advice(error)}")
             with contextlib.suppress(*UNREADABLE):
                 self._db.rollback()
         assert self._failure is not None, "it was set"
@@ -440,11 +444,3 @@ def _is_damage(error: Exception) -> bool:
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return isinstance(error, UnicodeError | MemoryError | OverflowError)
-
-
-def is_disk_full(error: Exception) -> bool:
-    """Return whether an error of a file or of SQLite means that the disk is full."""
-    if isinstance(error, sqlite3.Error):
-        # Python's own errors, such as for a closed connection, have no code.
-        return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -1,14 +1,16 @@
-"""The examples of the README run, and the application answers while it crawls."""
+"""The examples of the README run, the application answers while it crawls, and mistakes of a program are told."""
 
 import asyncio
 import re
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from kadcrawl import Config, Job
+from kadcrawl import Config, Job, Leaf, Peer, StorageError
 from scripts.embed import application
 from tests.support.sites.web import Web
 
@@ -59,3 +61,23 @@ async def test_the_example_of_the_readme_runs_as_it_is_written(tmp_path: Path) -
         async with asyncio.timeout(60):
             said, _ = await run.communicate()
         assert (0, f"{site.url()} 200 3 ()\n") == (run.returncode, said.decode())
+
+
+@pytest.mark.parametrize(
+    "method", [Peer.pause, Peer.resume, Peer.status, Peer.drain, Peer.leave], ids=lambda one: one.__name__
+)
+async def test_a_peer_that_was_not_entered_says_so(method: Callable[[Peer], Awaitable[object]], tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="enter the peer first"):
+        await method(Peer(Config(data=tmp_path, port=0)))
+
+
+def test_a_leaf_that_has_not_joined_says_so(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="the leaf has not begun: call join"):
+        Leaf(Config(data=tmp_path, port=0)).figures()
+
+
+async def test_orders_of_a_peer_that_has_ended_are_refused_with_the_reason(tmp_path: Path) -> None:
+    async with Peer(Config(data=tmp_path, port=0)) as peer:
+        await peer.begin()
+    with pytest.raises(StorageError, match="has ended: enter another Peer for that directory"):
+        await peer.pause()
