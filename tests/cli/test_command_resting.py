@@ -127,6 +127,18 @@ async def test_a_setting_may_change_when_a_crawl_goes_on(tmp_path: Path) -> None
     assert 10 == len(finished(tmp_path)), run
 
 
+@pytest.mark.parametrize("verb", ["crawl", "start"])
+async def test_the_time_expected_for_a_budget_is_that_of_the_pages_left(verb: str, tmp_path: Path) -> None:
+    async with Web() as site:
+        serve(site)
+        options = ("--delay", "0", "--allow-network", "127.0.0.0/8", "--insecure", "--data", str(tmp_path))
+        ports = ("--listen", ":0", "--exit-when-done") if verb == "start" else ()
+        first = await kadcrawl(verb, site.url("/"), *options, *ports, "--max-pages", "3")
+        assert first.code in (0, 14), first
+        run = await kadcrawl(verb, "--data", str(tmp_path), *ports, "--delay", "1", "--max-pages", "4")
+    assert "for the one page left of --max-pages" in run.err, run
+
+
 async def test_a_directory_without_a_crawl_needs_a_url(tmp_path: Path) -> None:
     run: Run = await kadcrawl("crawl", "--data", str(tmp_path))
     assert run.code == 2, run

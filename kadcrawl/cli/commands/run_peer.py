@@ -340,7 +340,9 @@ async def _run_once(
             progress.say(peer.memory.said(peer.config.limits))
         give_back(is_bounded=peer.memory is not None)
         limits = limits_with(peer.config.limits, peer.job.shared_limits)
-        progress.expect(peer.job, Expectation(peer.job, peer.job.seeds, limits, sees_all=False))
+        begun = peer.row().begun
+        expectation = Expectation(peer.job, peer.job.seeds, limits, sees_all=False, pages_begun=begun)
+        progress.expect(peer.job, expectation)
         feeding = _feed(peer_run, peer, progress)
         showing, dropping = _show(peer_run, peer, progress, view), _give_back_when_settled()
         await first_of(until_stopped(peer, interrupts), showing, feeding, dropping)

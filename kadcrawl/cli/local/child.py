@@ -69,6 +69,8 @@ class Child:
         self.directory = directory
         self.address: tuple[str, int] | None = None
         """The address where the peer listens, once it is ready."""
+        self.pages_begun = 0
+        """Fetches of --max-pages that the peer had used when it was started."""
         self.row: PeerRow | None = None
         """The peer's latest report of its figures."""
         self.sites = SiteReport()
@@ -138,7 +140,7 @@ class Child:
             raise
         if not isinstance(report, Ready):
             raise StartError(f"{self.name} ended before it was ready; see {self._log}")
-        self.address = report.address
+        self.address, self.pages_begun = report.address, report.pages_begun
 
     async def go(self, seeds: Sequence[str], *, resume: bool = True, named_again: Sequence[str] = ()) -> int:
         """Hand over the seeds and let the swarm fetch, if `resume`. Raises StartError if that cannot be done.

@@ -129,7 +129,7 @@ class PeerLife:
             if not await self._entered(peer, returning):
                 return  # As nothing was promised yet. Those that it wants to join may be gone already.
             note_peer(peer.contact.address, peer.config.data)
-            self._reports.send(Ready(peer.contact.address))
+            self._reports.send(Ready(peer.contact.address, peer.row().begun))
             sites_told = self.tell_sites(peer, assignment.sites_interval_s)
             is_over = False
 

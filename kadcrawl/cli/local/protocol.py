@@ -51,6 +51,8 @@ class Ready(msgspec.Struct, tag=True):
     """The peer listens, and has joined."""
 
     address: tuple[str, int]
+    pages_begun: int = 0
+    """Fetches of --max-pages that earlier runs of the peer have used."""
 
 
 class Going(msgspec.Struct, tag=True):

@@ -216,7 +216,9 @@ class LocalSwarm:
         if not self._going:
             plan = self._plan
             limits = limits_with(Limits(fetches_max=plan.machine.fetches), plan.job.shared_limits)
-            self._progress.expect(plan.job, Expectation(plan.job, plan.seeds, limits, len(self._children)))
+            begun = sum(child.pages_begun for child in self._children)
+            expectation = Expectation(plan.job, plan.seeds, limits, len(self._children), pages_begun=begun)
+            self._progress.expect(plan.job, expectation)
             named_again, self._named_again = self._named_again, ()
             again = await alive[0].go(plan.seeds, resume=not self._holds, named_again=named_again)
             if again:

@@ -89,6 +89,11 @@ class PeerRow(Struct, frozen=True, array_like=True):
     """The number of this row among those by which the budget is shared out, or 0. A grant names the row it answers."""
 
     @property
+    def begun(self) -> int:
+        """Fetches of the budget --max-pages that the peer has used, also in earlier runs."""
+        return max(0, self.granted - self.allowance)
+
+    @property
     def state_text(self) -> str:
         """The state in words, as a person reads it."""
         return state_text(self.state, self.refused_by, hosted_leaf=self.hosted_leaf)

@@ -56,7 +56,7 @@ def bar_of(rows: Sequence[PeerRow], max_pages: int | None) -> Bar:
     """
     pending = sum(row.pending for row in rows)
     if max_pages is not None:
-        begun = min(max_pages, sum(max(0, row.granted - row.allowance) for row in rows))
+        begun = min(max_pages, sum(row.begun for row in rows))
         if begun + pending >= max_pages:
             return Bar(begun, max_pages, is_budget=True)
     again = any(row.counters.revisits or row.counters.retried or row.due_s is not None for row in rows)

@@ -33,22 +33,33 @@ class Expectation:
     """The expectation of one crawl, with the corrections told so far."""
 
     def __init__(
-        self, job: Job, seeds: Sequence[str], limits: Limits, peers: int = 1, *, sees_all: bool = True
+        self,
+        job: Job,
+        seeds: Sequence[str],
+        limits: Limits,
+        peers: int = 1,
+        *,
+        sees_all: bool = True,
+        pages_begun: int = 0,
     ) -> None:
-        """`seeds` are canonical URLs. `limits` are those of each peer. `sees_all` as in `Progress`."""
+        """`seeds` are canonical URLs. `limits` are those of each peer. `sees_all` as in `Progress`.
+
+        `pages_begun` are the fetches of --max-pages that earlier runs of the same directories have used.
+        """
         self._job = job
         self._site_settings = SiteSettings(job)
         self._limits = limits
         self._sees_all = sees_all
         self._peers = peers
+        self._pages_begun = pages_begun
         self._sites = {site_of(url, "host" if job.partition == "url" else job.partition) for url in seeds}
         self._sites_told = False
         self._causes_told: set[str] = set()
         """The causes of longer delays that were told."""
 
     def sentences(self) -> Iterator[str]:
-        """Yield the sentences for the start of a crawl: none without seeds."""
-        if not self._sites:
+        """Yield the sentences for the start of a crawl: none without seeds, or with no page left to fetch."""
+        if not self._sites or self._pages_left == 0:
             return
         job, in_flight, sites = self._job, self._limits.fetches_max, len(self._sites)
         if not job.delay_s:
@@ -98,6 +109,11 @@ class Expectation:
         job = self._job
         return job.scope == "any" or (job.scope == "domain" and job.partition != "domain")
 
+    @property
+    def _pages_left(self) -> int | None:
+        """Fetches left of --max-pages, or None without that limit."""
+        return None if self._job.max_pages is None else max(0, self._job.max_pages - self._pages_begun)
+
     def _at_pace(self, start: str, sites: int) -> str:
         """Return a sentence about so many sites that begins with their number and pace."""
         job, each = self._job, " each" if sites > 1 else ""
@@ -107,8 +123,9 @@ class Expectation:
                 f"{start}{each}, which allows {rate:,.0f} pages/s: a peer has at most {self._limits.fetches_max} "
                 "requests in flight, so more peers make this faster"
             )
-        pages = min(PAGES, job.max_pages or PAGES)
-        work = f"per {pages:,} pages" if pages == PAGES else f"for {_pages(pages)} of --max-pages"
+        pages = min(PAGES, self._pages_left or PAGES)
+        left = " left" if self._pages_begun else ""
+        work = f"per {pages:,} pages" if pages == PAGES else f"for {_pages(pages)}{left} of --max-pages"
         at_best = "at best " if sites > 1 else ""
         unless = f", if an answer takes {ANSWER_S:g} s" if job.delay_s < 1 else ""
         time = _time(job.delay_s, pages / sites)

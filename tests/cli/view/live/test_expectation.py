@@ -143,6 +143,25 @@ def test_a_crawl_says_what_sets_its_pace(
     assert expected == [*Expectation(Job(**settings), seeds, Limits(), peers).sentences()]
 
 
+@pytest.mark.parametrize(
+    ("max_pages", "begun", "work"),
+    [
+        (50, 0, "about 1 min for the 50 pages of --max-pages"),
+        (50, 40, "about 12 s for the 10 pages left of --max-pages"),
+        (50, 49, "about 1 s for the one page left of --max-pages"),
+        (1_500, 600, "about 18 min for the 900 pages left of --max-pages"),
+        (1_500, 100, "about 20 min per 1,000 pages"),
+    ],
+)
+def test_pages_of_an_earlier_run_are_not_expected_again(max_pages: int, begun: int, work: str) -> None:
+    expectation = Expectation(Job(max_pages=max_pages), ONE, Limits(), pages_begun=begun)
+    assert [f"1 site at 1 request/s: more peers do not make this faster; {work}"] == [*expectation.sentences()]
+
+
+def test_no_time_is_expected_where_no_page_is_left() -> None:
+    assert [] == [*Expectation(Job(max_pages=50), ONE, Limits(), pages_begun=50).sentences()]
+
+
 SLOW = SiteLine("slow.example", 9, 10.0, 0.0, 0.1)
 ORDINARY = SiteLine("ordinary.example", 500, 1.0, 0.0, 0.1)
 SLOWER_THAN_EXPECTED = (
