@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
+from msgspec.structs import replace
 
 from kadcrawl import Job
 from kadcrawl.cli.local.peer_life import WARNING_CHARS_MAX, PeerLife
@@ -64,7 +65,8 @@ class Recorder:
 
     async def finish(self) -> None: ...
 
-    def row(self) -> None: ...
+    def row(self) -> PeerRow:
+        return PeerRow(Contact(bytes(20), "127.0.0.1", 9), PeerState.CRAWLING, 0, 0, 0, PeerCounters(), 0, 0)
 
     def warning(self) -> None: ...
 
@@ -138,9 +140,9 @@ class WarningPeer(Recorder):
         super().__init__(data, [])
         self._warnings = [warning]
 
-    def row(self) -> Any:
-        counters = PeerCounters(failed={f"reason {number}": number for number in range(64)})
-        return PeerRow(Contact(bytes(20), "127.0.0.1", 9), PeerState.CRAWLING, 0, 0, 0, counters, 0, 0)
+    def row(self) -> PeerRow:
+        failed = {f"reason {number}": number for number in range(64)}
+        return replace(super().row(), counters=PeerCounters(failed=failed))
 
     def warning(self) -> Any:
         return self._warnings.pop() if self._warnings else None
