@@ -26,12 +26,18 @@ if TYPE_CHECKING:
     from kadcrawl.settings.config import Config
     from kadcrawl.settings.job import Job
     from kadcrawl.settings.limits import Limits
+    from kadcrawl.settings.page_rules import Field, RecordRule, RoleRule
+    from kadcrawl.settings.proxy_list import ProxyPool
+    from kadcrawl.settings.secrets import Secrets
+    from kadcrawl.settings.site_login import SiteLogin
+    from kadcrawl.settings.site_rules import SiteRule
 
 _LATE = {
     "Config": "kadcrawl.settings.config",
     "ConfigError": "kadcrawl.errors",
     "CrawlStatus": "kadcrawl.peer.crawl_status",
     "DroppedUrls": "kadcrawl.peer.crawl_status",
+    "Field": "kadcrawl.settings.page_rules",
     "GivenOrder": "kadcrawl.link.wire.given_order",
     "Job": "kadcrawl.settings.job",
     "KadcrawlError": "kadcrawl.errors",
@@ -40,11 +46,17 @@ _LATE = {
     "Page": "kadcrawl.crawl.content.page",
     "Peer": "kadcrawl.peer",
     "PeerStatus": "kadcrawl.peer.crawl_status",
+    "ProxyPool": "kadcrawl.settings.proxy_list",
     "QueueStatus": "kadcrawl.peer.queue_status",
+    "RecordRule": "kadcrawl.settings.page_rules",
     "RemoteError": "kadcrawl.errors",
     "RetriedUrls": "kadcrawl.peer.crawl_status",
+    "RoleRule": "kadcrawl.settings.page_rules",
+    "Secrets": "kadcrawl.settings.secrets",
     "SharedProcess": "kadcrawl.peer.shared_process",
+    "SiteLogin": "kadcrawl.settings.site_login",
     "SiteQueue": "kadcrawl.peer.queue_status",
+    "SiteRule": "kadcrawl.settings.site_rules",
     "StartError": "kadcrawl.errors",
     "StorageError": "kadcrawl.errors",
     "SwarmKey": "kadcrawl.members.swarm_key",
@@ -60,6 +72,7 @@ __all__ = [
     "ConfigError",
     "CrawlStatus",
     "DroppedUrls",
+    "Field",
     "GivenOrder",
     "Job",
     "KadcrawlError",
@@ -68,11 +81,17 @@ __all__ = [
     "Page",
     "Peer",
     "PeerStatus",
+    "ProxyPool",
     "QueueStatus",
+    "RecordRule",
     "RemoteError",
     "RetriedUrls",
+    "RoleRule",
+    "Secrets",
     "SharedProcess",
+    "SiteLogin",
     "SiteQueue",
+    "SiteRule",
     "StartError",
     "StorageError",
     "SwarmKey",

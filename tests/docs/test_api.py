@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import get_args, get_origin, get_type_hints
@@ -90,6 +91,18 @@ def test_methods_and_figures_have_no_type_that_is_not_public(kind: type) -> None
             for found in types_in(hint)
             if found.__module__.startswith("kadcrawl") and found not in public
         ]
+    assert [] == hidden
+
+
+@cases("kind", [getattr(kadcrawl, name) for name in kadcrawl.__all__ if is_dataclass(getattr(kadcrawl, name))])
+def test_a_program_can_make_every_value_that_a_setting_takes(kind: type) -> None:
+    public = {getattr(kadcrawl, name) for name in kadcrawl.__all__}
+    hidden = [
+        (field, found)
+        for field, hint in get_type_hints(kind).items()
+        for found in types_in(hint)
+        if found.__module__.startswith("kadcrawl") and found not in public
+    ]
     assert [] == hidden
 
 
