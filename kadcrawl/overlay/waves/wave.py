@@ -25,8 +25,8 @@ from kadcrawl.overlay.waves.watched_sum import joined
 from kadcrawl.system.plural import counted
 
 WAVE_DEADLINE_S = 10.0
-SHARE_PER_LEVEL = 0.7
-"""The share of its own deadline that a peer gives to the level below. The rest is for another contact."""
+PARTS_OF_LAST_LEVEL = 2
+"""Parts of the time of a wave that are for a peer without a level below. Each level above it takes one part more."""
 TRIES_PER_BUCKET = 3
 REACH_ALL_TRIES = 5
 """Tries of a wave that must reach every peer, while a part is missing."""
@@ -41,6 +41,15 @@ LEFT_BYTES_MAX = 256 * 1024
 """Bytes of the rows of peers that left, in addition: a thousand rows."""
 
 Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
+
+
+def share_for(levels: int) -> float:
+    """Return the share of its own time that a peer gives to a contact with so many levels below it.
+
+    So the levels of a wave have equal time, and the last has enough for a new connection. A fixed share of each level
+    would leave the twelfth level 0.2 of 10 seconds.
+    """
+    return (levels + PARTS_OF_LAST_LEVEL) / (levels + PARTS_OF_LAST_LEVEL + 1)
 
 
 class BucketTree(Protocol):
@@ -105,9 +114,15 @@ class Waves:
         self.surveys += isinstance(wave.question, Survey) and wave.limit > NO_BUCKET
         tally, rows = self._respond(wave.question)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + wave.deadline_s * SHARE_PER_LEVEL
-        subtrees = self._tree.subtrees(wave.limit).items()
-        below = await asyncio.gather(*(self._ask_one(*subtree, wave.question, deadline) for subtree in subtrees))
+        now = loop.time()
+        subtrees = sorted(self._tree.subtrees(wave.limit).items())
+        # A contact has about as many levels below it as there are filled buckets below its own.
+        below = await asyncio.gather(
+            *(
+                self._ask_one(*subtree, wave.question, now + wave.deadline_s * share_for(levels))
+                for levels, subtree in enumerate(subtrees)
+            )
+        )
         here = packed_rows(row for row in rows if not has_left(row))
         left = packed_rows(row for row in rows if has_left(row))
         queue = None

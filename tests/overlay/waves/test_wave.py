@@ -29,6 +29,8 @@ class WaveSwarm:
         self.answered: Counter[int] = Counter()
         self.steps_max = 0
         self.steps = 0
+        self.given_s: list[float] = []
+        """The times that were given to contacts."""
         self.waves = {
             contact.port: Waves(Table(self, contact, random, known), self, self.respond(contact))  # type: ignore[arg-type]
             for contact in self.contacts
@@ -45,6 +47,7 @@ class WaveSwarm:
         if to in self.dead:
             raise RemoteError(to, "dead")
         assert 0 < wave.deadline_s <= deadline_s
+        self.given_s.append(deadline_s)
         self.steps += 1
         self.steps_max = max(self.steps_max, self.steps)
         try:
@@ -67,6 +70,13 @@ class Table:
 
     def suspect(self, contact: Contact) -> None:
         self.swarm.suspected.add(contact)
+
+
+async def test_the_last_level_of_a_wave_has_time_for_a_new_connection() -> None:
+    swarm = WaveSwarm(500, 1)
+    answer = await swarm.waves[1].ask_all(Survey())
+    assert 500 == answer.tally.members
+    assert min(swarm.given_s) > 1.0
 
 
 @pytest.mark.parametrize("peers", [1, 2, 3, 8, 50, 300])
