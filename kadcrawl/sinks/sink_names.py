@@ -138,8 +138,8 @@ def check(name: SinkName) -> None:
     if name.kind == "parquet":
         _need("pyarrow", "parquet", name)
     if name.is_remote:
-        _need("fsspec", "fsspec", name)
         protocol = name.target.partition("://")[0]
+        _need("fsspec", "s3" if protocol in _S3 else "fsspec", name)
         from fsspec import get_filesystem_class
 
         try:

@@ -133,6 +133,13 @@ def test_what_is_not_installed_is_named(text: str, missing: str, says: str, monk
     assert says in str(found.value)
 
 
+def test_a_bucket_names_the_extra_with_all_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a person would install `kadcrawl[fsspec]` first, and then be told of `kadcrawl[s3]`."""
+    monkeypatch.setattr(sink_names, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"needs fsspec: pip install 'kadcrawl\[s3\]'"):
+        check(parse("jsonl:s3://bucket/out"))
+
+
 def test_a_protocol_nobody_knows_is_said_at_once() -> None:
     with pytest.raises(ConfigError, match="fsspec knows no zzz://"):
         check(parse("jsonl:zzz://bucket/out"))

@@ -149,6 +149,8 @@ def site_findings(facts: SiteFacts) -> list[CheckResult]:
         reason = explained(facts.error)
         detail = f" ({printable(facts.detail)})" if facts.detail else ""
         advice = reason.advice or "try the URL in a browser, here and on another machine"
+        if facts.error == "address_refused":  # No URL has failed yet, so there is nothing to retry.
+            advice = "if it is yours, crawl it with --allow-network and its network"
         findings.append(problem("site", f"{facts.error}: {reason.meaning}{detail}", advice))
     return findings
 

@@ -159,3 +159,9 @@ def test_a_site_is_told_as_the_crawl_would_tell_it(facts: SiteFacts, outcomes: l
     assert outcomes == [finding.outcome for finding in findings]
     assert says in findings[-1].said
     assert all(finding.advice for finding in findings if finding.outcome is not CheckOutcome.OK)
+
+
+def test_a_refused_address_is_told_with_the_option_that_allows_it_and_not_with_a_retry() -> None:
+    """The doctor is asked before the crawl, so nothing has failed."""
+    (_, finding) = site_findings(SiteFacts(host="a", addresses=("10.0.0.1",), status=None, error="address_refused"))
+    assert "if it is yours, crawl it with --allow-network and its network" == finding.advice
