@@ -82,7 +82,8 @@ class CrawlStatus:
     urls: int
     """URLs that the peers accepted as their owners, at least those done and pending."""
     done: int
-    """URLs that are finished, fetched or failed, each once, without those that are pending again."""
+    """URLs that are finished, fetched or failed, without those that are pending again. A URL that two peers finished,
+    as after a crash, counts at both."""
     pending: int
     """URLs that are not finished."""
     failed: dict[str, int]

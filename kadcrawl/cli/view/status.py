@@ -85,7 +85,8 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     urls_found: int
     """URLs that the peers accepted as their owners, at least those done and pending."""
     urls_done: int
-    """URLs that are finished, fetched or failed, each once. A URL that is to be fetched again is out until it is."""
+    """URLs that are finished, fetched or failed. A URL that is to be fetched again is out until it is. A URL that two
+    peers finished, as after a crash, counts at both."""
     urls_failed: dict[str, int]
     """URLs whose last visit failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken
     together."""

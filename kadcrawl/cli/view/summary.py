@@ -78,8 +78,8 @@ class Summary:
     """URLs that the peers accepted as their owners, at least those done and pending. With fingerprints and a recrawl
     each visit counts."""
     urls_done: int
-    """URLs that are finished, fetched or failed, each once. A URL that is to be fetched again is out until it is.
-    With fingerprints and a recrawl each visit counts."""
+    """URLs that are finished, fetched or failed. A URL that is to be fetched again is out until it is. A URL that two
+    peers finished, as after a crash, counts at both. With fingerprints and a recrawl each visit counts."""
     urls_failed: dict[str, int]
     """URLs whose last visit failed, by reason. The reasons are those of pages.jsonl, with rare HTTP statuses taken
     together."""

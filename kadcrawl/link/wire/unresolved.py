@@ -1,8 +1,8 @@
 """The done and failed URLs of some peers, without those that are pending again, by an order or as they were due.
 
 So the totals add up: the URLs found are those done, those pending, and those that died with a peer. URLs whose finder
-is not counted are among those found once they are done or pending. The failed URLs are
-among those done. URLs that two peers finished count once.
+is not counted are among those found once they are done or pending. The failed URLs are among those done. A URL that
+two peers finished, as after a crash, counts at both, as neither knows of the other.
 
 Apart from crawl/output/counters.py, as a command and the parent of a local crawl load nothing of the crawl.
 
