@@ -7,6 +7,10 @@ question whether all is over, which costs a wave over the whole swarm.
 A peer that comes while the swarm proves its end may be in none of the waves of the proof. It is asked a moment after
 the end, when it has heard of the end as well.
 
+An idle peer may not have heard of the end yet. Or it doubts the end for a reason of its own, and asks the swarm itself.
+So it is asked again before its answer counts. Else doubt would spread from peer to peer: in a swarm of thousands some
+peers meet all the time, and not all would ever be certain at once.
+
 Tests: tests/peer/swarm/test_end_check.py
 """
 
@@ -31,6 +35,8 @@ WAVES_OF_A_PROOF = 2
 """Waves of the proof that the swarm is quiescent."""
 MET_ASK_DELAY_S = 1.0
 """Seconds from the end to the question to a peer that came during the proof."""
+ASK_AGAIN_AFTER_S = (1.0, 3.0, 9.0)
+"""Seconds from each answer of an idle peer to the next question. Its last answer counts."""
 
 
 class EndCheck:
@@ -92,18 +98,22 @@ class EndCheck:
     async def _ask(self, newcomer: Contact, delay_s: float) -> None:
         """Reopen the question whether all is over, unless it is settled in the same way at that peer."""
         try:
-            await asyncio.sleep(delay_s)
-            await self._compare(newcomer)
+            for wait_s in (delay_s, *ASK_AGAIN_AFTER_S):
+                await asyncio.sleep(wait_s)
+                state = await self._state_of(newcomer)
+                here = PeerState.DONE if self._activity.over.is_set() else PeerState.RESTING
+                if state != PeerState.IDLE:
+                    break
+            if state != here:
+                self._activity.doubt()
         finally:
             self._asked.discard(newcomer)
 
-    async def _compare(self, newcomer: Contact) -> None:
+    async def _state_of(self, newcomer: Contact) -> PeerState | None:
+        """Return the state of this peer as it says itself, or None without a clear answer."""
         try:
             answer = await self._client.ask(newcomer, Wave(NO_BUCKET, ASK_S, Census()), Answer, ASK_S)
         except RemoteError:
-            states = []
-        else:
-            states = [row.state for row in await read_rows(answer.rows) if row.contact.id == newcomer.id]
-        here = PeerState.DONE if self._activity.over.is_set() else PeerState.RESTING
-        if states != [here]:
-            self._activity.doubt()
+            return None
+        states = [row.state for row in await read_rows(answer.rows) if row.contact.id == newcomer.id]
+        return states[0] if len(states) == 1 else None

@@ -85,7 +85,6 @@ async def test_before_the_end_nobody_is_asked(make_peer: MakePeer) -> None:
         ([("other", PeerState.DONE), ("its leaf", PeerState.CRAWLING)], 0),
         ([("other", PeerState.DONE), ("other", PeerState.CRAWLING)], 1),
         ([("its leaf", PeerState.DONE)], 1),
-        ([("other", PeerState.IDLE)], 1),
         ([("other", PeerState.PAUSED)], 1),
         ([], 1),
     ],
@@ -105,6 +104,31 @@ async def test_the_peer_is_asked_alone_and_its_own_row_counts(
     monkeypatch.setattr(one.client, "ask", ask)
     assert await doubts(one, two) == expected
     assert asked == [(two.contact, NO_BUCKET)]
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ([PeerState.IDLE, PeerState.DONE], 0),
+        ([PeerState.IDLE, PeerState.IDLE, PeerState.IDLE, PeerState.DONE], 0),
+        ([PeerState.IDLE, PeerState.CRAWLING], 1),
+        ([PeerState.IDLE, PeerState.IDLE, PeerState.IDLE, PeerState.IDLE], 1),
+    ],
+)
+async def test_an_idle_peer_is_asked_again_before_it_reopens_the_question(
+    states: list[PeerState], expected: int, make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await swarm(make_peer, "ab")
+    monkeypatch.setattr(end_check, "ASK_AGAIN_AFTER_S", (0.0, 0.0, 0.0))
+    answer, left = await two.runtime.waves.ask_all(Census()), list(states)
+
+    async def ask(*_: object) -> Answer:
+        row = msgspec.structs.replace(row_of(two.runtime), state=left.pop(0))
+        return msgspec.structs.replace(answer, rows=packed_rows([row]))
+
+    monkeypatch.setattr(one.client, "ask", ask)
+    assert await doubts(one, two) == expected
+    assert [] == left
 
 
 async def test_few_peers_are_asked_at_a_time_and_each_other_reopens_the_question(
