@@ -101,8 +101,9 @@ class SwarmFigures(msgspec.Struct, kw_only=True, omit_defaults=True):
     peer_messages: int
     """Messages between peers, datagrams included."""
     revisits: int
-    """Pages that were fetched again when they were due, or by an order to retry. 0 with fingerprints, which do not
-    tell a later visit from the first."""
+    """Pages that were fetched again when they were due, or by an order to retry. A retried URL counts also if nobody
+    could request it before, as after `address_refused`. 0 with fingerprints, which do not tell a later visit from the
+    first."""
     unchanged: int
     """Pages fetched again without a change."""
     records: int | None = None

@@ -95,8 +95,9 @@ class Summary:
     peer_messages: int
     """Messages between peers, datagrams included."""
     revisits: int
-    """Pages that were fetched again when they were due, or by an order to retry. 0 with fingerprints, which do not
-    tell a later visit from the first."""
+    """Pages that were fetched again when they were due, or by an order to retry. A retried URL counts also if nobody
+    could request it before, as after `address_refused`. 0 with fingerprints, which do not tell a later visit from the
+    first."""
     unchanged: int
     """Pages fetched again without a change."""
     records: int | None

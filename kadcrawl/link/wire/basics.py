@@ -117,7 +117,7 @@ class PeerCounters(Struct, frozen=True, array_like=True):
     left_out: Reasons = {}
     """Links found and not followed because of a limit, by limit, repeats included."""
     revisits: Count = 0
-    """Pages fetched again when they were due, or by an order."""
+    """Pages fetched when they were due again, or by an order, also if no request was made for them before."""
     unchanged: Count = 0
     """Pages among these that had not changed."""
     records: Count = 0
