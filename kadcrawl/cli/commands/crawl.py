@@ -155,6 +155,7 @@ def crawl(
         machine=make_machine(machine, make_sinks(machine.sinks, options["job_file"], data), job, options["job_file"]),
         named_again=named if known and job.history == "exact" else (),
         seeds_file=None if seeds_file is None else SeedFile(seeds_file),
+        changes=_changes(first) if known else {},
     )
     _check_memory(plan)
     _check_writable(summary)
@@ -186,6 +187,13 @@ def crawl(
     if swarm.interrupted:
         tell("kadcrawl: interrupted; the same command goes on", err=True)
     return INTERRUPTED if unfinished else _exit_code(result, job, whole=whole)
+
+
+def _changes(directory: Path) -> dict[str, float]:
+    """Return the settings of the job that orders have changed, as the peer of this directory knew them."""
+    from kadcrawl.peer.job_store import journaled_changes  # Not at the top: a first crawl does without.
+
+    return journaled_changes(directory)
 
 
 def _begun(data: Path) -> tuple[Path, list[str]]:

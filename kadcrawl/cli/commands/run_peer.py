@@ -40,6 +40,7 @@ from kadcrawl.link.wire.order_messages import StandingOrder
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.link.wire.unresolved import still_failed
 from kadcrawl.settings import durations
+from kadcrawl.settings.job_changes import changed
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.site_rules import secrets_of
 from kadcrawl.system.event import Event
@@ -341,8 +342,9 @@ async def _run_once(
         give_back(is_bounded=peer.memory is not None)
         limits = limits_with(peer.config.limits, peer.job.shared_limits)
         begun = peer.row().begun
-        expectation = Expectation(peer.job, peer.job.seeds, limits, sees_all=False, pages_begun=begun)
-        progress.expect(peer.job, expectation)
+        orders = orders_in_force(peer_run.orders(peer))
+        job = changed(peer.job, {order.about: order.value for order in orders if order.kind == "set"})
+        progress.expect(job, Expectation(job, job.seeds, limits, sees_all=False, pages_begun=begun))
         feeding = _feed(peer_run, peer, progress)
         showing, dropping = _show(peer_run, peer, progress, view), _give_back_when_settled()
         await first_of(until_stopped(peer, interrupts), showing, feeding, dropping)

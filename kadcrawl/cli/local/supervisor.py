@@ -9,7 +9,7 @@ of the crawl or the overlay.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -40,6 +40,7 @@ from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_changes import changed
 from kadcrawl.settings.job_limits import limits_with
 from kadcrawl.settings.limits import Limits
 from kadcrawl.system.event import Event
@@ -85,6 +86,8 @@ class CrawlPlan:
     """All peers run in the process of the command."""
     seeds_file: SeedFile | None = None
     """Further seeds, read while the swarm runs."""
+    changes: Mapping[str, float] = field(default_factory=dict)
+    """The settings of the job that standing orders change, by name."""
 
 
 def peers_of(data: Path) -> list[int]:
@@ -217,8 +220,9 @@ class LocalSwarm:
             plan = self._plan
             limits = limits_with(Limits(fetches_max=plan.machine.fetches), plan.job.shared_limits)
             begun = sum(child.pages_begun for child in self._children)
-            expectation = Expectation(plan.job, plan.seeds, limits, len(self._children), pages_begun=begun)
-            self._progress.expect(plan.job, expectation)
+            job = changed(plan.job, plan.changes)
+            expectation = Expectation(job, plan.seeds, limits, len(self._children), pages_begun=begun)
+            self._progress.expect(job, expectation)
             named_again, self._named_again = self._named_again, ()
             again = await alive[0].go(plan.seeds, resume=not self._holds, named_again=named_again)
             if again:

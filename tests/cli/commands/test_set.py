@@ -43,3 +43,16 @@ async def test_a_setting_changes_and_the_status_says_so(tmp_path: Path) -> None:
             figures = json.loads((await kadcrawl(command, "--json", "--data", data)).out)
             assert {"delay": 5.0} == figures["changed_settings"], "also at rest"
             assert [("set", "delay")] == [(one["kind"], one["about"]) for one in figures["orders"]]
+
+
+@pytest.mark.parametrize("command", ["crawl", "start"])
+async def test_the_pace_at_the_start_is_that_of_the_order(command: str, tmp_path: Path) -> None:
+    async with Web() as web:
+        web.fallback = lambda request: html()
+        data = str(tmp_path / "data")
+        ends = ("--exit-when-done", "--listen", "127.0.0.1:0") if command == "start" else ()
+        options = ("--delay", "0", "--allow-network", "127.0.0.0/8", "--insecure", "--data", data, *ends)
+        assert (await kadcrawl(command, web.url("/"), *options)).code == 0
+        assert (await kadcrawl("set", "delay", "2s", "--data", data)).code == 0
+        again = await kadcrawl(command, web.url("/next"), *options)
+        assert (0, True) == (again.code, "1 site at 1 request per 2 s: more peers" in again.err), again
