@@ -391,9 +391,10 @@ class Journal:
 
     def _open(self) -> sqlite3.Connection:
         # The journal holds the job, and so the credentials of its proxies. SQLite gives its other files the same mode.
-        if self.path.exists() and not self.path.stat().st_size and has_log(self.path.with_name(PAGE_LOG)):
+        is_there = self.path.exists()
+        if not (is_there and self.path.stat().st_size) and has_log(self.path.with_name(PAGE_LOG)):
             # Else the peer would fetch all pages again, and nobody would be told.
-            raise self.damaged("it is empty, although pages have been fetched")
+            raise self.damaged(f"it is {'empty' if is_there else 'not there'}, although pages have been fetched")
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         for path in self.path.parent.glob(f"{self.path.name}*"):
             path.chmod(0o600)

@@ -168,10 +168,11 @@ async def test_damaged_journaled_lines_are_refused(tmp_path: Path, statement: st
         Store(tmp_path, 0.0)
 
 
-async def test_an_emptied_journal_beside_page_lines_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["empty", "not there"])
+async def test_a_lost_journal_beside_page_lines_is_refused(what: str, tmp_path: Path) -> None:
     await filled(tmp_path, range(3))
-    (tmp_path / "peer.sqlite").write_bytes(b"")
-    with pytest.raises(StartError, match="it is empty, although pages have been fetched; move this directory away"):
+    (tmp_path / "peer.sqlite").unlink() if what == "not there" else (tmp_path / "peer.sqlite").write_bytes(b"")
+    with pytest.raises(StartError, match=f"it is {what}, although pages have been fetched; move this directory away"):
         Store(tmp_path, 0.0)
     (tmp_path / PAGES).write_bytes(b"")
     Store(tmp_path, 0.0).close()
