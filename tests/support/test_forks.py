@@ -38,7 +38,7 @@ def note(name, line):
 MANY = """
 @pytest.mark.parametrize("number", range(40))
 def test_many(number):
-    pass
+    time.sleep(0.02)  # So that a fork that begins late finds a test.
 """
 
 
