@@ -101,9 +101,9 @@ class EndCheck:
             for wait_s in (delay_s, *ASK_AGAIN_AFTER_S):
                 await asyncio.sleep(wait_s)
                 state = await self._state_of(newcomer)
-                here = PeerState.DONE if self._activity.over.is_set() else PeerState.RESTING
                 if state != PeerState.IDLE:
                     break
+            here = PeerState.DONE if self._activity.over.is_set() else PeerState.RESTING
             if state != here:
                 self._activity.doubt()
         finally:
