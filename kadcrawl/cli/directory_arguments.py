@@ -44,14 +44,14 @@ def directories_argument(command: Function) -> Function:
 
     @wraps(command)
     def with_directories(*args: Any, directories: tuple[Path, ...], data: Path | None, **options: Any) -> Any:
-        context = click.get_current_context()
+        context, given = click.get_current_context(), _parameter("directories")
         if directories:
             _refuse_both(context)
         elif data is not None:
-            directories = (data,)
+            directories, given = (data,), _parameter("data")
         for name in directories:
             if not name.is_dir():
-                raise click.BadParameter(f"there is no directory {str(name)!r}", context, _parameter("directories"))
+                raise click.BadParameter(f"there is no directory {str(name)!r}", context, given)
         if not directories:
             raise click.MissingParameter(ctx=context, param=_parameter("directories"))
         return command(*args, directories=directories, **options)

@@ -248,12 +248,17 @@ async def test_a_directory_moved_aside_with_a_whole_journal_counts_at_the_end_of
     assert f"{total} of {total} URLs done" in run.out, run
 
 
-@pytest.mark.parametrize("is_lost", [True, False])
-async def test_a_directory_with_nothing_but_a_damaged_journal_is_named(tmp_path: Path, is_lost: bool) -> None:
-    (tmp_path / "peer.sqlite").write_bytes(b"" if is_lost else b"no database" * 1000)
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(None, "it is not there"), (b"", "it is empty"), (b"no database" * 1000, "file is not a database")],
+)
+async def test_a_directory_with_nothing_but_a_damaged_journal_is_named(
+    content: bytes | None, why: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "peer.sqlite").write_bytes(content)
     (tmp_path / "pages.jsonl").write_bytes(b"{}\n")
     (tmp_path / "address").write_text("127.0.0.1:1\n")
-    why = "it is empty" if is_lost else "file is not a database"
     run = await kadcrawl("status", "--data", str(tmp_path))
     assert (run.code, f"the figures lack those of {tmp_path}, whose journal is damaged: {why}" in run.err) == (2, True)
     (tmp_path / "peer.sqlite").write_bytes(b"")

@@ -17,7 +17,9 @@ from kadcrawl.cli.data_check.warc_check import check_warc, compare_archive, file
 from kadcrawl.cli.local.resting import directories_without_copies
 from kadcrawl.cli.targets import is_set_aside
 from kadcrawl.cli.view.repeats import recurring_visits
-from kadcrawl.system.file_names import JOURNAL
+from kadcrawl.store.line_log import MOVE_AWAY
+from kadcrawl.store.log_parts import has_log
+from kadcrawl.system.file_names import ADDRESS, JOURNAL, PAGE_LOG
 from kadcrawl.system.plural import plural
 
 
@@ -113,9 +115,12 @@ def _check_peer(peer: Path, number: int, catalog: Catalog, result: DataReport, r
                 for each in findings
             ]
         result.findings += findings
-    else:
+    elif (peer / ADDRESS).exists() and has_log(peer / PAGE_LOG) and not is_set_aside(peer, result.directory):
+        said = "it is not there, although pages have been fetched"
+        result.findings.append(damage("journal", peer / JOURNAL, 1, said, MOVE_AWAY))
+    else:  # Perhaps somebody has copied the results alone.
         said = "there are results without their journal"
-        result.findings.append(oddity("journal", peer / JOURNAL, 1, said, "a peer that starts here begins anew"))
+        result.findings.append(oddity("journal", peer / JOURNAL, 1, said, "no peer starts where pages are without it"))
     figures, findings = check_pages(peer, number, facts.partitioner, catalog, report)
     result.findings += findings
     result.journals.append(facts)

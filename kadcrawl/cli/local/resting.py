@@ -53,7 +53,7 @@ from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.store.log_copies import begins
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.migration import BY_ROWID
-from kadcrawl.system.file_names import JOURNAL, PAGE_LOG
+from kadcrawl.system.file_names import ADDRESS, JOURNAL, PAGE_LOG
 
 _GRANTS = msgspec.msgpack.Decoder(dict[bytes, int])
 _ORDERS = msgspec.msgpack.Decoder(list[StandingOrder])
@@ -122,7 +122,7 @@ def journals_at_rest(data: Path) -> tuple[list[RestingPeer], list[UnreadableJour
     begun is among neither.
     """
     named = directories(data)
-    found = [_read(directory) for directory in named if (directory / JOURNAL).exists()]
+    found = [_read(one) if (one / JOURNAL).exists() else _lost_journal(one) for one in named]
     peers = [one for one in found if isinstance(one, RestingPeer)]
     unreadable = [one for one in found if isinstance(one, UnreadableJournal)]
     others = [_read(one) for one in data_directories(data) if one not in named and (one / JOURNAL).exists()]
@@ -362,6 +362,12 @@ def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
         return None  # The peer ended before it had a job.
     except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, TypeError, ValueError) as error:
         return UnreadableJournal(directory, said(error), may_be_whole=_is_kept_from_reading(error))
+
+
+def _lost_journal(directory: Path) -> UnreadableJournal | None:
+    """Return the journal that is gone from the directory of a peer with pages, or None if no peer had pages there."""
+    is_lost = (directory / ADDRESS).exists() and has_log(directory / PAGE_LOG)
+    return UnreadableJournal(directory, "it is not there") if is_lost else None
 
 
 def _is_kept_from_reading(error: Exception) -> bool:

@@ -216,12 +216,18 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         lambda peer: edit(peer / "peer.sqlite", lambda old: old[: len(old) // 2]),
         ["!journal peer.sqlite 1"],
     ),
-    "no journal": (lambda peer: (peer / "peer.sqlite").unlink(), ["journal peer.sqlite 1"]),
+    "no journal": (lambda peer: (peer / "peer.sqlite").unlink(), ["!journal peer.sqlite 1"]),
+    "results alone": (lambda peer: keep_results(peer), ["journal peer.sqlite 1"]),
     "no address": (lambda peer: (peer / "address").write_bytes(b"\xff"), ["address address 1"]),
     "no swarm key": (lambda peer: secret(peer / "swarm.key"), ["!key swarm.key 1"]),
     "no peer key": (lambda peer: secret(peer / "peer.key"), ["!key peer.key 1"]),
     "no batches": (lambda peer: (peer / "batches.jsonl").write_bytes(b"\xff\n"), ["batches batches.jsonl 1"]),
 }
+
+
+def keep_results(peer: Path) -> None:
+    for name in ("peer.sqlite", "address"):
+        (peer / name).unlink()
 
 
 def secret(path: Path) -> None:
