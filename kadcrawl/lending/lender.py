@@ -24,6 +24,7 @@ from kadcrawl.crawl.recrawl.rounds import Rounds, VisitStart
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.lending.loan import CONNECTION_WAIT_S, RETURNED_WAIT_MAX_S, LatePages, Loan, allow_silence, await_reports
+from kadcrawl.lending.paid_loans import PaidLoans
 from kadcrawl.lending.visit_facts import reported_visits, visit_of
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.leaf_messages import is_leaf
@@ -144,11 +145,9 @@ class Lender:
 
         Sites that wait for their turns on shared clocks are lent to leaves alone, which own no URLs to wait with.
         """
-        now = self._now()
-        sites = (
-            self._frontier.sites_with_spare_connections(now, among, parked=to_leaf) if self._budget.may_begin else []
-        )
-        return [one for one in sites if not self._loan_backoff.is_barred(one[0], now)]
+        now, paid, frontier = self._now(), self._paid_loans(), self._frontier
+        sites = frontier.sites_with_spare_connections(now, among, parked=to_leaf) if self._budget.may_begin else []
+        return [it for it in sites if not self._loan_backoff.is_barred(it[0], now) and paid.room(it[0])]
 
     def may_lend_to(self, borrower: Contact) -> bool:
         """Return whether a peer may have a loan: not for a while after its last loan failed."""
@@ -212,9 +211,7 @@ class Lender:
 
     def _reserve(self, borrower: Contact, site: str, count: int) -> Loan | None:
         """Take the entries to lend out of the frontier. Return None if the budget of pages has no unit left."""
-        now, count = self._now(), min(count, BATCH_MAX)
-        if self._budget.limit is not None:
-            count = min(count, self._budget.allowance)
+        now, count = self._now(), int(min(count, BATCH_MAX, self._paid_loans().room(site)))
         if not count:
             return None
         entries, connections = self._frontier.lend(site, count, now)
@@ -222,10 +219,12 @@ class Lender:
         loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
         cell = self._store.cell_of(entries[0].key)
         by_key, order = {entry.key: entry for entry in entries}, self._store.visits.last_order
-        loan = Loan(loan_id, borrower, site, cell, by_key, connections, now, order)
-        self._loans[loan_id] = loan
         self._has_loans.set()
+        self._loans[loan_id] = loan = Loan(loan_id, borrower, site, cell, by_key, connections, now, order)
         return loan
+
+    def _paid_loans(self) -> PaidLoans:
+        return PaidLoans(self._budget, self._frontier, self._loans.values(), self._now())
 
     async def _connections_free(self, loan: Loan) -> bool:
         """Wait until this peer's own requests leave the loan's connections, and return whether the loan may begin."""

@@ -216,6 +216,26 @@ def test_with_a_budget_of_pages_no_more_is_lent_than_it_pays_for(play_loans: Pla
     play_loans(0.0, scenario)
 
 
+def test_with_a_budget_of_pages_no_urls_are_lent_that_wait_long_for_their_site(play_loans: Play) -> None:
+    """Their units would be missing elsewhere, and a crawl at its limit would wait for them."""
+
+    async def scenario(bench: LenderBench) -> None:
+        def spare() -> list[str]:
+            return [site for site, _ in bench.lender.sites_with_spare_connections(to_leaf=True)]
+
+        bench.lender._budget = Budget(100, granted=30, begun=0)
+        bench.frontier.hold(SITE, bench.loop.time() + 60.0, bench.loop.time())
+        assert [] == spare()
+        assert await bench.lender.lend(A, SITE, 6) is None
+        await asyncio.sleep(56.0)
+        assert [SITE] == spare()
+        bench.frontier.park(SITE)
+        assert [SITE] == spare(), "a leaf may wait for a turn on a shared clock"
+        assert 2 == await bench.lender.lend(A, SITE, 6), "as many as a site with this delay has in five seconds"
+
+    play_loans(2.0, scenario)
+
+
 def test_the_units_of_a_loan_are_on_disk_before_its_borrower_hears_of_it(play_loans: Play) -> None:
     """Else a lender that crashed would pay for other pages with them, and --max-pages would be exceeded."""
 
