@@ -41,11 +41,11 @@ Nearest = Callable[[int, int], Sequence[Contact]]
 
 
 class DepartedPeers:
-    """The departed peers that one peer remembers, by ID."""
+    """The departed peers that one peer remembers. A leaf may have the ID of a full peer, and takes nothing from it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = {departed.contact.id: departed for departed in journaled_departed(store.meta.get("departed"))}
+        self._kept = {_identity(departed): departed for departed in journaled_departed(store.meta.get("departed"))}
 
     def keep(self, departed: Iterable[Departed]) -> None:
         """Keep these counters too. Of one peer, and of too many peers, those with more pages stay.
@@ -53,12 +53,12 @@ class DepartedPeers:
         The totals of the crawl lack the counters that have no room here, unless another peer keeps them.
         """
         for one in departed:
-            known = self._kept.get(one.contact.id)
+            known = self._kept.get(_identity(one))
             if known is None or known.counters.pages <= one.counters.pages:
-                self._kept[one.contact.id] = one
+                self._kept[_identity(one)] = one
         dropped = sorted(self._kept.values(), key=_pages)[: max(0, len(self._kept) - DEPARTED_MAX)]
         for least in dropped:
-            del self._kept[least.contact.id]
+            del self._kept[_identity(least)]
         if dropped:
             log.warning("farewell.dropped peers=%d pages=%d", len(dropped), sum(map(_pages, dropped)))
         self._store.meta.set("departed", msgspec.msgpack.encode([*self._kept.values()]))
@@ -116,6 +116,10 @@ async def send_leave_stats(
                 deaf.add(contact.id)
 
 
+def _identity(departed: Departed) -> tuple[bool, bytes]:
+    return is_leaf(departed.contact), departed.contact.id
+
+
 def _pages(departed: Departed) -> int:
     return departed.counters.pages
 
@@ -149,19 +153,19 @@ def each_once(rows: Iterable[PeerRow], *, for_budget: bool = False) -> list[Peer
     A leaf has a row of each full peer that it asked lately: the latest counts, with the loans of all. It claims its ID
     and its uptime, so its row replaces no row of a full peer. Several peers remember a departed peer, perhaps with
     different counters. If that peer is back, its own row counts. A leaf claims to be that peer, and its counters only
-    grow: its row counts if no counter is smaller. With `for_budget` a leaf replaces no departed full peer at all, as
-    only the row of that peer has its grant.
+    grow: its row counts if no counter is smaller, also once it has departed as well. With `for_budget` a leaf replaces
+    no departed full peer at all, as only the row of that peer has its grant.
     """
     there: dict[tuple[bool, bytes], PeerRow] = {}
-    gone: dict[bytes, PeerRow] = {}
+    gone: dict[tuple[bool, bytes], PeerRow] = {}
     borrowed = Counter[bytes]()
     for row in rows:
-        if has_left(row):
-            before = gone.get(row.contact.id)
-            if before is None or before.counters.pages < row.counters.pages:
-                gone[row.contact.id] = row
-            continue
         which = row.hosted_leaf, row.contact.id
+        if has_left(row):
+            before = gone.get(which)
+            if before is None or before.counters.pages < row.counters.pages:
+                gone[which] = row
+            continue
         if row.hosted_leaf:
             borrowed[row.contact.id] += row.borrowed
         known = there.get(which)
@@ -171,8 +175,16 @@ def each_once(rows: Iterable[PeerRow], *, for_budget: bool = False) -> list[Peer
     def is_back(row: PeerRow) -> bool:
         if (False, row.contact.id) in there:
             return True
-        leaf = None if for_budget and not row.hosted_leaf else there.get((True, row.contact.id))
-        return leaf is not None and _has_grown(row.counters, leaf.counters)
+        if row.hosted_leaf:
+            later = [there.get((True, row.contact.id)), gone.get((False, row.contact.id))]
+        elif for_budget:
+            later = []
+        else:
+            later = [there.get((True, row.contact.id))]
+            left = gone.get((True, row.contact.id))
+            if left is not None and not _has_grown(left.counters, row.counters):  # Of two equal rows one counts.
+                later.append(left)
+        return any(one is not None and _has_grown(row.counters, one.counters) for one in later)
 
     whole = (
         replace(row, borrowed=min(borrowed[row.contact.id], COUNT_MAX)) if row.hosted_leaf else row

@@ -177,6 +177,29 @@ async def test_a_leaf_takes_no_departed_peer_out_of_a_budget(departed_peers: Dep
         assert expected == (await take_census(waves, unit)).rows
 
 
+@pytest.mark.parametrize("leaf_pages", [4, 5, 6])
+def test_a_departed_leaf_with_the_id_of_a_departed_peer_takes_nothing_out_of_a_budget(
+    leaf_pages: int, departed_peers: DepartedPeers
+) -> None:
+    full = Departed(Contact(id_bytes(1), "10.0.0.1", 1), PeerCounters(pages=5), pages_taken=5)
+    leaf = Departed(leaf_contact(id_bytes(1)), PeerCounters(pages=leaf_pages))
+    for both in ([full, leaf], [leaf, full]):
+        departed_peers.keep(both)
+        kept = DepartedPeers(departed_peers._store).rows()
+        assert 2 == len(kept)
+        for rows in (kept, kept[::-1], [*kept, *kept]):
+            assert 5 == sum(row.granted for row in each_once(rows, for_budget=True))
+            assert [max(5, leaf_pages)] == [row.counters.pages for row in each_once(rows)], "one went on as the other"
+
+
+def test_the_figures_of_a_departed_peer_and_a_leaf_with_its_id_both_count_if_neither_went_on_as_the_other(
+    departed_peers: DepartedPeers,
+) -> None:
+    full = Departed(Contact(id_bytes(1), "10.0.0.1", 1), PeerCounters(pages=5, urls=9), pages_taken=5)
+    departed_peers.keep([full, Departed(leaf_contact(id_bytes(1)), PeerCounters(pages=7, urls=8))])
+    assert {5, 7} == {row.counters.pages for row in each_once(departed_peers.rows())}
+
+
 async def gone(peer: Peer) -> None:
     await peer.leave()
     await peer.__aexit__(None, None, None)
