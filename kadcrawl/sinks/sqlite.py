@@ -27,7 +27,7 @@ _ADVICE = {
     sqlite3.SQLITE_CORRUPT: "is damaged: restore it from a backup, or name a new file, which gets all results",
     sqlite3.SQLITE_FULL: "has no room to grow: free space on its disk",
     sqlite3.SQLITE_BUSY: "is locked by another program: end that program's transaction",
-    sqlite3.SQLITE_IOERR: "cannot be read or written: look at its disk",
+    sqlite3.SQLITE_IOERR: "cannot be read or written: look whether its disk is sound and has room",
 }
 """What a person can do about a failure, by the primary code of SQLite."""
 _TYPES = {"text": "TEXT", "integer": "INTEGER", "json": "TEXT"}
@@ -91,7 +91,8 @@ class SqliteSink:
             self._make_tables(db)
             db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # A full or faulty disk may have ended it.
+                db.execute("ROLLBACK")
             raise
 
     def _write(self, batch: DocumentBatch, rows: Sequence[Sequence[Any]]) -> None:

@@ -90,6 +90,20 @@ def test_a_failure_says_what_to_do(
     assert str(error.value).startswith(says)
 
 
+def test_a_disk_that_is_full_as_the_tables_are_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill_up(sink: SqliteSink, db: sqlite3.Connection) -> None:
+        db.execute("ROLLBACK")  # As SQLite does by itself if the pages of a transaction find no room.
+        full = sqlite3.OperationalError("database or disk is full")
+        full.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise full
+
+    monkeypatch.setattr(SqliteSink, "_make_tables", fill_up)
+    sink = SqliteSink(tmp_path / "file.db")
+    with pytest.raises(SinkError, match="its file has no room to grow: free space on its disk"):
+        sink.open()
+    sink.close()
+
+
 def test_an_export_to_a_read_only_file_says_it_in_plain_words(
     directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,7 @@ class DepartedPeers:
         Two peers that keep each are enough.
         """
         told = []
-        for one in [me, *(one for one in self._kept.values() if one.contact.id != me.contact.id)]:
+        for one in [me, *(one for one in self._kept.values() if _identity(one) != _identity(me))]:
             others = nearest(one.contact.number, KEEPERS + SPARE + 2)
             told.append((one, [other for other in others if other.id not in (me.contact.id, one.contact.id)]))
         return told
