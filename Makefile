@@ -52,7 +52,7 @@ test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; p
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos and not worlds and not examples and not browser' --cov=kadcrawl --cov-branch \
 		--cov-report=term-missing:skip-covered $(TESTS)
 
-test-worlds: $(STAMP) ## Run the tests that simulate whole swarms, also those in which a fault was once found (four minutes)
+test-worlds: $(STAMP) ## Run the tests that simulate whole swarms, also those in which a fault was once found, or repeat experiments of the papers (four minutes)
 	$(BIN)/python -m compileall -q -j 0 kadcrawl sim scripts fuzz tests/support
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m worlds tests/sim tests/overlay tests/peer/membership tests/replication/owner
 

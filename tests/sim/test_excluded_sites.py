@@ -42,6 +42,7 @@ def test_a_sixth_of_the_plans_exclude_sites_and_crawls_that_end_early_do_not() -
         assert 20 < sum(any(one.kind is kind for one in plan.events) for plan in plans) < 60
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("partition", ["host", "url"])
 def test_an_excluded_site_is_asked_no_more_and_what_remains_reachable_is_crawled(partition: Partition) -> None:
     outcome, facts = lived(excluding(4.0, partition=partition))
@@ -75,6 +76,7 @@ def test_an_order_that_no_machine_can_give_excuses_nothing() -> None:
     assert ([], ()) == ([*facts.excluded], tuple(facts.excused))
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("partition", ["host", "url"])
 def test_pending_urls_are_dropped_and_those_found_later_are_crawled(partition: Partition) -> None:
     plan = Plan(7, 3, (Event(2.0, Kind.SITE_DROP, (1,), amount=0.0),), partition=partition)
@@ -88,6 +90,7 @@ def test_pending_urls_are_dropped_and_those_found_later_are_crawled(partition: P
     assert {"http://site0-7.test"} == {*map(origin_of, dropped)}
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("partition", ["host", "url"])
 def test_a_site_out_of_scope_is_left_alone_and_links_found_later_are_followed(partition: Partition) -> None:
     plan = Plan(7, 3, (Event(2.0, Kind.SCOPE, (1,), 5.0, 3.0),), trails=3, partition=partition)

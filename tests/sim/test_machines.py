@@ -309,6 +309,7 @@ def test_a_full_disk_ends_no_other_peer() -> None:
     trace_of(story)
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("at_s", [1.2, 2.1])
 @pytest.mark.parametrize("kind", [Kind.KILL, Kind.FULL])
 def test_another_machine_streams_the_seeds_if_the_first_dies_meanwhile(kind: Kind, at_s: float) -> None:

@@ -83,6 +83,7 @@ def test_plans_are_drawn_with_each_overload_and_in_any_partition() -> None:
     assert any(one.only_slows for one in plans)
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize("seed", [9, 10, 17])
 def test_a_swarm_in_which_all_peers_stand_still_or_stall_fetches_nothing_twice(seed: int) -> None:
     outcome = run(target_world("overload", "exact", seed, 8))
@@ -90,6 +91,7 @@ def test_a_swarm_in_which_all_peers_stand_still_or_stall_fetches_nothing_twice(s
     assert 0 == outcome.duplicates
 
 
+@pytest.mark.worlds
 @pytest.mark.parametrize(
     ("mutant", "seed", "judge"),
     [

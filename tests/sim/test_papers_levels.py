@@ -12,7 +12,7 @@ from sim.papers.levels import FEWER, levels
 from sim.papers.table2 import BLOCK, PEERS, gain_bound, interval_needed, light
 from tests.support.forks import group
 
-pytestmark = pytest.mark.xdist_group("levels")
+pytestmark = [pytest.mark.worlds, pytest.mark.xdist_group("levels")]
 """Keeps these tests in one process, which computes the result once."""
 
 

@@ -28,7 +28,7 @@ from sim.papers.five_nodes import (
 from sim.papers.powers import NEAR, SHEDDING, Effort, powers
 from sim.papers.predicted_shares import TOTAL, train
 
-pytestmark = pytest.mark.xdist_group("powers")
+pytestmark = [pytest.mark.worlds, pytest.mark.xdist_group("powers")]
 """Keeps these tests in one process, which prepares their fixtures once."""
 
 MODEL = fitted(start_of_both_s())
