@@ -7,12 +7,14 @@ weeks in the process of `kadcrawl start`, so that process does without the optio
 Tests: tests/cli/test_group.py
 """
 
+import os
 from collections.abc import Container
 from importlib import import_module
 
 import cloup
 
-from kadcrawl.cli.environment import name_variables
+from kadcrawl.cli.environment import mistyped, name_variables, unread
+from kadcrawl.cli.say import say
 from kadcrawl.version import VERSION
 
 HELP = """\
@@ -82,7 +84,9 @@ def group_of(names: Container[str]) -> cloup.Group:
     @cloup.group(help=HELP, context_settings=settings)
     @cloup.version_option(VERSION)
     def main() -> None:
-        pass
+        if unread(os.environ, main):  # By the options of other commands, most often.
+            for sentence in mistyped(os.environ, group_of(NAMES)):
+                say(f"kadcrawl: {sentence}", err=True)
 
     for title, modules in SECTIONS.items():
         if wanted := [_command(name, module) for name, module in modules.items() if name in names]:

@@ -156,7 +156,8 @@ def generate(root: Path) -> dict[str, str]:
             "- A flag takes `1` or `0`: `KADCRAWL_SITEMAPS=1` is `--sitemaps`, and `KADCRAWL_SITEMAPS=0` is "
             "`--no-sitemaps`.\n"
             "- An option that can be repeated takes values with spaces between. `KADCRAWL_HEADERS` has one a line.\n"
-            "- A variable whose option a command does not have means nothing to that command.",
+            "- A variable whose option a command does not have means nothing to that command. A variable that no "
+            "command has, but that resembles one, is named at the start: `KADCRAWL_MAXPAGES` has no effect.",
             table(["variable", "option", "commands"], _option_rows()),
             "## Of libraries",
             "Libraries that the command uses read these variables.",

@@ -9,7 +9,8 @@ from click.core import ParameterSource
 from click.testing import CliRunner
 
 from kadcrawl.cli.app import main
-from kadcrawl.cli.environment import variable_of
+from kadcrawl.cli.environment import PREFIX, unread, variable_of
+from kadcrawl.cli.group import group_for
 
 OPTIONS = [
     (name, option)
@@ -190,3 +191,42 @@ def test_no_secret_of_a_variable_is_shown(tmp_path: Path) -> None:
     ):
         said = run("crawl", "http://127.0.0.1:9/", "--data", str(tmp_path / "data"), **{variable: value})
         assert "s3cret" not in said, said
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("MAXPAGES", "MAX_PAGES"),
+        ("MAX_PAGE", "MAX_PAGES"),
+        ("DEPTH", "MAX_DEPTH"),
+        ("LOG_LEVEL", "LOG"),
+        ("NO_SITEMAPS", "SITEMAPS"),
+    ],
+)
+def test_a_mistyped_variable_is_named_once_with_the_one_that_was_meant(variable: str, meant: str) -> None:
+    result = CliRunner(env={PREFIX + variable: "1"}).invoke(group_for(["completion"]), ["completion", "bash"])
+    assert (0, f"kadcrawl: the variable {PREFIX}{variable} has no effect: {PREFIX}{meant} may be meant\n") == (
+        result.exit_code,
+        result.stderr,
+    )
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "MAX_PAGES",  # Of another command.
+        "SERVICE_HOST",
+        "SERVICE_PORT_LINK",
+        "PORT",
+        "PORT_4160_TCP_ADDR",
+        "IMAGE",
+    ],
+)
+def test_a_variable_that_is_known_or_resembles_none_is_not_named(variable: str) -> None:
+    assert (
+        "" == CliRunner(env={PREFIX + variable: "1"}).invoke(group_for(["completion"]), ["completion", "bash"]).stderr
+    )
+
+
+def test_an_empty_mistyped_variable_counts_as_none() -> None:
+    assert [] == unread({f"{PREFIX}MAXPAGES": ""}, main)

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from kadcrawl.cli.app import main
-from kadcrawl.cli.environment import variable_of
+from kadcrawl.cli.environment import unread, variable_of
 from kadcrawl.settings.secrets import VARIABLE_PREFIX
 from scripts.docs.environment import OF_COMMAND, OF_DEVELOPMENT, OF_LIBRARIES, _named, generate, variables_read
 
@@ -56,3 +56,7 @@ def test_a_variable_is_found_in_each_way_to_read_it(code: str) -> None:
 def test_every_variable_of_an_option_stands_on_the_page() -> None:
     (page,) = generate(ROOT).values()
     assert [] == [name for name in OF_OPTIONS if f"`{name}`" not in page]
+
+
+def test_no_described_variable_is_taken_for_a_mistyped_one() -> None:
+    assert [] == unread(dict.fromkeys(OWN | OF_OPTIONS, "1"), main)
