@@ -79,11 +79,11 @@ def _start(order: PeerOrder, job: Job) -> int:
     from kadcrawl.peer.rejoin import come_back
 
     feed = None if order.seeds_file is None else peer_feed(SeedFile(order.seeds_file))
-    add, feed = named_again(order.seeds, feed)
+    add, feed = named_again(order.seeds, feed) if order.seeds else (None, feed)
 
     async def enter(peer: "Peer") -> None:
         await come_back(peer, bootstrap=order.bootstrap)
-        if order.seeds:
+        if add is not None:
             await add(peer)
 
     return run(live(lambda: Peer(order.config, job), enter, "start", feed, order.log))

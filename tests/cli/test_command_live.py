@@ -162,6 +162,19 @@ async def test_an_ipv6_peer_is_shown_as_others_can_type_it(tmp_path: Path) -> No
     assert (await interrupted(peer)).code == 11
 
 
+async def test_a_peer_without_seeds_says_how_the_crawl_begins(tmp_path: Path) -> None:
+    hint = f"it has no seeds yet: kadcrawl add URL... --data {tmp_path} begins the crawl"
+    options = ("--listen", "127.0.0.1:0", "--data", str(tmp_path), "--contact", "a@example.org")
+    peer = await start("start", *options)
+    assert peer.stderr is not None
+    async with asyncio.timeout(60):
+        await peer.stderr.readuntil(f"{hint}\n".encode())
+    assert (await kadcrawl("add", "http://127.0.0.1:9/", "--data", str(tmp_path))).code == 0
+    assert (await interrupted(peer)).code == 11
+    again = await kadcrawl("start", *options, "--exit-when-done")
+    assert (again.code, "no seeds" in again.err) == (0, False), again
+
+
 async def test_a_peer_that_fetches_nothing_says_why(tmp_path: Path) -> None:
     run = await kadcrawl(
         "start", "http://127.0.0.1:9/", "--listen", "127.0.0.1:0", "--data", str(tmp_path), "--exit-when-done"

@@ -337,6 +337,9 @@ async def _run_once(
             note_peer(peer.contact.address, peer.config.data)
         for line in peer_run.greeting(peer):
             progress.say(line)
+        if peer_run.is_full and peer_run.feed is None and not peer.activity.armed:
+            command = f"kadcrawl add URL... --data {_quoted(peer.config.data)}"
+            progress.say(f"it has no seeds yet: {command} begins the crawl")
         if peer.memory is not None:
             progress.say(peer.memory.said(peer.config.limits))
         give_back(is_bounded=peer.memory is not None)
