@@ -35,8 +35,8 @@ from kadcrawl.system.event import Event
 log = logging.getLogger(__name__)
 
 REPORT_INTERVAL_S = 0.5
-WARNING_CHARS_MAX = 1_000
-"""Limit on the characters of a warning: a report has room for 4,096 bytes, which a pipe takes at once."""
+WARNING_BYTES_MAX = 1_000
+"""Limit on the bytes of a warning: a report has room for 4,096 bytes, which a pipe takes at once."""
 KNOWN_CELLS_WAIT_S = 15.0
 """Seconds for which a restarted swarm waits for the pages that a peer knows to be done. Later they may be fetched
 again."""
@@ -201,7 +201,7 @@ class PeerLife:
         """Report the peer's figures now and then, and warnings for a person at once."""
         warning = None
         while True:
-            warning = warning or (peer.warning() or "")[:WARNING_CHARS_MAX] or None
+            warning = warning or _cut(peer.warning())
             if self._reports.send_if_room(Doing(row := peer.row(), warning)):
                 warning = None
             elif warning is not None:  # It may be too long for this row, and is said when that is shorter.
@@ -222,3 +222,8 @@ async def _settle(peer: Peer) -> None:
     them."""
     if peer.paused and not await peer.cells.settle(KNOWN_CELLS_WAIT_S):
         log.warning("peer.unsettled cells=%d", peer.cells.unsettled)
+
+
+def _cut(warning: str | None) -> str | None:
+    """Return the whole characters at the start of a warning that have room in a report."""
+    return None if warning is None else warning.encode(errors="replace")[:WARNING_BYTES_MAX].decode(errors="ignore")

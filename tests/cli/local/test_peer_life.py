@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from kadcrawl import Job
-from kadcrawl.cli.local.peer_life import WARNING_CHARS_MAX, PeerLife
+from kadcrawl.cli.local.peer_life import WARNING_BYTES_MAX, PeerLife
 from kadcrawl.cli.local.protocol import Assignment, Doing, Final, Go, Report, line
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
@@ -148,8 +148,9 @@ class WarningPeer(Recorder):
         return self._warnings.pop() if self._warnings else None
 
 
+@pytest.mark.parametrize("letter", ["w", "\u00e4", "\u754c", "\U0001f577"])
 @pytest.mark.parametrize("chars", [100, 3_500, 100_000])
-async def test_a_long_warning_keeps_no_figures_back_and_is_said_once(chars: int, tmp_path: Path) -> None:
+async def test_a_long_warning_keeps_no_figures_back_and_is_said_once(chars: int, letter: str, tmp_path: Path) -> None:
     """A report to the parent has room for the bytes that a pipe takes at once."""
     said: list[Doing] = []
     over = Event()
@@ -163,14 +164,14 @@ async def test_a_long_warning_keeps_no_figures_back_and_is_said_once(chars: int,
         return True
 
     listener: Any = SimpleNamespace(send=lambda report: None, send_if_room=send_if_room)
-    peer: Any = WarningPeer(tmp_path, "w" * chars)
+    peer: Any = WarningPeer(tmp_path, letter * chars)
     life = PeerLife(Assignment(str(tmp_path), Job(), (), []), Environment(), Parent(), listener, Event(), interval_s=0)
     telling = asyncio.create_task(life._tell(peer))
     async with asyncio.timeout(60):
         await over.wait()
     telling.cancel()
     warnings = [report.warning for report in said if report.warning is not None]
-    assert ["w" * min(chars, WARNING_CHARS_MAX)] == warnings
+    assert [letter * min(chars, WARNING_BYTES_MAX // len(letter.encode()))] == warnings
 
 
 class EndingPeer(Recorder):
