@@ -114,7 +114,7 @@ MEANINGS = {
     "network.test_failed": "A test of a failing network reached none of these hosts. The next test comes later.",
     "network.no_opinion": "Another peer could not be asked whether it reaches a site.",
     "proxy.alive": "A proxy passed its health check and is used from now on.",
-    "proxy.dead": "A proxy failed its health check and is not used until it passes again.",
+    "proxy.dead": "A proxy failed the first health check of this run, or worked before. It is used once it passes one.",
     "proxy.list": "The list or page of proxies was downloaded: proxies in use, bad lines, proxies beyond the limit.",
     "proxy.list_failed": "The list of proxies could not be downloaded, or names no proxy. The former list stays.",
     "proxy.waiting": "No proxy is alive, so the peer fetches nothing.",

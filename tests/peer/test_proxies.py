@@ -217,6 +217,49 @@ async def test_a_page_that_breaks_by_every_proxy_fails_and_kills_no_proxy(
         await until(lambda: checks.pools[""].alive == 3)
 
 
+async def test_the_log_says_why_a_proxy_that_never_worked_is_dead(
+    make_peer: MakePeer, judge: Web, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with (
+        Web() as site,
+        ProxyServer("http", SECRET).living() as locked,
+        ProxyServer("http").living() as down,
+        ProxyServer("http").living() as good,
+    ):
+        await down.die()
+        without = locked.url.replace(":".join(SECRET) + "@", "")
+        proxies = (without, down.url, good.url)
+        peer = await make_peer(limits=LIMITS, proxies=proxies, proxy_judge=judge.url("/judge"))
+        judge.pages["/judge"] = lambda request: web.Response(status=404)
+        await peer.crawl([site.url("/0")])
+        await until(lambda: caplog.text.count("proxy.dead") == 3)
+        assert f"proxy.dead pool=default proxy={without} alive=0 of=3 why=http_407" in caplog.text
+        assert f"proxy={down.url} alive=0 of=3 why=proxy: no connection to the proxy" in caplog.text
+        assert f"proxy={good.url} alive=0 of=3 why=http_404" in caplog.text
+        for proxy in (locked, good):
+            asked = len(proxy.heads)
+            await until(lambda proxy=proxy, asked=asked: len(proxy.heads) > asked + 1)  # type: ignore[misc]
+        assert caplog.text.count("proxy.dead") == 3, "once each"
+
+
+async def test_a_health_check_page_at_a_refused_address_is_told_to_the_person(
+    make_peer: MakePeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with ProxyServer("http").living() as proxy:
+        networks = ("127.0.0.0/28",)
+        page = "http://127.0.0.99/judge"
+        peer = await make_peer(limits=LIMITS, networks=networks, proxies=(proxy.url,), proxy_judge=page)
+        await peer.crawl(["http://example.org/"])
+        await until(lambda: "proxy.dead" in caplog.text)
+        assert "why=address_refused: 127.0.0.99 is not a public host" in caplog.text
+        warning = peer.warning()
+        assert warning is not None
+        assert warning.startswith("127.0.0.99 is neither public nor allowed here")
+        assert not proxy.asked
+
+
 async def test_the_judges_site_is_never_crawled(
     make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
 ) -> None:

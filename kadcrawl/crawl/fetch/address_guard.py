@@ -77,16 +77,18 @@ class Guard:
     def permits_host(self, host: str) -> bool:
         """Tell whether a proxy may be asked for this host of a canonical URL, which it will look up itself.
 
-        A literal address is judged as by `permits`, and localhost as 127.0.0.1. Names without a dot and those of
-        domains that exist only inside networks are refused.
+        A literal address is judged as by `permits`, and localhost as 127.0.0.1; `on_refused` hears of a refused one.
+        Names without a dot and those of domains that exist only inside networks are refused.
         """
         name = host.strip("[]").rstrip(".").lower()
-        if _parse(name) is not None:
-            return self.permits(name)
         last = name.rpartition(".")[2]
-        if last == "localhost":
-            return self.permits(_LOCALHOST)
-        return "." in name and last not in _INSIDE
+        address = _LOCALHOST if last == "localhost" else name
+        if _parse(address) is None:
+            return "." in name and last not in _INSIDE
+        if self.permits(address):
+            return True
+        self._on_refused(address)
+        return False
 
     def socket(self, addr_info: AddrInfoType) -> socket.socket:
         """Return a socket for the address, as ``aiohttp.TCPConnector(socket_factory=...)`` asks.

@@ -46,6 +46,8 @@ class ProxyHealth:
     checking: bool = False
     fails: int = 0
     """Verifications failed in a row."""
+    told_alive: bool | None = None
+    """The state that this run logged last: True for alive, False for dead, None before the first verification."""
 
     @property
     def score(self) -> float:

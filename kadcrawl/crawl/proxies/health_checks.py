@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from kadcrawl.crawl.fetch.fetcher import Fetcher
-from kadcrawl.crawl.fetch.result import UNASKED, FetchError
+from kadcrawl.crawl.fetch.result import UNASKED, FetchError, FetchResult
 from kadcrawl.crawl.pause_reasons import Pausable, PauseReason
 from kadcrawl.crawl.proxies.page_proxies import is_page, page_proxies
 from kadcrawl.crawl.proxies.pool import Proxies
@@ -133,7 +133,6 @@ class ProxyChecks:
 
     async def _check(self, checked: CheckedPool, proxy: Proxy) -> None:
         pool = checked.pool
-        was_alive = pool.is_alive(proxy)
         fetched = await self._fetcher.fetch(self._health_check_url, proxy=proxy)
         now = self._now()
         if fetched.error in UNASKED and fetched.error is not FetchError.PROXY:
@@ -142,11 +141,11 @@ class ProxyChecks:
         whole = fetched.error is None or fetched.error.is_cut_off
         works = whole and fetched.status is not None and 200 <= fetched.status < 300
         pool.checked(proxy, fetched.seconds if works else None, now)
-        if was_alive != pool.is_alive(proxy):
-            state, why = ("dead", fetched.why_failed or fetched.status) if was_alive else ("alive", "")
+        if (is_alive := pool.news(proxy)) is not None:
+            state, why = ("alive", "") if is_alive else ("dead", _why(fetched))
             log.info(
-                "proxy.%s pool=%s proxy=%s why=%s alive=%d of=%d",
-                *(state, checked.label, proxy, why, pool.alive, pool.known),
+                "proxy.%s pool=%s proxy=%s alive=%d of=%d why=%s",
+                *(state, checked.label, proxy, pool.alive, pool.known, why),
             )
 
     # --- the source ----------------------------------------------------------------------------------------------
@@ -217,3 +216,9 @@ class ProxyChecks:
                 log.warning("proxy.going_on pool=%s alive=%d", checked.label, pool.alive)
             waiting = held
             await asyncio.sleep(PAUSE_POLL_S)
+
+
+def _why(fetched: FetchResult) -> str:
+    """Return the reason of a failed verification. No text of it holds credentials (crawl/fetch/proxy_connector.py)."""
+    reason = fetched.why_failed or str(fetched.status)
+    return f"{reason}: {fetched.detail}" if fetched.detail else reason

@@ -137,9 +137,13 @@ class Proxies:
         """The number of proxies that may be used."""
         return sum(health.alive for health in self._health.values())
 
-    def is_alive(self, proxy: Proxy) -> bool:
+    def news(self, proxy: Proxy) -> bool | None:
+        """Return whether a proxy is alive if the last call for it said otherwise, or if there was none. Else None."""
         health = self._health.get(proxy)
-        return health is not None and health.alive
+        if health is None or health.told_alive is health.alive:
+            return None
+        health.told_alive = health.alive
+        return health.alive
 
     # --- choosing ------------------------------------------------------------------------------------------------
 

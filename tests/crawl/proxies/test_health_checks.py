@@ -28,8 +28,8 @@ class LookedAt:
 
     def learn(self, *_: object) -> None: ...
 
-    def is_alive(self, _: Proxy) -> bool:
-        return True
+    def news(self, _: Proxy) -> bool | None:
+        return None
 
     def to_check(self, _: float) -> Proxy | None:
         self.looks += 1

@@ -126,7 +126,7 @@ def test_in_doubt_the_judge_is_asked_at_once_unless_a_page_comes_first() -> None
     made.doubted(A, PAGE, 2.0)
     assert made.to_check(2.0) == A
     made.checked(A, None, 2.1)
-    assert not made.is_alive(A)
+    assert not made._health[A].alive
 
 
 def test_a_judge_that_is_down_stops_none_by_which_pages_come() -> None:
@@ -136,8 +136,25 @@ def test_a_judge_that_is_down_stops_none_by_which_pages_come() -> None:
         proxy = made.to_check(VERIFY_S)
         assert proxy is not None
         made.checked(proxy, None, VERIFY_S + 1)
-    assert (True, False) == (made.is_alive(A), made.is_alive(B))
+    assert (True, False) == (made._health[A].alive, made._health[B].alive)
     assert made.to_check(VERIFY_S + 1 + RETRY_S) is not None
+
+
+def test_the_first_check_of_a_proxy_is_news_and_then_each_change() -> None:
+    made = Proxies(Random(1), VERIFY_S, RETRY_S)
+    made.learn([A], 0.0)
+    seen: list[bool | None] = []
+    for seconds in (None, None, 0.1, 0.1, None):
+        made.checked(A, seconds, 0.0)
+        seen.append(made.news(A))
+    assert [False, None, True, None, False] == seen
+    for _ in range(2):
+        made.checked(A, 0.1, 0.0)
+    made.news(A)
+    for _ in range(STRIKES):
+        made.failed(A, 0.0)
+    assert made.news(A) is False, "dead by the requests for pages"
+    assert made.news(B) is None, "unknown to the pool"
 
 
 def test_a_page_that_breaks_by_each_of_several_good_proxies_is_the_cause() -> None:
@@ -204,7 +221,7 @@ def test_proxies_no_longer_listed_are_gone_and_the_others_stay_unchanged() -> No
     made.came(A, PAGE, 0.1, 1.0)
     made.failed(A, 1.0)
     made.checked(A, 0.1, 1.0)
-    assert not made.is_alive(A)
+    assert A not in made._health
     assert made.to_check(1.0) == C
 
 
