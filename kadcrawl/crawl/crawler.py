@@ -11,6 +11,7 @@ import logging
 from kadcrawl.crawl.attempt import Attempt, AttemptContext
 from kadcrawl.crawl.content.link_finder import LinkFinder
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
+from kadcrawl.crawl.early_waits import EarlyWaits
 from kadcrawl.crawl.finishing import PageFinisher
 from kadcrawl.crawl.page_processor import PageProcessor
 from kadcrawl.crawl.pause_reasons import LETTING_END, PauseReason
@@ -19,6 +20,8 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 
 FILES_WAIT_S = 5.0
 """Seconds for which the crawler pauses when this machine has no socket left, while other requests end."""
+WAITS_PER_TURN_MAX = 64
+"""Limit on the entries that are found to wait before other tasks have their turn. So many take some 3 ms."""
 log = logging.getLogger(__name__)
 
 
@@ -49,6 +52,7 @@ class Crawler:
             poison_pages=parts.poison_pages,
         )
         self._finisher = PageFinisher(parts, source)
+        self._early_waits = EarlyWaits(parts, source, hooks, search, self.wake)
         self._context = AttemptContext(
             parts,
             source,
@@ -116,11 +120,17 @@ class Crawler:
                 while True:
                     work.changed.clear()
                     due: float | None = None
+                    waits = 0
                     while self._has_room():
                         entry = self._frontier.next(self._clock.now())
                         if entry is None:
                             due = self._frontier.next_due()
                             break
+                        if self._early_waits.waits(entry):
+                            waits += 1
+                            if waits % WAITS_PER_TURN_MAX == 0:
+                                await asyncio.sleep(0)
+                            continue
                         attempt = Attempt(self._context, entry)
                         tasks.create_task(attempt.run(), name=f"crawl {entry.url[:80]}")
                     await self._until_changed(due)

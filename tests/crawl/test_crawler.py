@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.crawl_limits import CrawlLimits
 from kadcrawl.crawl.crawl_time import CrawlTime
-from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.crawler import WAITS_PER_TURN_MAX, Crawler
 from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
 from kadcrawl.crawl.fetch.fetcher import always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
@@ -283,6 +284,32 @@ async def test_nothing_is_fetched_of_a_cell_while_nobody_else_would_learn_of_it(
         unheard.clear()
         await world.until(lambda: world.state(PAGE) == DONE)
         assert [OTHER, PAGE] == world.requests
+
+
+async def test_many_entries_that_wait_leave_other_tasks_their_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawling(tmp_path) as world:
+        turn, waits_of_turns = 0, Counter[int]()
+
+        def waits(entry: FrontierEntry) -> bool:
+            if waits_of_turns.total() == 3 * WAITS_PER_TURN_MAX:
+                return False
+            waits_of_turns[turn] += 1
+            world.frontier.give_up_slot(entry)
+            world.frontier.put_back(entry, world.clock.now())
+            return True
+
+        monkeypatch.setattr(world.crawler._early_waits, "waits", waits)
+        world.know_robots(PAGE)
+        world.open(PAGE)
+        world.take(PAGE)
+        async with asyncio.timeout(60):
+            while world.state(PAGE) != DONE:
+                await asyncio.sleep(0)
+                turn += 1
+        assert 3 * WAITS_PER_TURN_MAX == waits_of_turns.total()
+        assert WAITS_PER_TURN_MAX == max(waits_of_turns.values())
 
 
 async def test_pages_that_end_without_a_request_wait_too_and_are_not_tried_on_and_on(tmp_path: Path) -> None:

@@ -63,6 +63,11 @@ class Waiter:
     """Returns whether the site still has something to ask: its URL may have been lent, or finished by another peer."""
 
 
+def key_of(frontier: Frontier, site: str) -> Hashable:
+    """Return the key by which a site of a frontier waits."""
+    return id(frontier), site
+
+
 def waiter_of(frontier: Frontier, site: str, wake: Callable[[], None]) -> Waiter:
     """Return a site of a frontier as it waits for a clock. `wake` tells the crawler that the site may go on."""
 
@@ -70,7 +75,7 @@ def waiter_of(frontier: Frontier, site: str, wake: Callable[[], None]) -> Waiter
         frontier.unpark(site)
         wake()
 
-    return Waiter((id(frontier), site), lambda: frontier.park(site), call, lambda: frontier.has_request(site))
+    return Waiter(key_of(frontier, site), lambda: frontier.park(site), call, lambda: frontier.has_request(site))
 
 
 class ClockUse:
@@ -201,17 +206,12 @@ class ClockHolder:
         `is_known`: the delay of the site is known, as its robots.txt has been read. `page` is a URL whose robots.txt
         the owner of the clock may read in place of this peer, or empty.
         """
-        shared = self._clocks.get(clock)
-        if shared is None:
-            shared = self._clocks[clock] = SharedClock(clock)
+        shared = self._shared(clock)
         loop = asyncio.get_running_loop()  # At the end of a world there is none any more.
         now = loop.time()
         pace = Pace(delay_s, self.connections(url), is_known, "" if self._learn_rules is None else page)
         if not shared.may_begin(waiter.key, pace, now):
-            shared.wait(waiter.key, pace)
-            self._waiters[waiter.key] = waiter
-            waiter.park()
-            self._touch(shared, now)
+            self._wait(shared, pace, waiter, now)
             yield None
             return
         if shared.begin(waiter.key, pace):
@@ -225,6 +225,16 @@ class ClockHolder:
             now = loop.time()
             shared.end(now + use.rest_s)
             self._touch(shared, now)
+
+    def may_enter(self, url: str, key: Hashable) -> bool:
+        """Return whether `enter` would let the site with this key make a request to a host without a delay now."""
+        pace = Pace(0.0, self.connections(url), is_known=True)
+        return self._of_host(url).may_begin(key, pace, asyncio.get_running_loop().time())
+
+    def wait(self, url: str, waiter: Waiter) -> None:
+        """Let a site wait for its turn at a host without a delay, as `enter` does."""
+        pace = Pace(0.0, self.connections(url), is_known=True)
+        self._wait(self._of_host(url), pace, waiter, asyncio.get_running_loop().time())
 
     def rest(self, clock: str, seconds: float) -> None:
         """Let a clock rest for so many seconds from now on, as its last request turns out to demand."""
@@ -291,6 +301,21 @@ class ClockHolder:
         if self._site_settings.is_adaptive:
             return 1
         return self._site_settings.connections(site_of(url, "host")) or self._limits.site_connections_max
+
+    def _of_host(self, url: str) -> SharedClock:
+        return self._shared(host_clock(site_of(url, "host")))
+
+    def _shared(self, clock: str) -> SharedClock:
+        shared = self._clocks.get(clock)
+        if shared is None:
+            shared = self._clocks[clock] = SharedClock(clock)
+        return shared
+
+    def _wait(self, shared: SharedClock, pace: Pace, waiter: Waiter, now: float) -> None:
+        shared.wait(waiter.key, pace)
+        self._waiters[waiter.key] = waiter
+        waiter.park()
+        self._touch(shared, now)
 
     def _call(self, site: Hashable) -> None:
         waiter = self._waiters.pop(site, None)
