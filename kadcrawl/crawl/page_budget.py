@@ -9,7 +9,8 @@ comes too late (granted_budget.py). `max_pages` is therefore never exceeded. The
 until that peer is started again.
 
 A lender pays for the pages that it lends, and their borrowers pay nothing. A page that its borrower returns brings its
-unit back. A silent borrower may have fetched its pages, so their units stay taken: each comes back when its page is
+unit back. A silent borrower may have fetched its pages, and a borrower may return a page that it has fetched and not
+finished in time (replication/cell_crawl.py). So the units of such pages stay taken: each comes back when its page is
 fetched, which then counts once, or when the borrower says that it has not fetched the page. If another holder of the
 cell reports the page first, the borrower may have told that holder: the unit is used up, also when the page is visited
 again. A decision: `peer/swarm/budget_sharing.py` sends the messages.
@@ -129,8 +130,15 @@ class Budget(GrantedBudget):
         self.begun -= count
         self.lent -= count
 
+    def return_lent(self, key: Key, *, unfinished: bool) -> None:
+        """Take back the unit of a URL that its borrower returns, unless the borrower may still finish the URL."""
+        if unfinished:
+            self.lose([key])
+        else:
+            self.take_back(1)
+
     def lose(self, keys: Iterable[Key]) -> None:
-        """Note that a borrower is silent that had these URLs. Their units are not used for other URLs."""
+        """Note that a borrower had these URLs and may have fetched them. Their units are not used for other URLs."""
         for key in keys:
             self.lent -= 1
             self._settle(key)

@@ -393,8 +393,9 @@ class Borrower:
         returned = []
         if over:
             for key, entry in loan.entries.items():
-                unfinished = UNFINISHED_WAIT_S if self.crawler.is_taken(entry) else 0.0
-                returned.append(ReturnedUrl(key, entry.tries, min(max(0.0, entry.due - now, unfinished), WAIT_MAX_S)))
+                unfinished = self.crawler.is_taken(entry)
+                wait_s = max(0.0, entry.due - now, UNFINISHED_WAIT_S if unfinished else 0.0)
+                returned.append(ReturnedUrl(key, entry.tries, min(wait_s, WAIT_MAX_S), unfinished))
         clock = site_record(self._frontier.clock_of(loan.site, now), now)
         done = dict(islice(loan.done.items(), room))
         failed = {bytes(key): why for key, why in done.items() if why}

@@ -304,7 +304,7 @@ class Lender:
             entry = loan.give_back(Key(returned.key), now)
             if entry is not None:
                 self._late.note(loan, entry.key)
-                self._budget.take_back(1)
+                self._budget.return_lent(entry.key, unfinished=returned.unfinished)
                 due = now + min(returned.wait_s, RETURNED_WAIT_MAX_S) if returned.wait_s else 0.0
                 self._put_back(entry, returned.tries, due)
 

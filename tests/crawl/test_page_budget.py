@@ -209,6 +209,24 @@ def test_a_page_that_was_returned_and_is_fetched_all_the_same_counts() -> None:
     assert 4 == budget.allowance
 
 
+def test_the_unit_of_a_page_that_its_borrower_returns_unfinished_stays_taken() -> None:
+    """World 510107: a borrower had fetched the page and finished it, when other peers had used the unit."""
+    budget = Budget(10, granted=6, begun=0)
+    budget.lend(4)
+    budget.return_lent(A, unfinished=False)
+    assert (3, 3) == (budget.allowance, budget.lent)
+    for key in (A, B, C):
+        budget.return_lent(key, unfinished=True)
+    assert (3, 0) == (budget.allowance, budget.lent)
+    budget.finish_late(A)
+    assert 3 == budget.allowance, "its unit is used"
+    budget.return_lost(B)
+    assert 4 == budget.allowance, "it is not fetched after all"
+    assert budget.begin()
+    budget.end(fetched=True, key=C)
+    assert 4 == budget.allowance, "it counts once"
+
+
 def test_a_page_that_is_lost_twice_counts_once() -> None:
     budget = Budget(10, granted=6, begun=0)
     for _ in range(2):

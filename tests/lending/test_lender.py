@@ -22,6 +22,7 @@ from kadcrawl.link.wire.messages import (
     ReturnedUrl,
     SiteRecord,
 )
+from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING
 from tests.support.swarm.lender_bench import CELL, CONNECTIONS, SITE, A, B, LenderBench, Play
@@ -210,6 +211,24 @@ def test_with_a_budget_of_pages_no_more_is_lent_than_it_pays_for(play_loans: Pla
         late = LoanReport(loan, clock, [], [ReturnedUrl(keys[2], 0, 0.0)], True)
         await bench.lender.renew_lease(RenewLease(B, [late]))
         assert 1 == budget.allowance, "another peer did not have the page"
+        await bench.lender.renew_lease(RenewLease(A, [late]))
+        assert 2 == budget.allowance
+
+    play_loans(0.0, scenario)
+
+
+def test_a_page_that_comes_back_unfinished_is_paid_for(play_loans: Play) -> None:
+    """Its borrower has fetched it, and finishes it once others have taken its links."""
+
+    async def scenario(bench: LenderBench) -> None:
+        budget = bench.lender._budget = Budget(100, granted=3, begun=0)
+        assert 2 == await bench.lender.lend(A, SITE, 2)
+        keys = [url_key(site_hash(SITE), record.url) for record in bench.lends[0].pending]
+        back = [ReturnedUrl(keys[0], 0, UNFINISHED_WAIT_S, unfinished=True), ReturnedUrl(keys[1], 0, 0.0)]
+        report = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), [], back, True)
+        await bench.lender.renew_lease(RenewLease(A, [report]))
+        assert (2, 0) == (budget.allowance, budget.lent)
+        late = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), [keys[0]], [], True)
         await bench.lender.renew_lease(RenewLease(A, [late]))
         assert 2 == budget.allowance
 

@@ -145,6 +145,8 @@ class ReturnedUrl(Struct, frozen=True, array_like=True):
     key: IdBytes
     tries: Small
     wait_s: Seconds
+    unfinished: bool = False
+    """The borrower has fetched the URL, and may still finish it."""
 
 
 class LoanReport(Struct, frozen=True, array_like=True):
