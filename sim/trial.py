@@ -411,8 +411,11 @@ class Trial:
         while disagreements(self.machines) and now() < calm_from + OWNERS_KNOWN_S:
             await self._wait_until(now() + OWNERS_AGAIN_S)
         # A peer may have met an unknown peer just now, and be asking again whether the crawl is over.
-        await self._rest(0.0, now() + REST_TIMEOUT_S)
+        until = now() + REST_TIMEOUT_S
+        await self._rest(0.0, until)
         await self._viewer.look_once_more()
+        # The look takes a second, in which holders may forget a page one after another. The facts are of one instant.
+        await self._rest(0.0, until)
         self.observer.sides_crawled()
         facts = replace(
             self.observer.facts(now(), named),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sim import trial
 from sim.plan import Plan
 from sim.trial import run
 
@@ -27,3 +28,10 @@ def test_what_once_went_wrong_does_not_again(path: Path) -> None:
 def test_each_plan_is_explained_by_a_row_of_the_findings() -> None:
     rows = re.findall(r"^\|[^|]*\| `(\w+)` \|[^|]*\|$", FINDINGS.read_text(encoding="utf-8"), re.MULTILINE)
     assert [path.stem for path in PLANS] == sorted(rows)
+
+
+def test_a_copy_that_is_never_made_is_found_in_a_world_that_forgets_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "REST_TIMEOUT_S", 60.0)
+    plan = next(path for path in PLANS if path.stem == "forgotten_as_the_judge_looks")
+    outcome = run(Plan.from_json(plan.read_bytes()), mutant="backup_skipped")
+    assert outcome.found("three_copies") > 1
