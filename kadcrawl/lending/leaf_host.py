@@ -242,7 +242,7 @@ class LeafHost:
         in_hand = sum(len(loan.entries) for loan in lent if loan.borrower == leaf)
         lent_urls, now = sum(len(loan.entries) for loan in lent), asyncio.get_running_loop().time()
         has_share = in_hand >= (self._ready + lent_urls) // (len(self._requests) + 1)
-        if has_share and now < self._looked_at + WAITING_LEAF_POLL_S:
+        if (has_share or not self._ready) and now < self._looked_at + WAITING_LEAF_POLL_S:
             return []  # A look at thousands of sites takes milliseconds, and many leaves may wait.
         all_spare = self._lender.sites_with_spare_connections(to_leaf=True)
         self._looked_at, self._ready = now, sum(ready for _, ready in all_spare)

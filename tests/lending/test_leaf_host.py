@@ -263,19 +263,26 @@ def test_the_sites_of_a_leaf_that_is_silent_go_to_the_others(monkeypatch: pytest
     assert set(found[id_bytes(3)]) & set(found[id_bytes(4)])
 
 
-@pytest.mark.parametrize(("in_hand", "looks"), [(250, 1), (0, 8)])
-def test_leaves_that_have_their_share_cost_one_look_at_all_sites(in_hand: int, looks: int) -> None:
+@pytest.mark.parametrize(
+    ("in_hand", "ready", "looks"),
+    [(250, SITES, 1), (0, SITES, 8), (0, [], 1)],
+    ids=["all have their share", "none has its share", "nothing is lent, and none has its share"],
+)
+def test_leaves_that_have_their_share_or_find_nothing_cost_one_look_at_all_sites(
+    in_hand: int, ready: list[str], looks: int
+) -> None:
     async def looked() -> list[int]:
         host, found = host_of({}), []
         loans = [
             SimpleNamespace(borrower=leaf_contact(id_bytes(leaf)), site=f"{leaf}", entries=range(in_hand))
             for leaf in range(10, 18)
         ]
+        loans.append(SimpleNamespace(borrower=leaf_contact(id_bytes(9)), site="9", entries=range(100)))
         host._lender.loans = lambda: loans  # type: ignore[method-assign, assignment, return-value]
 
         def spare(*, to_leaf: bool) -> list[tuple[str, int]]:
             found.append(1)
-            return [(site, 1) for site in SITES]
+            return [(site, 1) for site in ready]
 
         host._lender.sites_with_spare_connections = spare  # type: ignore[method-assign, assignment]
         for leaf in range(10, 18):
