@@ -757,16 +757,16 @@ def visited_again(facts: Facts) -> list[str]:
 def refusing_sites_given_up(facts: Facts) -> list[str]:
     """Each URL of a site that refuses everything fails, and few of them are asked for.
 
-    An owner asks until the site has refused `refusals_max` times in a row. After each wait one more URL may ask.
+    An owner asks until the site has refused `refusals_max` times in a row. After each wait one more URL may ask, and
+    after each order to retry.
     """
     ended = {line.url for line in facts.lines if line.failed in GIVEN_UP}
     left = () if facts.cuts_off else [url for url in facts.refused if url not in facts.excused]
     found = [f"{url} has not failed, though its site refuses everything" for url in left if url not in ended]
     refusals = Counter(fetch.site for fetch in facts.fetches if fetch.url in facts.refused)
     for site, count in refusals.items():
-        most = facts.refusals_max * (1 + facts.changes.get(site, 0)) + sum(
-            url.startswith(site) for url in facts.refused
-        )
+        waits = sum(url.startswith(site) for url in facts.refused)
+        most = facts.refusals_max * (1 + facts.changes.get(site, 0)) + waits + facts.orders
         if count > most:
             found.append(f"{site} was asked {count} times and refused each time, which is more than {most}")
     return found
