@@ -36,26 +36,26 @@ class PaidLoans:
         if budget.limit is not None:
             for loan in loans:
                 self._lent[_clock_of(loan.site)] += len(loan.entries)
-                self._slow_down(loan.site)
+                _, delay_s = clocks.clock(loan.site, now)
+                self._slow_down(loan.site, delay_s)
 
     def room(self, site: str) -> float:
         """Return how many more URLs of this site may be lent, or infinity without a budget."""
         if self._budget.limit is None:
             return inf
-        wait_s, _ = self._clocks.clock(site, self._now)
+        wait_s, own_delay_s = self._clocks.clock(site, self._now)
         if not self._budget.allowance or wait_s > SOON_S:
             return 0
-        delay_s = self._slow_down(site)
+        delay_s = self._slow_down(site, own_delay_s)
         soon = max(1, int(SOON_S / delay_s)) if delay_s else inf
         return min(self._budget.allowance, max(0, soon - self._lent[_clock_of(site)]))
 
-    def _slow_down(self, site: str) -> float:
-        """Return the longest delay known of the sites that share the clock of this site.
+    def _slow_down(self, site: str, delay_s: float) -> float:
+        """Note the delay of a site, and return the longest delay known of the sites that share its clock.
 
         The delay of a robots.txt is known only of URLs that were asked for.
         """
         name = _clock_of(site)
-        _, delay_s = self._clocks.clock(site, self._now)
         self._delays[name] = max(delay_s, self._delays.get(name, 0.0))
         return self._delays[name]
 
