@@ -14,12 +14,11 @@ from kadcrawl.cli.data_check.journal_check import JournalFacts, check_journal
 from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, check_pages, check_records
 from kadcrawl.cli.data_check.state_file_check import check_state_files
 from kadcrawl.cli.data_check.warc_check import check_warc, compare_archive, files_here
-from kadcrawl.cli.local.resting import directories_without_copies
+from kadcrawl.cli.local.resting import directories_without_copies, has_lost_journal
 from kadcrawl.cli.targets import is_set_aside
 from kadcrawl.cli.view.repeats import recurring_visits
 from kadcrawl.store.line_log import MOVE_AWAY
-from kadcrawl.store.log_parts import has_log
-from kadcrawl.system.file_names import ADDRESS, JOURNAL, PAGE_LOG
+from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.plural import plural
 
 
@@ -115,7 +114,7 @@ def _check_peer(peer: Path, number: int, catalog: Catalog, result: DataReport, r
                 for each in findings
             ]
         result.findings += findings
-    elif (peer / ADDRESS).exists() and has_log(peer / PAGE_LOG) and not is_set_aside(peer, result.directory):
+    elif has_lost_journal(peer) and not is_set_aside(peer, result.directory):
         said = "it is not there, although pages have been fetched"
         result.findings.append(damage("journal", peer / JOURNAL, 1, said, MOVE_AWAY))
     else:  # Perhaps somebody has copied the results alone.

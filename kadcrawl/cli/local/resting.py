@@ -364,10 +364,14 @@ def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
         return UnreadableJournal(directory, said(error), may_be_whole=_is_kept_from_reading(error))
 
 
+def has_lost_journal(directory: Path) -> bool:
+    """Return whether the journal is gone of a peer with pages. Results that were copied alone have no address."""
+    return not (directory / JOURNAL).exists() and (directory / ADDRESS).exists() and has_log(directory / PAGE_LOG)
+
+
 def _lost_journal(directory: Path) -> UnreadableJournal | None:
     """Return the journal that is gone from the directory of a peer with pages, or None if no peer had pages there."""
-    is_lost = (directory / ADDRESS).exists() and has_log(directory / PAGE_LOG)
-    return UnreadableJournal(directory, "it is not there") if is_lost else None
+    return UnreadableJournal(directory, "it is not there") if has_lost_journal(directory) else None
 
 
 def _is_kept_from_reading(error: Exception) -> bool:
