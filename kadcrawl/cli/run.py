@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Coroutine
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kadcrawl.system.event import Event
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from kadcrawl.peer import Peer
 
 Result = TypeVar("Result")
+
+SAME_SIGNAL_S = 0.3
+"""Seconds after the first signal for which further signals count as the same: a person takes longer to press again."""
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
@@ -66,22 +70,30 @@ class Interrupts:
     """Counts Ctrl-C and SIGTERM from now on: the first asks the running task to finish, the second cancels it.
 
     A terminal that is closed asks as well, unless `nohup` has the signal ignored. Such a hangup never cancels, as the
-    shell and the system may both send one.
+    shell and the system may both send one. For the same reason a second signal right after the first is no further
+    one: GNU `timeout` signals its command and then the group of that command, and a shell may pass a signal on.
     """
 
     def __init__(self) -> None:
         task = asyncio.current_task()
         assert task is not None, "made inside the task to be interrupted"
         self._task = task
+        self._loop = asyncio.get_running_loop()
+        self._first_at = inf
+        """Loop second of the first signal."""
         self.first = Event()
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
+            self._loop.add_signal_handler(number, self._on_signal)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.first.set)
+            self._loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
 
     def _on_signal(self) -> None:
-        if self.first.is_set():
+        if self._loop.time() >= self._first_at + SAME_SIGNAL_S:
             self._task.cancel()
+        self._on_hangup()
+
+    def _on_hangup(self) -> None:
+        self._first_at = min(self._first_at, self._loop.time())
         self.first.set()
 
 

@@ -1,6 +1,5 @@
 """Test `kadcrawl crawl --in-process N`: a swarm in one process crawls, ends, is killed and goes on like any other."""
 
-import asyncio
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from tests.support.swarm.command import (
     children,
     ended,
     finished,
+    force,
     kadcrawl,
     slow_web,
     start,
@@ -88,10 +88,7 @@ async def test_a_second_interrupt_ends_a_process_of_peers_at_once(tmp_path: Path
         process = await start(*crawl_inside(tmp_path, site.url("/0"), 3))
         await until(lambda: bool(site.requests), process)
         process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        async with asyncio.timeout(60):
-            await process.stderr.readuntil(b"again to force")
-        process.send_signal(signal.SIGINT)
+        await force(process)
         run = await ended(process)
         assert 11 == run.code, run
         assert "Traceback" not in run.err

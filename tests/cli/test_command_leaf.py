@@ -18,6 +18,7 @@ from tests.support.swarm.command import (
     address_of,
     ended,
     finished,
+    force,
     joinable,
     kadcrawl,
     slow_web,
@@ -134,10 +135,7 @@ async def test_the_second_signal_ends_a_leaf_at_once(tmp_path: Path) -> None:
         await until(lambda: len(finished(tmp_path / "leaf")) > SOME, leaf)
         one.send_signal(signal.SIGSTOP)
         leaf.send_signal(signal.SIGTERM)
-        assert leaf.stderr is not None
-        async with asyncio.timeout(60):
-            await leaf.stderr.readuntil(b"again to force")
-        leaf.send_signal(signal.SIGTERM)
+        await force(leaf, signal.SIGTERM)
         run = await ended(leaf)
         assert run.code == 11, run
         assert "Traceback" not in run.err

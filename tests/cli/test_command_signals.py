@@ -11,7 +11,7 @@ import pytest
 
 from kadcrawl.cli.run import Interrupts
 from tests.support.sites.endless_web import endless_web
-from tests.support.swarm.command import address_of, ended, finished, joinable, joined, kadcrawl, until
+from tests.support.swarm.command import address_of, ended, finished, force, joinable, joined, kadcrawl, until
 
 JOB = ("--delay", "0", "--scope", "any", "--exit-when-done")
 
@@ -67,6 +67,28 @@ async def test_a_second_hangup_forces_nothing() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_that_comes_twice_at_once_is_one_signal(first: signal.Signals) -> None:
+    """GNU `timeout` signals its command, and then the group of that command."""
+    loop, heard = asyncio.get_running_loop(), asyncio.Event()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    interrupts = Interrupts()
+    loop.add_signal_handler(signal.SIGUSR1, heard.set)
+    try:
+        os.kill(os.getpid(), first)
+        async with asyncio.timeout(60):
+            await interrupts.first.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        async with asyncio.timeout(60):
+            await heard.wait()  # The loop takes signals in their order.
+        await asyncio.sleep(0)  # A cancellation would arrive here.
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            loop.remove_signal_handler(number)
+        signal.signal(signal.SIGHUP, before)
+
+
 async def test_a_hangup_that_nohup_has_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -86,10 +108,7 @@ async def test_the_second_signal_ends_a_peer_at_once(tmp_path: Path) -> None:
         await until(lambda: len(finished(tmp_path / "two")) > 5, two)
         one.send_signal(signal.SIGSTOP)
         two.send_signal(signal.SIGTERM)
-        assert two.stderr is not None
-        async with asyncio.timeout(60):
-            await two.stderr.readuntil(b"again to force")
-        two.send_signal(signal.SIGTERM)
+        await force(two, signal.SIGTERM)
         async with asyncio.timeout(60):
             _, said = await two.communicate()
         assert two.returncode == 11

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
+from kadcrawl.cli.run import SAME_SIGNAL_S
 from scripts.kadcrawl_run import page_lines
 from tests.support.sites.web import Web, slow, tree
 from tests.support.swarm.forked_command import fork_command, may_fork
@@ -175,6 +176,15 @@ async def address_of(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
     async with asyncio.timeout(60):
         return (await process.stderr.readline()).decode().split()[-1]
+
+
+async def force(process: asyncio.subprocess.Process, number: signal.Signals = signal.SIGINT) -> None:
+    """Send the second signal to a process that says how to force its end, as late as a person would."""
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        await process.stderr.readuntil(b"Ctrl-C again to force")
+    await asyncio.sleep(2 * SAME_SIGNAL_S)
+    process.send_signal(number)
 
 
 async def interrupted(process: asyncio.subprocess.Process) -> Run:
