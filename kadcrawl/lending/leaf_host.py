@@ -239,7 +239,11 @@ class LeafHost:
         holders: defaultdict[str, set[bytes]] = defaultdict(set)
         for loan in lent:
             holders[loan.site].add(loan.borrower.id)
-        in_hand = sum(len(loan.entries) for loan in lent if loan.borrower == leaf)
+        own = [len(loan.entries) for loan in lent if loan.borrower == leaf]
+        in_hand, loans = sum(own), min(GRANT_LOANS_MAX, LOANS_MAX - len(own))
+        room = min(request.urls_max, URLS_PER_LEAF_MAX - in_hand)
+        if loans <= 0 or room <= 0:
+            return []
         lent_urls, now = sum(len(loan.entries) for loan in lent), asyncio.get_running_loop().time()
         has_share = in_hand >= (self._ready + lent_urls) // (len(self._requests) + 1)
         if (has_share or not self._ready) and now < self._looked_at + WAITING_LEAF_POLL_S:
@@ -256,9 +260,9 @@ class LeafHost:
                 leaves=len(self._requests),
                 in_hand=in_hand,
                 lent=lent_urls,
-                room=min(request.urls_max, URLS_PER_LEAF_MAX - in_hand),
+                room=room,
                 block_urls=self._state.job.block_urls,
-                loans=min(GRANT_LOANS_MAX, LOANS_MAX - sum(loan.borrower == leaf for loan in lent)),
+                loans=loans,
             )
             if allotment:
                 for site, _ in allotment:

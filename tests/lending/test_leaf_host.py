@@ -13,7 +13,7 @@ from kadcrawl.lending import leaf_host
 from kadcrawl.lending.leaf_host import REASONS_SHOWN, LeafHost, NoLeafError
 from kadcrawl.link.wire.leaf_messages import LeafDetails, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
-from kadcrawl.link.wire.messages import COUNT_MAX, Contact, PeerCounters, PeerRow, WorkRequest
+from kadcrawl.link.wire.messages import COUNT_MAX, LOANS_MAX, Contact, PeerCounters, PeerRow, WorkRequest
 from kadcrawl.link.wire.peer_row import PeerDetails
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.link.wire.watch_messages import SINKS_OF_LEAF_MAX, WatchedSink
@@ -296,3 +296,27 @@ def test_leaves_that_have_their_share_or_find_nothing_cost_one_look_at_all_sites
 
     with world(0) as loop:
         loop.run_until_complete(looked())
+
+
+@pytest.mark.parametrize(("loans", "urls"), [(LOANS_MAX, 1), (1, leaf_host.URLS_PER_LEAF_MAX)])
+def test_a_leaf_that_may_have_no_more_costs_no_look_at_all_sites(loans: int, urls: int) -> None:
+    """By URL each page is a loan of its own, so a leaf has the most loans long before its share of the pages."""
+
+    async def looked() -> list[int]:
+        host, found = host_of({}), []
+        leaf = id_bytes(10)
+        lent = [SimpleNamespace(borrower=leaf_contact(leaf), site=f"{n}", entries=range(urls)) for n in range(loans)]
+        host._lender.loans = lambda: lent  # type: ignore[method-assign, assignment, return-value]
+
+        def spare(*, to_leaf: bool) -> list[tuple[str, int]]:
+            found.append(1)
+            return [(site, 100) for site in SITES]
+
+        host._lender.sites_with_spare_connections = spare  # type: ignore[method-assign, assignment]
+        assert [] == (await host.grant(work_request(leaf))).loans
+        lent.pop()
+        await host.grant(work_request(leaf))
+        return found
+
+    with world(0) as loop:
+        assert 1 == len(loop.run_until_complete(looked()))
