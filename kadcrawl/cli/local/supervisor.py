@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -49,9 +48,6 @@ from kadcrawl.system.lean_imports import import_lean
 from kadcrawl.system.open_files import FILES_OF_A_PEER, files_allowed, has_room, how_to_allow
 from kadcrawl.system.peer_name import peer_name
 from kadcrawl.system.start_up_memory import give_back_again
-
-if TYPE_CHECKING:
-    pass
 
 FILES_OF_THE_COMMAND = 64
 """Files that a process with peers opens beside theirs: libraries, the terminal, the log, the resolver."""
