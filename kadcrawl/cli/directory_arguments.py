@@ -17,8 +17,19 @@ from cloup import argument, option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+
+class _Data(click.Path):
+    """The type of --data beside an argument DIR. If DIR is given, a variable in the environment may name anything."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        sources = () if ctx is None else map(ctx.get_parameter_source, ("directory", "directories"))
+        return Path(value) if ParameterSource.COMMANDLINE in sources else super().convert(value, param, ctx)
+
+
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
-"""The type of both forms. A command says what is wrong with a directory that is not there."""
+"""The type of DIR. A command says what is wrong with a directory that is not there."""
+DATA_DIRECTORY = _Data(path_type=Path, file_okay=False)
+"""The type of --data, also in a command without DIR."""
 ALSO = "The same as the argument DIR."
 """The sentence on the option --data of a command that also takes the directory as an argument."""
 
@@ -57,7 +68,7 @@ def directories_argument(command: Function) -> Function:
         return command(*args, directories=directories, **options)
 
     arguments = argument("directories", nargs=-1, type=_DIRECTORY, metavar="DIR...")
-    return arguments(option("--data", type=_DIRECTORY, help=ALSO)(cast(Function, with_directories)))
+    return arguments(option("--data", type=DATA_DIRECTORY, help=ALSO)(cast(Function, with_directories)))
 
 
 def _parameter(name: str) -> click.Parameter:

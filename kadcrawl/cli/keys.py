@@ -20,7 +20,7 @@ import click
 import cloup
 from cloup import option, option_group
 
-from kadcrawl.cli.directory_arguments import ALSO, directory_argument
+from kadcrawl.cli.directory_arguments import ALSO, DATA_DIRECTORY, directory_argument
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import Address
 from kadcrawl.cli.own_peers import directory_at
@@ -105,7 +105,7 @@ def _peer_options(help_text: str, also: str) -> Callable[[Function], Function]:
         ),
         option(
             "--data",
-            type=click.Path(path_type=Path, file_okay=False),
+            type=DATA_DIRECTORY,
             default=Path("crawl-data"),
             show_default=True,
             help=f"Directory of a peer, or of a crawl, on this machine: it holds the address and the key.{also}",

@@ -5,8 +5,11 @@ If no peer can be asked, the error tells what is wrong with the directory, and w
 
 import shlex
 from dataclasses import dataclass
+from os.path import isdir  # It returns False also for text that can be no path.
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+import click
 
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.view.addresses import shown
@@ -19,7 +22,7 @@ from kadcrawl.system.file_names import ADDRESS, JOURNAL, PAGE_LOG, PEER_KEY
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 NAMED_MAX = 5
 """Limit on the directories that an error names."""
@@ -84,6 +87,20 @@ def targets(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
             "in peer-1, peer-2 and so on"
         )
     raise ConfigError(f"{why}. {ANOTHER}")
+
+
+def refuse_directories(texts: "Iterable[str]", what: str) -> None:
+    """Raise ConfigError for the directory of a crawl in place of a site or a URL (`what`).
+
+    If --data or --peer is given, the text means what it says: a directory may have the name of a site.
+    """
+    parameters = click.get_current_context().params
+    if any(name in parameters and is_given(name) for name in ("data", "peer")):
+        return
+    for text in texts:
+        if isdir(text) and any((directory / JOURNAL).exists() for directory in data_directories(Path(text))):
+            named = printable(shlex.quote(text))
+            raise ConfigError(f"{named} is the directory of a crawl, and no {what}: give it as --data {named}")
 
 
 def peers_below(data: Path) -> str | None:

@@ -55,6 +55,39 @@ def test_an_argument_wins_over_the_variable(command: list[str], data: Path, tmp_
     assert 0 == run(*command, variables={"KADCRAWL_DATA": str(data)}).exit_code
 
 
+@pytest.mark.parametrize("command", [["summary"], ["check-data"]], ids=lambda command: command[0])
+def test_with_an_argument_the_variable_may_name_a_file(command: list[str], data: Path, tmp_path: Path) -> None:
+    (file := tmp_path / "file").touch()
+    by_argument = run(*command, data, variables={"KADCRAWL_DATA": str(file)})
+    assert run(*command, data).output == by_argument.output
+    by_variable = run(*command, variables={"KADCRAWL_DATA": str(file)})
+    assert 2 == by_variable.exit_code
+    assert f"Directory '{file}' is a file" in by_variable.output
+
+
+TAKE_SITES_OR_URLS = (["queue"], ["site", "ls"], ["site", "pause"], ["scope", "add"], ["add"], ["crawl"], ["start"])
+
+
+@pytest.mark.parametrize("command", TAKE_SITES_OR_URLS, ids=" ".join)
+def test_a_directory_in_place_of_a_site_or_url_is_refused_with_what_to_do(
+    command: list[str], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data.parent)
+    result = run(*command, "data")
+    assert 2 == result.exit_code
+    assert "kadcrawl: data is the directory of a crawl, and no " in result.output
+    assert result.output.endswith(": give it as --data data\n")
+
+
+@pytest.mark.parametrize("option", ["--data", "--peer"])
+def test_beside_the_directory_or_a_peer_its_name_may_be_a_site(
+    option: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data.parent)
+    result = run("queue", "data", option, "data" if option == "--data" else "127.0.0.1:1")
+    assert "of data is up" in result.output or "cannot be reached" in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

@@ -18,7 +18,7 @@ from kadcrawl.cli.keys import key_to_ask, peer_options, peer_options_or_director
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.seeds.seed_feeder import FeedFigures
 from kadcrawl.cli.seeds.seed_file import STANDARD_INPUT, SeedFile
-from kadcrawl.cli.targets import Asked, address_of, directories, goes_on, rests, targets
+from kadcrawl.cli.targets import Asked, address_of, directories, goes_on, refuse_directories, rests, targets
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import failed_before
 from kadcrawl.errors import ConfigError, RemoteError
@@ -93,6 +93,7 @@ def add(urls: tuple[str, ...], again: bool, peer: tuple[str, int], data: Path, k
     begin with # are left out. Until it is read to its end, the crawl is not over. Killed in the middle, the same
     command goes on in the file where it stopped, if it asks the same peer. Seeds that failed before are fetched again.
     """
+    refuse_directories(urls, "URL")
     inputs = [text for text in dict.fromkeys(urls) if _is_input(text)]
     seeds = list(dict.fromkeys(_seed(url) for url in urls if not _is_input(url)))
     if again:

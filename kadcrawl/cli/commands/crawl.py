@@ -42,7 +42,7 @@ from kadcrawl.cli.options import (
 from kadcrawl.cli.run import run
 from kadcrawl.cli.say import tell
 from kadcrawl.cli.seeds.seed_file import SeedFile
-from kadcrawl.cli.targets import result_directories
+from kadcrawl.cli.targets import refuse_directories, result_directories
 from kadcrawl.cli.types import WholeNumber
 from kadcrawl.cli.view.addresses import shown
 from kadcrawl.cli.view.last_lines import LONG_RUN_S, CrawlEnd, last_lines
@@ -124,6 +124,7 @@ def crawl(
                14  --max-bytes ended it. The same command with a larger number goes on
                15  --max-time ended it. The same command with a longer time goes on
     """
+    refuse_directories(urls, "URL")
     check_for_crawl(data)
     if in_process is not None and is_given("peers"):
         raise click.UsageError("--peers and --in-process both say how many peers there are: leave out one of them")

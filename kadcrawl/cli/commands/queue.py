@@ -11,7 +11,7 @@ import cloup
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.site_names import complete_sites
-from kadcrawl.cli.targets import targets
+from kadcrawl.cli.targets import refuse_directories, targets
 from kadcrawl.cli.types import WholeNumber
 from kadcrawl.link.wire.queue_messages import QUEUED_SITES_MAX, QUEUED_URLS_MAX
 
@@ -42,6 +42,7 @@ def queue(site: str, count: int, as_json: bool, peer: tuple[str, int], data: Pat
     from kadcrawl.link.wire.queue_messages import GetQueue, Queue, SurveyQueue
     from kadcrawl.peer.queue_status import QueueStatus
 
+    refuse_directories([site], "site")
     survey = SurveyQueue(site, 1, count) if site else SurveyQueue("", min(count, QUEUED_SITES_MAX))
     answer = targets(peer, data, key_to_ask(key_file, data)).ask(GetQueue(survey), Queue)
     orders = orders_in_force(answer.orders)

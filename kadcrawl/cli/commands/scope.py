@@ -10,6 +10,7 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.keys import peer_options
+from kadcrawl.cli.targets import refuse_directories
 from kadcrawl.cli.user import user_name
 
 
@@ -33,6 +34,7 @@ def scope(action: str, subjects: tuple[str, ...], peer: tuple[str, int], data: P
     from kadcrawl.settings.scope_orders import OR_PATTERN, is_pattern
     from kadcrawl.settings.site_rules import match_named
 
+    refuse_directories(subjects, "host")
     value, user = float(action == "add"), user_name()
     named = [text if is_pattern(text) else match_named(text, OR_PATTERN) for text in subjects]
     orders = [StandingOrder("scope", subject, value, user=user) for subject in dict.fromkeys(named)]

@@ -13,7 +13,7 @@ from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.options import is_given
 from kadcrawl.cli.site_names import complete_sites
-from kadcrawl.cli.targets import Asked, directories, goes_on, rests, targets
+from kadcrawl.cli.targets import Asked, directories, goes_on, refuse_directories, rests, targets
 from kadcrawl.cli.user import user_name
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.units import seconds_of
@@ -99,6 +99,7 @@ def site(
 
     if unknown := next((text for text in sites if text.startswith("-") and not text[1:2].isdigit()), None):
         raise click.NoSuchOption(unknown, ctx=click.get_current_context())
+    refuse_directories(sites, "site")
     if action == "ls":
         resting = [] if is_given("peer") else directories(data)
         if rests(resting):

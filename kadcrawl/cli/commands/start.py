@@ -18,6 +18,7 @@ from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_m
 from kadcrawl.cli.options import PEER, SEEDS, Address, make_job, make_sinks, say_rule_warnings
 from kadcrawl.cli.peer_config import make_config
 from kadcrawl.cli.peer_order import PeerOrder
+from kadcrawl.cli.targets import refuse_directories
 
 
 @cloup.command(short_help="Start the first peer of a swarm.")
@@ -57,6 +58,7 @@ def start(
     first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once.
     While less than 64 MiB are left on the disk, the peer waits for room.
     """
+    refuse_directories(urls, "URL")
     seeds, job = make_job(urls, options, data, machine.limits, says_standing=True)
     settings = make_machine(machine, make_sinks(machine.sinks, options["job_file"], data), job, options["job_file"])
     swarm_key = key_to_begin(key, data)

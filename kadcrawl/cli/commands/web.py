@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 import cloup
 
-from kadcrawl.cli.directory_arguments import ALSO, directory_argument
+from kadcrawl.cli.directory_arguments import ALSO, DATA_DIRECTORY, directory_argument
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.targets import address_of, directories, peers_below
 from kadcrawl.errors import ConfigError
@@ -37,7 +37,7 @@ class OpenDashboard(NamedTuple):
 @directory_argument
 @cloup.option(
     "--data",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=DATA_DIRECTORY,
     default=Path("crawl-data"),
     show_default=True,
     help=ALSO,
