@@ -87,7 +87,12 @@ class PeerBase:
         self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        """Open the resources and the network ends. Raises StartError, and ConfigError for a sink."""
+        """Open the resources and the network ends. Raises StartError.
+
+        Raises ConfigError for a sink, and if this object was entered before.
+        """
+        if self._resources is not None:
+            raise ConfigError(f"this object was entered before: make another one for {self.config.data}")
         async with AsyncExitStack() as stack:
             self._resources = await open_resources(self.config, self.environment, self._random, stack)
             self._messages_before = self.counters.peer_messages

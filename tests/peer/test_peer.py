@@ -19,6 +19,7 @@ from kadcrawl import Config, ConfigError, Job, Peer, StartError, StorageError
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.links.forwarder import AckCountdown
 from kadcrawl.crawl.output import outputs as outputs_module
+from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.link.wire.messages import Link
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.store.frontier_entry import FrontierEntry
@@ -372,6 +373,23 @@ async def test_a_directory_is_for_one_peer(make_peer: MakePeer, tmp_path: Path) 
     with pytest.raises(StartError, match="another peer is running"):
         async with Peer(Config(data=tmp_path / "one", port=0)):
             pass
+
+
+@pytest.mark.parametrize("make", [lambda config: Peer(config, Job()), Leaf], ids=["peer", "leaf"])
+async def test_a_peer_is_entered_once(make: Callable[[Config], Peer | Leaf], tmp_path: Path) -> None:
+    config = Config(data=tmp_path / "data", port=0)
+    peer = make(config)
+    async with make(config):
+        with pytest.raises(StartError, match="another peer is running"):
+            await peer.__aenter__()  # It holds nothing, and may be entered later.
+    async with peer:
+        with pytest.raises(ConfigError, match="this object was entered before: make another one for "):
+            await peer.__aenter__()
+        assert peer.resources.store.journal.has_failed is False
+    with pytest.raises(ConfigError, match="this object was entered before: make another one for "):
+        await peer.__aenter__()
+    async with make(config):
+        pass
 
 
 async def test_a_directory_that_cannot_be_written_is_a_clear_mistake(tmp_path: Path) -> None:
