@@ -86,7 +86,7 @@ class SharedClock:
         self._is_alone = True
         """No other peer has a lease of the clock."""
         self._known_most = 0
-        """Requests that the sites asked in this lease let be under way, by their robots.txt, or 0 if none is read."""
+        """Requests that the sites asked in this lease let be under way, as far as is known for sure, or 0."""
         self._told_most = 0
         """The same as the owner of the clock was told."""
         self._more_at = -inf
@@ -180,7 +180,7 @@ class SharedClock:
 
     def _learn(self, pace: Pace) -> None:
         self._delay_s = max(self._delay_s, pace.delay_s)
-        if pace.is_known:
+        if pace.is_known or pace.most == 1:  # No robots.txt lets more be under way than the delay.
             self._known_most = min(self._known_most or pace.most, pace.most)
 
     # --- the lease -------------------------------------------------------------------------------------------------

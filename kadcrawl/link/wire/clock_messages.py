@@ -44,7 +44,7 @@ class ClockQuestion(Struct, frozen=True, array_like=True):
     needs: Connections
     """Requests that the holder would have under way: those that are, and those that wait."""
     most: Connections
-    """Requests that the clock's sites let be under way at a time, by their robots.txt, or 0 if it is not read yet."""
+    """Requests that the clock's sites let be under way at a time, or 0 if an unread robots.txt may let fewer be."""
     wait_s: Seconds
     """Seconds for which the clock must rest after the holder's last request."""
     delay_s: Seconds

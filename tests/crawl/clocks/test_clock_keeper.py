@@ -413,6 +413,24 @@ def test_a_host_that_turns_out_to_have_a_delay_is_leased_to_one_peer_again() -> 
     assert ALL_CONNECTIONS == ask(keeper, A, 0.7, clock=HOST, most=1).turn.connections
 
 
+@pytest.mark.parametrize("connections", [4, 1])
+def test_a_site_that_must_be_asked_alone_gets_a_shared_host_before_its_robots_txt_is_read(connections: int) -> None:
+    """Its delay may be of rules that are too old by now, or of an order that was lifted, and other peers know none."""
+    keeper, lease = shared()
+    clock, pace = SharedClock(HOST), Pace(60.0 if connections > 1 else 0.0, connections)
+    clock.wait("a.test", pace)
+    for tick in range(20):
+        now = 0.2 + tick / 10
+        if (question := clock.question(now)) is not None:
+            clock.heard(keeper.answer(B, question, 1, 0.0, now).turn, now, now)
+        if tick == 5:
+            ask(keeper, A, now, lease=lease, clock=HOST, wants=False, ends=True, delay_s=0.0, most=4)
+            clock.is_free_now(now)
+        if clock.next_site(now) is not None:
+            break
+    assert clock.may_begin("a.test", pace, now)
+
+
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(
