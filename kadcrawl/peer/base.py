@@ -79,6 +79,8 @@ class PeerBase:
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[Any]] = []
         self._deliverer: asyncio.Task[None] | None = None
+        self._has_ended = False
+        """The context was left."""
         self._broken_off = False
         """The context ended by an exception."""
         self._extraction: Extraction | None = None
@@ -130,14 +132,24 @@ class PeerBase:
             if (failure := disk_failure(group)) is not None:
                 raise failure from None
             raise
+        finally:
+            self._has_ended = True
+            for event in (self.activity.over, self._stopping):
+                _wake(event)
 
     async def wait_done(self) -> None:
-        """Return when the swarm is quiescent: nothing is left to fetch anywhere, and no page will be due again."""
-        await self.activity.over.wait()
+        """Return when the swarm is quiescent: nothing is left to fetch anywhere, and no page will be due again.
+
+        Raises StorageError if the peer ends before that.
+        """
+        await self._until(self.activity.over)
 
     async def wait_stopped(self) -> None:
-        """Return when a person asked this peer to stop or leave, or when an exit on completion is due."""
-        await self._stopping.wait()
+        """Return when a person asked this peer to stop or leave, or when an exit on completion is due.
+
+        Raises StorageError if the peer ends before that.
+        """
+        await self._until(self._stopping)
 
     def stop(self) -> None:
         """Let `wait_stopped` return. The caller of that then calls `finish` and closes."""
@@ -251,6 +263,7 @@ class PeerBase:
 
     async def open_dashboard(self) -> tuple[str, int]:
         """Open the dashboard on loopback, unless it is open, and return its address. Raises StartError."""
+        self._refuse_if_ended()
         async with self._opening:
             if self._dashboard is None:
                 await self._open_dashboard(("127.0.0.1", WEB_PORT_DEFAULT), self._stack)
@@ -274,6 +287,18 @@ class PeerBase:
         return components.crawl_limits.reached if components is not None else ""
 
     # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _refuse_if_ended(self) -> None:
+        """Raise StorageError if the context was left."""
+        if self._has_ended:
+            raise StorageError(f"the peer of {self.config.data} has ended: enter another Peer for that directory")
+
+    async def _until(self, event: Event) -> None:
+        """Return once the event is set. Raises StorageError if the peer ends before that."""
+        if not self._has_ended:
+            await event.wait()
+        if not event.is_set():
+            self._refuse_if_ended()
 
     async def _open(self, stack: AsyncExitStack) -> KnownPeers:
         """Open the parts of this kind of peer, and return the contacts it knows."""
@@ -394,6 +419,13 @@ class PeerBase:
             return []
         keep_time(components.crawl_limits, self.store.meta, self.clock.now())
         return components.outputs.flush()
+
+
+def _wake(event: Event) -> None:
+    """Let the tasks that wait for an event look around. The event is as it was."""
+    if not event.is_set():
+        event.set()
+        event.clear()
 
 
 def disk_failure(group: BaseExceptionGroup[BaseException]) -> StorageError | None:

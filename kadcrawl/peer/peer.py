@@ -93,6 +93,7 @@ class Peer(SteeredPeer):
         `crawl` calls this if need be. Does nothing if the peer has begun. Raises StartError if the directory holds a
         crawl of another kind.
         """
+        self._refuse_if_ended()
         if not self.begun:
             if self.key_rotation is not None:
                 self.key_rotation.refuse_newcomer()
@@ -135,6 +136,7 @@ class Peer(SteeredPeer):
 
     def dial_while_alone(self, bootstrap: Sequence[tuple[str, int]]) -> None:
         """Look for the swarm at these names or addresses (host, port) whenever this peer knows no other peer."""
+        self._refuse_if_ended()
         self._run(BootstrapDialer(self.runtime, bootstrap).run(), "bootstrap dialer")
 
     async def crawl(self, urls: Sequence[str]) -> None:
@@ -159,11 +161,11 @@ class Peer(SteeredPeer):
         return await stream_seeds(self.runtime, (seed(url) async for url in each(urls)))
 
     def pages(self) -> AsyncIterator[Page]:
-        """Yield each page this peer fetches from now on, until the swarm is quiescent.
+        """Yield each page this peer fetches from now on, until the swarm is quiescent or this peer ends.
 
         The crawl keeps the reader's pace. Called right after the first `crawl`, it misses none.
         """
-        return read(self.balancing.loans, self.activity)
+        return read(self.balancing.loans, self.wait_done)
 
     async def finish(self) -> None:
         """End as asked: leave if a person said so, or else finish the work under way. Call after `wait_stopped`."""

@@ -49,6 +49,7 @@ class SteeredPeer(PeerBase):
 
         The figures may be ten seconds old. Raises ConfigError for text that is no site.
         """
+        self._refuse_if_ended()
         if not (0 <= sites <= QUEUED_SITES_MAX and 0 <= urls <= QUEUED_URLS_MAX):
             raise ConfigError(f"a queue shows at most {QUEUED_SITES_MAX} sites and {QUEUED_URLS_MAX} URLs")
         return QueueStatus.of(await survey_queue(self.runtime, SurveyQueue(site, sites, urls)))

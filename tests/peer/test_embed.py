@@ -81,3 +81,36 @@ async def test_orders_of_a_peer_that_has_ended_are_refused_with_the_reason(tmp_p
         await peer.begin()
     with pytest.raises(StorageError, match="has ended: enter another Peer for that directory"):
         await peer.pause()
+
+
+async def test_nothing_waits_for_a_peer_that_has_ended(tmp_path: Path) -> None:
+    ended = "has ended: enter another Peer for that directory"
+    async with Peer(Config(data=tmp_path, port=0), Job(seeds=())) as peer:
+        await peer.begin()
+        waiting = [asyncio.create_task(wait()) for wait in (peer.wait_done, peer.wait_stopped)]
+        reading = asyncio.create_task(anext(peer.pages(), None))
+        await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        for task in waiting:
+            with pytest.raises(StorageError, match=ended):
+                await task
+        assert await reading is None
+        assert [page async for page in peer.pages()] == []
+        calls = (
+            peer.wait_done, peer.wait_stopped, peer.queue, peer.begin, peer.open_dashboard,
+            lambda: peer.crawl(["http://example.org/"]), lambda: peer.add_seeds([]),
+        )  # fmt: skip
+        for call in calls:
+            with pytest.raises(StorageError, match=ended):
+                await call()
+        with pytest.raises(StorageError, match=ended):
+            peer.dial_while_alone([("127.0.0.1", 9)])
+    assert peer.web_address is None
+
+
+async def test_a_pause_of_a_peer_that_has_not_begun_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    async with Peer(Config(data=tmp_path, port=0)) as peer:
+        with pytest.raises(AssertionError, match="the peer has not begun"):
+            await peer.pause()
+        await peer.begin()
+        assert not peer.paused

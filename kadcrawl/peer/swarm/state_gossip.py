@@ -84,6 +84,7 @@ class StateGossip:
 
     async def order(self, verb: Literal["pause", "resume", "stop"]) -> None:
         """Give the whole swarm an order. Raises RemoteError when a part of the swarm does not answer."""
+        assert self._runtime.begun, "the peer has not begun: call begin, join or crawl"  # Before the state changes.
         await self._runtime.waves.reach_all(self.say(verb))
 
     def say(self, verb: Literal["pause", "resume", "stop"]) -> Order:
