@@ -199,7 +199,20 @@ def frontier(kept: KeptFigures) -> str:
         )
         for cost in kept["bench-frontier"]
     ]
-    return f"{table(head, rows)}\n\n{kept.measured('bench-frontier')}"
+    parts = (
+        ("the SQL statements by themselves", "accept_sql_us", "finish_sql_us"),
+        ("with commits and checkpoints", "accept_commit_us", "finish_commit_us"),
+        ("through the store, with digests and syncs", "accept_us", "finish_no_line_us"),
+        ("with the line of the page", "", "finish_line_us"),
+        ("with the read of the URL", "", "finish_us"),
+    )
+    heads = [f"{what}, {cost['pending']:,} wait" for cost in kept["bench-frontier"] for what in ("accept", "finish")]
+    shares = [
+        (name, *(number(cost[field]) if field else "" for cost in kept["bench-frontier"] for field in fields))
+        for name, *fields in parts
+    ]
+    costs, by_part = table(head, rows), table(("CPU us of a URL", *heads), shares)
+    return f"{costs}\n\n{by_part}\n\n{kept.measured('bench-frontier')}"
 
 
 def history(kept: KeptFigures) -> str:
