@@ -128,7 +128,7 @@ bench-in-process: $(STAMP) ## Measure 200 peers in one process: memory, CPU, ope
 bench-simulation: $(STAMP) ## Measure the simulator: memory a peer at a thousand peers, and seeds by CPU second (four minutes)
 	$(BIN)/python -m scripts.bench_simulation $(ARGS)
 
-bench-overload: $(STAMP) ## Crawl by host and by URL with ten peers in one process, also stopped by SIGSTOP (four minutes)
+bench-overload: $(STAMP) ## Crawl by host and by URL with ten peers in one process, also stopped by SIGSTOP (seven minutes)
 	$(BIN)/python -m scripts.bench_overload $(ARGS)
 
 bench-long: $(STAMP) ## Show what a page costs as a crawl grows, and time stops and restarts (ten minutes; ARGS="--pages 1000000 --minutes 300")

@@ -1,7 +1,7 @@
 """This benchmark lets ten peers in one process crawl by host and by URL, undisturbed, and stopped by SIGSTOP.
 
     python -m scripts.bench_overload
-    python -m scripts.bench_overload --hosts 100 --pages 200 --json overload.json
+    python -m scripts.bench_overload --hosts 100 --pages 20 --json overload.json
 
 The web is in another process, on loopback. Each case ends after `--seconds` at the latest, and says whether the crawl
 was done by then. CPU seconds tell more than seconds where the machine has other work.
@@ -68,7 +68,7 @@ def measure(partition: str, peers: int, hosts: int, pages: int, seconds: float, 
 @click.command(help=__doc__)
 @click.option("--peers", default=10, show_default=True)
 @click.option("--hosts", default=100, show_default=True)
-@click.option("--pages", default=20, show_default=True, help="Pages of each host.")
+@click.option("--pages", default=200, show_default=True, help="Pages of each host.")
 @click.option("--seconds", default=180.0, show_default=True, help="Longest time of one crawl.")
 @click.option("--json", "report", type=click.Path(path_type=Path), help="Write the figures here.")
 def main(peers: int, hosts: int, pages: int, seconds: float, report: Path | None) -> None:

@@ -2,11 +2,14 @@
 
     python -m scripts.overload_peers --peers 10 --partition url --seconds 90 SEED DIRECTORY
 
-prints one JSON object. Tests: tests/scripts/test_bench_overload.py
+prints one JSON object. Python looks for garbage as rarely as in the processes of `kadcrawl`.
+
+Tests: tests/scripts/test_bench_overload.py
 """
 
 import argparse
 import asyncio
+import gc
 import json
 import logging
 import resource
@@ -17,6 +20,7 @@ from typing import Any, Final
 
 from kadcrawl import Config, Job, Peer
 from kadcrawl.settings.job import History
+from kadcrawl.system.garbage import GARBAGE_THRESHOLD
 from kadcrawl.urls import Partition
 
 TICK_S: Final = 0.05
@@ -106,6 +110,8 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     options = parser.parse_args()
     logging.basicConfig(level=options.log, format="%(relativeCreated)d %(name)s %(message)s")
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD)
     print(
         json.dumps(
             asyncio.run(

@@ -333,19 +333,31 @@ def five_peers(kept: KeptFigures) -> str:
 def overload(kept: KeptFigures) -> str:
     """Return the table of ten peers of one process by host and by URL, also stopped."""
     figures = kept["bench-overload"]
+    by_host = {one["freeze_s"]: one for one in figures["cases"] if one["partition"] == "host"}
     rows = [
         (
             f"by {'URL' if one['partition'] == 'url' else one['partition']}"
             + (f", stopped for {one['freeze_s']:.0f} s" if one["freeze_s"] else ""),
+            f"{one['wall_s']:.0f}",
             f"{1000 * one['cpu_s'] / one['pages']:.1f}",
-            str(one["pages"]),
+            f"{one['cpu_s'] / by_host[one['freeze_s']]['cpu_s']:.2f}",
+            f"{one['fetched']:,}",
             str(one["twice"]),
             str(one["evictions"]),
             f"{one['longest_stall_s']:.1f}",
         )
         for one in figures["cases"]
     ]
-    head = ("", "CPU ms a page", "pages fetched", "twice", "peers taken for dead", "longest stall, s")
+    head = (
+        "",
+        "seconds",
+        "CPU ms a page",
+        "CPU to that by host",
+        "pages fetched",
+        "twice",
+        "peers taken for dead",
+        "longest stall, s",
+    )
     said = f"{figures['peers']} peers, {figures['hosts']} hosts, {figures['pages']:,} pages."
     return f"{said}\n\n{table(head, rows)}\n\n{kept.measured('bench-overload')}"
 

@@ -83,7 +83,7 @@ MEASUREMENTS: Final[dict[str, Measurement]] = {
         _module("scripts.bench_simulation", "--peers", "200", "--pages", "400", "--seeds", "4"),
         1,
     ),
-    "bench-overload": Measurement("Ten peers in one process", _module("scripts.bench_overload"), 4, may_miss=True),
+    "bench-overload": Measurement("Ten peers in one process", _module("scripts.bench_overload"), 7, may_miss=True),
     "five-peers": Measurement("Five unequal peers", _module("scripts.five_peers"), 5, may_miss=True),
     "papers": Measurement("The papers' experiments", ("sim.papers", "-o", FILE), 9, writes_directory=True),
     "balancing-256": Measurement(
