@@ -5,9 +5,8 @@ back in one place (`_settle` and `__exit__`), whatever happens. The steps are: a
 write the outputs, forward the links, and finish the page when its links are acknowledged.
 
 Each URL ends in exactly one page line. URLs that the job excludes by now get a line as well, and so do URLs that a bug
-here makes impossible to finish, and URLs that crashed this peer (crawl/fetch/poison_pages.py). A fault of this machine,
-such as no socket, is no fault of the URL: the entry goes back to the frontier. No request of a cell that was closed
-meanwhile goes out.
+here makes impossible to finish, and URLs that crashed this peer (crawl/fetch/poison_pages.py). A fault of this machine
+is no fault of the URL: the entry goes back to the frontier. No request of a cell that was closed meanwhile goes out.
 
 Tests: tests/crawl/test_crawler.py
 """
@@ -371,12 +370,13 @@ class Attempt:
             self._parts.clocks.missed(use)
 
     def _rest_by_rules(self) -> None:
-        """Let the shared clock of a robots.txt rest for the delay that the file asks for."""
+        """Let the shared clock of a robots.txt rest for the delay that the file asks for, or while its host refuses."""
         parts, (clock, received_at), url = self._parts, self._last_use, self._entry.url
-        now = parts.clock.now()
+        now, refused_until = parts.clock.now(), self._source.frontier.back_off(self._entry.site).until
         rules = self._source.robots.look_up(origin_of(url), now) if clock else None
-        if parts.clocks is not None and isinstance(rules, Rules):
-            parts.clocks.rest(clock, received_at + self._context.search.delay_s(url, rules) - now)
+        until = received_at + self._context.search.delay_s(url, rules) if isinstance(rules, Rules) else refused_until
+        if parts.clocks is not None and (isinstance(rules, Rules) or not parts.clocks.is_by_address):
+            parts.clocks.rest(clock, until - now)
 
     def _heed(self, fetched: FetchResult, now: float) -> None:
         """Leave the site alone for a while if it refused. Any answer eases its back-off, but that to robots.txt."""

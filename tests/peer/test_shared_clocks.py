@@ -155,6 +155,20 @@ async def test_a_crawl_delay_holds_for_the_address(make_peer: MakePeer) -> None:
         assert min(after_pages) >= 5 * SPACED_S
 
 
+async def test_a_host_that_refuses_its_robots_txt_is_left_alone_by_the_urls_of_all_peers(make_peer: MakePeer) -> None:
+    wait_s = 2
+    async with Web() as site:
+        urls = {site.url(f"/{page}") for page in range(12)}
+        site.fallback = lambda request: html(*sorted(urls))
+        site.pages["/robots.txt"] = lambda request: web.Response(status=503, headers={"Retry-After": str(wait_s)})
+        peers = await three(make_peer, partition="url", delay_s=0.0)
+        await peers[0].crawl(sorted(urls))
+        await finish(peers)
+        hurried = [seconds for seconds in spacings(site) if seconds < 0.98 * wait_s]
+        assert len(hurried) <= 1, "the request of another peer may have been under way as the host first refused"
+        assert not site.fetched
+
+
 async def test_after_a_restart_of_all_the_clock_rests(make_peer: MakePeer, lines: Lines) -> None:
     async with Web() as site:
         urls = serve(site)
