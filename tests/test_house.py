@@ -72,8 +72,8 @@ CONVERSATIONS = {
     "store": "free_pages journal journal_reader lean_commits log_roller migration statement_cache wal",
     "web": "event_stream hub listener",
     "system": (
-        "clock cooperative daemon_threads datagram_drain event lean_imports mailbox packet_filter spaced_batches "
-        "task_set"
+        "clock cooperative daemon_threads datagram_drain event lean_imports listening mailbox packet_filter "
+        "spaced_batches task_set"
     ),
 }
 """The modules that wait, listen or read a clock, by package. Every other module is a decision, a new module too."""

@@ -39,6 +39,7 @@ from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import Message, Refused, Request
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
+from kadcrawl.system.listening import listen
 
 CONNECTIONS_PER_PEER_MAX = 8
 """Connections of one peer. A peer needs one, and may have lost some without either end knowing."""
@@ -140,9 +141,9 @@ class LinkServer:
                 )
                 bound = await self._acceptor.open(host, port)
             else:
-                self._listening = await asyncio.get_running_loop().create_server(server, host, port, backlog=BACKLOG)
+                self._listening = await listen(server, host, port, BACKLOG)
                 bound = self._listening.sockets[0].getsockname()[1]
-        except OSError:
+        except BaseException:  # Also a cancellation.
             await self.close()
             raise
         self._address = (host, bound)

@@ -25,6 +25,7 @@ from kadcrawl.members.key_file import write_secret
 from kadcrawl.settings.config import WEB_PORT_DEFAULT
 from kadcrawl.system.file_names import DASHBOARD
 from kadcrawl.system.host_header import is_loopback
+from kadcrawl.system.listening import listen
 from kadcrawl.urls import URL_CHARS_MAX
 from kadcrawl.web import sessions, tokens
 from kadcrawl.web.event_stream import stream
@@ -125,14 +126,13 @@ class DashboardListener:
         return self._source.data / DASHBOARD
 
     async def _listen(self) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
         try:
-            return await loop.create_server(self._protocol, self._host, self._port)
+            return await listen(self._protocol, self._host, self._port)
         except OSError as error:
             # Nobody asked for the default port by its number, and another dashboard may have it.
             if error.errno != errno.EADDRINUSE or self._port != WEB_PORT_DEFAULT:
                 raise
-            return await loop.create_server(self._protocol, self._host, 0)
+            return await listen(self._protocol, self._host, 0)
 
     def _protocol(self) -> asyncio.Protocol:
         connections = self._http.connections

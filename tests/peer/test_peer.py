@@ -392,6 +392,26 @@ async def test_a_peer_is_entered_once(make: Callable[[Config], Peer | Leaf], tmp
         pass
 
 
+async def test_a_peer_that_is_cancelled_while_it_is_entered_gives_all_back(tmp_path: Path) -> None:
+    async with Peer(Config(data=tmp_path / "one", port=0), Job()) as peer:
+        port = peer.contact.port
+    config = Config(data=tmp_path / "data", port=port, metrics=("127.0.0.1", 0), web=("127.0.0.1", 0))
+
+    async def enter() -> None:
+        async with Peer(config, Job()):
+            await asyncio.Event().wait()
+
+    for steps in range(16):
+        task = asyncio.create_task(enter())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with Peer(config, Job()):
+            pass
+
+
 async def test_a_directory_that_cannot_be_written_is_a_clear_mistake(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StartError, match="cannot write"):

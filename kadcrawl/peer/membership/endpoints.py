@@ -142,6 +142,9 @@ async def listen(
             await server.close()
             if config.port:
                 raise StartError(_cannot_listen(config.host, port, error)) from None
+        except BaseException:
+            await server.close()
+            raise
         else:
             store.meta.set("host", msgspec.json.encode(config.host))
             store.meta.set("port", str(bound).encode())

@@ -26,6 +26,7 @@ from kadcrawl.peer.monitoring.request_check import refusal
 from kadcrawl.system.duration_histogram import DurationHistogram
 from kadcrawl.system.file_names import METRICS_TARGETS
 from kadcrawl.system.host_header import is_loopback
+from kadcrawl.system.listening import listen
 
 METRICS_CONNECTIONS_MAX = 32
 """Connections at a time. Prometheus needs one, and one more than these takes the place of the oldest."""
@@ -60,9 +61,8 @@ class MetricsListener:
 
     async def open(self) -> None:
         """Listen, and name the address in the peer's directory. Raises StartError."""
-        loop = asyncio.get_running_loop()
         try:
-            self._listening = await loop.create_server(self._protocol, self._host, self._port)
+            self._listening = await listen(self._protocol, self._host, self._port)
         except (OSError, OverflowError) as error:
             raise StartError(
                 f"cannot listen for --metrics on {self._shown}: {error}; choose another: --metrics HOST:PORT"
