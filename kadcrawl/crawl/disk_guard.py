@@ -15,7 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kadcrawl.crawl.pause_reasons import Pausable, PauseReason
+from kadcrawl.errors import StorageError
 from kadcrawl.settings.config import Config
+from kadcrawl.store.disk_faults import moved
 
 CHECK_S = 1.0
 WAIT_S_MAX = 60.0
@@ -33,9 +35,15 @@ def free_bytes(directory: Path) -> int:
 
 
 async def guard(crawler: Pausable, directory: Path, reserve_bytes: int, free: Callable[[Path], int]) -> None:
-    """Pause the crawler while less than the reserve is free, until cancelled."""
+    """Pause the crawler while less than the reserve is free, until cancelled.
+
+    Raises StorageError if the directory is gone.
+    """
     while True:
-        full = free(directory) < reserve_bytes
+        try:
+            full = free(directory) < reserve_bytes
+        except FileNotFoundError:
+            raise StorageError(moved(directory)) from None
         if full != (PauseReason.DISK in crawler.pause_reasons):
             what = "disk.full" if full else "disk.has_room"
             log.warning("%s directory=%s reserve_bytes=%d", what, directory, reserve_bytes)

@@ -24,7 +24,7 @@ from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.settings.limits import Limits
-from kadcrawl.store.disk_faults import advice, is_disk_full
+from kadcrawl.store.disk_faults import advice, is_disk_full, write_fault
 from kadcrawl.store.lean_commits import LeanCommits
 from kadcrawl.store.line_log import KEPT_BYTES, MOVE_AWAY, LineLog
 from kadcrawl.store.log_parts import has_log
@@ -381,7 +381,8 @@ class Journal:
                 self.damaged(said(error))
             else:
                 kind = DiskFullError if is_disk_full(error) else StorageError
-                self._failure = kind(f"cannot write to {self.path.parent}: {said(error)}; {advice(error)}")
+                directory = self.path.parent
+                self._failure = kind(write_fault(f"cannot write to {directory}: {said(error)}", error, directory))
             with contextlib.suppress(*UNREADABLE):
                 self._db.rollback()
         assert self._failure is not None, "it was set"

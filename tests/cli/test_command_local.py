@@ -99,6 +99,26 @@ async def test_a_peer_without_its_directory_is_started_on_an_empty_one(damage: s
         assert {site.url(f"/{n}", site=n % SITES) for n in range(500)} == set(site.fetched)
 
 
+@pytest.mark.parametrize("options", [(), ("--respawn",)], ids=["", "respawn"])
+async def test_a_crawl_whose_directory_is_moved_ends_and_goes_on_at_the_new_place(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    async with slow_web(300) as site:
+        process = await start(*crawl(before, site.url("/0"), peers=2), *options)
+        await until(lambda: sum(finished(before).values()) >= 60, process)
+        before.rename(after)
+        run = await ended(process)
+        assert 2 == run.code, run
+        assert re.search(r"^kadcrawl: peer-\d died .* was moved or removed while its peer ran: start", run.err, re.M), (
+            run
+        )
+        assert not before.exists(), "nothing begins anew there"
+        run = await kadcrawl(*crawl(after, site.url("/0"), peers=2))
+        assert 0 == run.code, run
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(300)} == dict(finished(after))
+
+
 @pytest.mark.parametrize("gap_s", [0, 0.15, 0.4])
 async def test_peers_that_die_together_become_one_swarm_again(gap_s: float, tmp_path: Path) -> None:
     async with slow_web(500) as site:

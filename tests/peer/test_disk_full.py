@@ -55,6 +55,25 @@ def _quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kadcrawl.cli.commands.run_peer.log_to", lambda *args: None)  # The process is pytest's.
 
 
+async def test_a_peer_whose_directory_is_moved_ends_and_goes_on_at_the_new_place(tmp_path: Path) -> None:
+    """It writes nothing meanwhile, so only its look at the free disk notices."""
+    before, after = tmp_path / "before", tmp_path / "after"
+
+    async def moved_under_it() -> None:
+        async with Peer(reserve_config(before), JOB) as peer, asyncio.timeout(60):
+            await peer.begin()
+            await peer.store.journal.commit()
+            before.rename(after)
+            await asyncio.Event().wait()
+
+    with pytest.raises(StorageError, match="before was moved or removed while its peer ran: start again with --data"):
+        await moved_under_it()
+    assert not before.exists()
+    async with Peer(reserve_config(after)) as peer:
+        await peer.begin()
+        assert peer.job == JOB
+
+
 async def test_with_little_disk_left_a_peer_pauses_and_says_so(tmp_path: Path) -> None:
     disk = Disk()
     disk.free = RESERVE - 1

@@ -32,6 +32,25 @@ async def test_a_disk_that_may_not_be_written_to_is_not_called_full(tmp_path: Pa
     store.close()
 
 
+async def test_a_directory_that_was_moved_is_said_to_be_moved(tmp_path: Path) -> None:
+    (before := tmp_path / "before").mkdir()
+    store = opened(before)
+    store.journal.write_page_line(b'{"url":"http://a/"}\n')
+    await store.journal.commit()
+    store.journal.write_page_line(b'{"url":"http://b/"}\n')
+    before.rename(after := tmp_path / "after")
+    with pytest.raises(StorageError) as failed:
+        await store.journal.commit()
+    assert f"{before} was moved or removed while its peer ran: start again with --data where it is now" == str(
+        failed.value
+    )
+    store.close()
+    assert not before.exists()
+    again = opened(after)
+    assert [b'{"url":"http://a/"}\n'] == again.journal.last_page_lines()
+    again.close()
+
+
 def test_a_peer_that_is_used_after_its_end_is_told_so(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.close()

@@ -296,7 +296,7 @@ class LocalSwarm:
                 continue
             if not self._waiting and not any(child.ended for child in self._children):
                 await self._begin_anew(died)
-            elif self._plan.respawn and not any(child.ended for child in self._children):
+            elif self._plan.respawn and self._plan.data.is_dir() and not any(child.ended for child in self._children):
                 for child in died:
                     await self._respawn(child)
             else:
@@ -311,6 +311,8 @@ class LocalSwarm:
     async def _begin_anew(self, died: Sequence[Child]) -> None:
         """All have died: start all again, on their directories. Raises StartError if that does not help."""
         for child in died:
+            if not child.directory.is_dir():  # On an empty one it would fetch all pages again, and nobody wants that.
+                raise StartError(child.exit_report)
             self._progress.say(f"{child.exit_report}, the last of all; starting all again on their directories")
             if not child.may_be_started:
                 raise StartError(f"{child.exit_report}, too often; the same command goes on with the crawl")

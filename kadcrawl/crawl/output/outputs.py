@@ -23,7 +23,7 @@ from kadcrawl.crawl.output.warc import Original, WarcPlace, WarcWriter
 from kadcrawl.errors import DiskFullError, StorageError
 from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
-from kadcrawl.store.disk_faults import advice, is_disk_full
+from kadcrawl.store.disk_faults import is_disk_full, write_fault
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.last_answer import LastAnswer, decoded, printable_mime
 from kadcrawl.store.store import Store
@@ -204,7 +204,7 @@ class Outputs:
             return self._warc.write(result, original)
         except OSError as error:
             kind = DiskFullError if is_disk_full(error) else StorageError
-            raise kind(f"cannot write to the WARC: {error}; {advice(error)}") from error
+            raise kind(write_fault(f"cannot write to the WARC: {error}", error, self._warcs.parent)) from error
 
     def answer(self, result: FetchResult, place: WarcPlace | None) -> LastAnswer | None:
         """Return an answer as later page lines name it, or None unless it is a whole answer 200 in the WARC."""
