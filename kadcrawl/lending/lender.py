@@ -145,7 +145,8 @@ class Lender:
 
         Sites that wait for their turns on shared clocks are lent to leaves alone, which own no URLs to wait with.
         """
-        now, paid, frontier = self._now(), self._paid_loans(), self._frontier
+        now, frontier = self._now(), self._frontier
+        paid = PaidLoans(self._budget, frontier, self._loans.values(), now)
         sites = frontier.sites_with_spare_connections(now, among, parked=to_leaf) if self._budget.may_begin else []
         return [it for it in sites if not self._loan_backoff.is_barred(it[0], now) and paid.room(it[0])]
 
@@ -184,7 +185,8 @@ class Lender:
         """
         if self._is_away():
             return []
-        loans = [loan for one in allotment if (loan := self._reserve(borrower, *one)) is not None]
+        paid = PaidLoans(self._budget, self._frontier, self._loans.values(), self._now())
+        loans = [loan for one in allotment if (loan := self._reserve(borrower, paid, *one)) is not None]
         if self._budget.limit is not None:  # After a crash this peer must not spend the same units again.
             write_units(self._store.meta, self._budget)
             await self._store.journal.durable()
@@ -209,9 +211,9 @@ class Lender:
             messages.append(Lend(self._me(), loan.id, batch.sites[0], most, batch.pending, batch.robots, visits=visits))
         return messages
 
-    def _reserve(self, borrower: Contact, site: str, count: int) -> Loan | None:
+    def _reserve(self, borrower: Contact, paid: PaidLoans, site: str, count: int) -> Loan | None:
         """Take the entries to lend out of the frontier. Return None if the budget of pages has no unit left."""
-        now, count = self._now(), int(min(count, BATCH_MAX, self._paid_loans().room(site)))
+        now, count = self._now(), int(min(count, BATCH_MAX, paid.room(site)))
         if not count:
             return None
         entries, connections = self._frontier.lend(site, count, now)
@@ -221,10 +223,8 @@ class Lender:
         by_key, order = {entry.key: entry for entry in entries}, self._store.visits.last_order
         self._has_loans.set()
         self._loans[loan_id] = loan = Loan(loan_id, borrower, site, cell, by_key, connections, now, order)
+        paid.add(loan)
         return loan
-
-    def _paid_loans(self) -> PaidLoans:
-        return PaidLoans(self._budget, self._frontier, self._loans.values(), self._now())
 
     async def _connections_free(self, loan: Loan) -> bool:
         """Wait until this peer's own requests leave the loan's connections, and return whether the loan may begin."""

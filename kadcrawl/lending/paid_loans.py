@@ -35,9 +35,13 @@ class PaidLoans:
         self._delays: dict[str, float] = {}
         if budget.limit is not None:
             for loan in loans:
-                self._lent[_clock_of(loan.site)] += len(loan.entries)
-                _, delay_s = clocks.clock(loan.site, now)
-                self._slow_down(loan.site, delay_s)
+                self.add(loan)
+
+    def add(self, loan: Loan) -> None:
+        """Count the URLs of a loan."""
+        self._lent[_clock_of(loan.site)] += len(loan.entries)
+        _, delay_s = self._clocks.clock(loan.site, self._now)
+        self._slow_down(loan.site, delay_s)
 
     def room(self, site: str) -> float:
         """Return how many more URLs of this site may be lent, or infinity without a budget."""

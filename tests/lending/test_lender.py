@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import closing
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from kadcrawl.balance.leases import LEASE_S, LOAN_S_MAX, MARGIN_S, RENEW_S, SILENCE_MAX_S
 from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
-from kadcrawl.crawl.page_budget import Budget, write_units
+from kadcrawl.crawl.page_budget import SOON_S, Budget, write_units
 from kadcrawl.keys import id_bytes, site_hash, url_key
 from kadcrawl.lending import loan as loan_module
 from kadcrawl.lending.loan import RECALLED_MAX_S, RETURNED_WAIT_MAX_S
@@ -253,6 +254,22 @@ def test_with_a_budget_of_pages_no_urls_are_lent_that_wait_long_for_their_site(p
         assert 2 == await bench.lender.lend(A, SITE, 6), "as many as a site with this delay has in five seconds"
 
     play_loans(2.0, scenario)
+
+
+def test_with_a_budget_of_pages_the_loans_of_one_offer_count_together(play_loans: Play) -> None:
+    async def scenario(bench: LenderBench) -> None:
+        bench.lender._budget = Budget(100, granted=50, begun=0)
+        clock, looks = bench.frontier.clock, Counter[str]()
+
+        def look(name: str, now: float) -> tuple[float, float]:
+            looks[name] += 1
+            return clock(name, now)
+
+        bench.frontier.clock = look  # type: ignore[method-assign]
+        assert 1 == len(await bench.lender.offers(A, [(SITE, 1)] * 5))
+        assert looks[SITE] <= 7, "no loan that stands is looked at for each site again"
+
+    play_loans(SOON_S / 1.5, scenario)
 
 
 def test_the_units_of_a_loan_are_on_disk_before_its_borrower_hears_of_it(play_loans: Play) -> None:
