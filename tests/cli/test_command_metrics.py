@@ -1,6 +1,7 @@
 """Test --metrics of the command: which peer answers where, and what a person is told."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,17 @@ async def test_each_peer_of_a_local_crawl_has_metrics_of_its_own(tmp_path: Path)
         assert 0 == run.code, run
         assert f"{tmp_path}/peer-*/metrics.json name the addresses of the metrics" in run.err
         assert not list(tmp_path.glob(f"peer-*/{METRICS_TARGETS}"))
+
+
+@pytest.mark.parametrize("option", ["--metrics", "--web"])
+async def test_an_address_that_is_taken_is_one_error_and_is_named_as_no_address(option: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        run = await kadcrawl(*crawl(tmp_path, "http://127.0.0.1:9/", peers=1), option, address)
+    assert (2, "") == (run.code, run.out)
+    (line,) = run.err.splitlines()
+    assert line.startswith(f"kadcrawl: cannot listen for {option} on {address}: ")
+    assert line.endswith(f"; choose another: {option} HOST:PORT")
 
 
 async def test_start_says_where_its_metrics_are(tmp_path: Path) -> None:

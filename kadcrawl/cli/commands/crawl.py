@@ -5,7 +5,8 @@ Tests: tests/cli/test_command.py, tests/cli/test_command_local.py
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
 from kadcrawl.cli.local.directory_check import check_for_crawl
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm, peers_of
+from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.machine_options import MachineOptions, machine_options, make_machine, say_missing
 from kadcrawl.cli.options import (
     ALLOW_NETWORK,
@@ -158,15 +160,13 @@ def crawl(
         seeds_file=None if seeds_file is None else SeedFile(seeds_file),
         changes=_changes(first) if known else {},
     )
+    plan = replace(plan, addresses=[*_addresses(plan.machine, max(peers, len(known)), data)])
     _check_memory(plan)
     _check_writable(summary)
     say_missing(plan.machine, job)
     say_rule_warnings(job, seeds, first, streams=seeds_file is not None)
     say_insecure(plan.swarm_key)
     _say_few_copies(job, peers)
-    _say_metrics(plan.machine.metrics, max(peers, len(known)), data)
-    if plan.machine.web is not None:
-        click.echo(f"kadcrawl: kadcrawl web {printable(shlex.quote(str(data)))} opens the dashboard", err=True)
     try:
         with Progress("crawl") as progress:
             swarm, result = run(_crawl(plan, progress))
@@ -244,15 +244,15 @@ def _say_few_copies(job: Job, peers: int) -> None:
         )
 
 
-def _say_metrics(address: tuple[str, int] | None, peers: int, data: Path) -> None:
-    """Say where the metrics of the peers are."""
-    if address is None:
-        return
-    if not address[1]:
-        click.echo(f"kadcrawl: {data}/peer-*/{METRICS_TARGETS} name the addresses of the metrics", err=True)
-        return
-    last = f", and of the other peers at the next ports up to {address[1] + peers - 1}" if peers > 1 else ""
-    click.echo(f"kadcrawl: metrics at http://{shown(address)}/metrics{last}", err=True)
+def _addresses(machine: MachineSettings, peers: int, data: Path) -> Iterator[str]:
+    """Yield the sentences that say where the metrics and the dashboard of the peers are."""
+    if (address := machine.metrics) is not None and not address[1]:
+        yield f"kadcrawl: {data}/peer-*/{METRICS_TARGETS} name the addresses of the metrics"
+    elif address is not None:
+        last = f", and of the other peers at the next ports up to {address[1] + peers - 1}" if peers > 1 else ""
+        yield f"kadcrawl: metrics at http://{shown(address)}/metrics{last}"
+    if machine.web is not None:
+        yield f"kadcrawl: kadcrawl web {printable(shlex.quote(str(data)))} opens the dashboard"
 
 
 async def _crawl(plan: CrawlPlan, progress: Progress) -> tuple[LocalSwarm, Summary]:

@@ -84,6 +84,8 @@ class CrawlPlan:
     """Further seeds, read while the swarm runs."""
     changes: Mapping[str, float] = field(default_factory=dict)
     """The settings of the job that standing orders change, by name."""
+    addresses: Sequence[str] = ()
+    """Sentences about the addresses of metrics and dashboards, to be said once all peers listen."""
 
 
 def peers_of(data: Path) -> list[int]:
@@ -139,6 +141,7 @@ class LocalSwarm:
         self._going = False
         """The swarm has been told to fetch since it last began."""
         self._named_again = plan.named_again
+        self._addresses = plan.addresses
         self._holds = plan.seeds_file is not None
         """The swarm stays paused, as its seeds are being read."""
         self._feed_error: KadcrawlError | None = None
@@ -214,6 +217,9 @@ class LocalSwarm:
             give_back_again()
         if not self._going:
             plan = self._plan
+            addresses, self._addresses = self._addresses, ()
+            for sentence in addresses:
+                self._progress.say(sentence)
             limits = limits_with(Limits(fetches_max=plan.machine.fetches), plan.job.shared_limits)
             begun = sum(child.pages_begun for child in self._children)
             job = changed(plan.job, plan.changes)
