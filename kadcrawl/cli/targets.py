@@ -58,11 +58,12 @@ class Asked:
                     raise
                 why = error
         assert why is not None, "somebody is asked"
+        assert self.data is not None, "addresses of a person have raised"
         if len(self.addresses) > 1:
             which = f"none of the {len(self.addresses)} peers of {self.data} is up"
         else:
             which = f"the peer of {self.data} is not up; it listened at {shown(self.addresses[0])}"
-        raise NotRunningError(f"{which}. The command that started it goes on with it; {ANOTHER}") from why
+        raise NotRunningError(f"{which}. {_how_to_go_on(self.data)}; {ANOTHER}") from why
 
 
 def targets(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
@@ -117,6 +118,21 @@ def peers_below(data: Path) -> str | None:
     more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
     names = ", ".join(printable(str(directory)) for directory in named[:NAMED_MAX])
     return f"{data} holds no peer itself, but {peers} {run} in {names}{more}: name the directory of one peer"
+
+
+def _how_to_go_on(data: Path) -> str:
+    """Return the sentence on going on with a directory whose peers are not up."""
+    for one in directories(data):
+        if has_lost_journal(one) and not is_set_aside(one, data):
+            from kadcrawl.store.line_log import MOVE_AWAY  # Not at the top: few directories have lost their journal.
+
+            return f"The journal of {one} is not there, and nothing goes on without it; {MOVE_AWAY}"
+    return "The command that started it goes on with it"
+
+
+def has_lost_journal(directory: Path) -> bool:
+    """Return whether the journal is gone of a peer with pages. Results that were copied alone have no address."""
+    return not (directory / JOURNAL).exists() and (directory / ADDRESS).exists() and has_log(directory / PAGE_LOG)
 
 
 def directories(data: Path) -> list[Path]:

@@ -69,6 +69,20 @@ async def test_a_directory_nobody_can_be_asked_by_says_why_and_what_to_do(
     assert "--peer HOST:PORT" in run.err
 
 
+@pytest.mark.parametrize("command", [["pause"], ["retry"], ["set", "delay", "5"]], ids=lambda command: command[0])
+async def test_no_command_promises_that_a_peer_without_its_journal_goes_on(command: list[str], tmp_path: Path) -> None:
+    (peer := tmp_path / "peer-1").mkdir()
+    dead(peer)
+    (peer / "pages.jsonl").write_text("{}\n")
+    run = await kadcrawl(*command, "--data", str(tmp_path))
+    assert run.code == 2, run
+    assert f"The journal of {peer} is not there, and nothing goes on without it; move this directory away" in run.err
+    assert "goes on with it" not in run.err
+    peer.rename(tmp_path / "peer-1.broken-1")
+    run = await kadcrawl(*command, "--data", str(tmp_path))
+    assert "The command that started it goes on with it" in run.err
+
+
 async def test_of_a_local_crawl_the_first_peer_that_is_up_is_asked(tmp_path: Path) -> None:
     async with endless_web() as endless:
         process = await start(*crawl(tmp_path, endless.seed, peers=3))

@@ -14,8 +14,8 @@ from kadcrawl.cli.data_check.journal_check import JournalFacts, check_journal
 from kadcrawl.cli.data_check.line_check import PAGES, RECORDS, check_pages, check_records
 from kadcrawl.cli.data_check.state_file_check import check_state_files
 from kadcrawl.cli.data_check.warc_check import check_warc, compare_archive, files_here
-from kadcrawl.cli.local.resting import directories_without_copies, has_lost_journal
-from kadcrawl.cli.targets import is_set_aside
+from kadcrawl.cli.local.resting import directories_without_copies
+from kadcrawl.cli.targets import has_lost_journal, is_set_aside
 from kadcrawl.cli.view.repeats import recurring_visits
 from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.system.file_names import JOURNAL

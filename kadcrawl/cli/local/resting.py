@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kadcrawl.cli.targets import address_of, data_directories, directories, is_set_aside
+from kadcrawl.cli.targets import address_of, data_directories, directories, has_lost_journal, is_set_aside
 from kadcrawl.crawl.crawl_limits import told_limit
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import KadcrawlError
@@ -53,7 +53,7 @@ from kadcrawl.store.line_log import MOVE_AWAY
 from kadcrawl.store.log_copies import begins
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.store.migration import BY_ROWID
-from kadcrawl.system.file_names import ADDRESS, JOURNAL, PAGE_LOG
+from kadcrawl.system.file_names import JOURNAL, PAGE_LOG
 
 _GRANTS = msgspec.msgpack.Decoder(dict[bytes, int])
 _ORDERS = msgspec.msgpack.Decoder(list[StandingOrder])
@@ -362,11 +362,6 @@ def _read(directory: Path) -> RestingPeer | UnreadableJournal | None:
         return None  # The peer ended before it had a job.
     except (*UNREADABLE, msgspec.DecodeError, KadcrawlError, TypeError, ValueError) as error:
         return UnreadableJournal(directory, said(error), may_be_whole=_is_kept_from_reading(error))
-
-
-def has_lost_journal(directory: Path) -> bool:
-    """Return whether the journal is gone of a peer with pages. Results that were copied alone have no address."""
-    return not (directory / JOURNAL).exists() and (directory / ADDRESS).exists() and has_log(directory / PAGE_LOG)
 
 
 def _lost_journal(directory: Path) -> UnreadableJournal | None:
