@@ -158,14 +158,15 @@ class Loans:
     def steer(self) -> None:
         """Follow other orders of a person: borrow and lend no pages of sites that are paused or excluded.
 
-        Lent pages of a site whose URLs were dropped come back.
+        Lent pages of a site come back if its URLs were dropped, or if its delay may be shorter now.
         """
         self._borrowed_frontier.steer(self._clock.now())
         self.borrower.crawler.wake()
         for loan in self.lender.loans():
             site, stamp = loan.site, self._steering.drop_order(loan.site)
             is_dropped = any(entry.drop_order < stamp for entry in loan.entries.values())
-            if self._steering.is_paused(site) or self._steering.is_excluded(site) or is_dropped:
+            is_left_out = self._steering.is_paused(site) or self._steering.is_excluded(site) or is_dropped
+            if is_left_out or self._frontier.must_learn(site):
                 self.lender.recall_site(site)
 
     def recall_all(self) -> None:

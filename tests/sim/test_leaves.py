@@ -110,3 +110,12 @@ def test_leaves_live_through_a_swarm_in_trouble() -> None:
     outcome, seen = lived(msgspec.structs.replace(CALM, events=events))
     assert {} == outcome.violations
     assert 0 == seen.turned_away
+
+
+def test_a_delay_that_a_person_lifts_ends_also_at_the_leaves_that_have_pages_of_the_site() -> None:
+    """Each loan told the lifted delay on, as no request of a full peer learned what is left of it."""
+    slow_s = 40.0
+    events = tuple(Event(4.0, Kind.SITE_SLOW, (0,), 6.0, float(site), value=slow_s) for site in range(3))
+    outcome = run(Plan(5, 2, events, delay_s=0.25, own_delay_s=1.0, leaves=4))
+    assert {} == outcome.violations
+    assert outcome.virtual_s < 2 * slow_s, "a site rests once more, and not after each page"

@@ -123,6 +123,8 @@ class ActiveSites:
         """Cell -> second at which the cell was opened without a holder that could report its clocks."""
         self._unsure: dict[Cell, float] = {}
         """Cell -> last second at which another peer may have leased its shared clocks, unknown to this peer."""
+        self._to_learn: set[str] = set()
+        """Sites whose delay by an order has ended while they were not active."""
 
     def out(self, cell: Cell) -> int:
         """Return how many entries of the cell are with the crawler."""
@@ -205,18 +207,21 @@ class ActiveSites:
         The delay is the larger of the delay by the job and its rules, and the Crawl-delay of robots.txt.
         """
         site = self._sites.get(name)
+        self._to_learn.discard(name)
         if site is None:
             self.hold(name, now + delay_s, now)  # The site is not active any more. The next activation sets the delay.
         else:
-            site.least_s = delay_s
+            site.least_s, site.must_learn = delay_s, False
             self._change_delay(site, now)
 
     def _follow_delay(self, site: Site, now: float) -> None:
         """Take a delay that a person has changed. The next request learns again what robots.txt asks for."""
-        least_s = max(self._site_settings.delay_s(site.name), min(site.least_s, self._limits.crawl_delay_max_s))
+        ordered_s, former_s = self._site_settings.delay_s(site.name), site.ordered_s
+        least_s = max(ordered_s, min(site.least_s, self._limits.crawl_delay_max_s))
         is_shorter, is_own = least_s < site.least_s, site.next_at == site.received_at + site.delay_s
-        if least_s != site.least_s:
-            self.set_delay(site.name, least_s, now)
+        site.ordered_s, site.must_learn = ordered_s, site.must_learn or ordered_s < former_s >= site.least_s
+        site.least_s = least_s
+        self._change_delay(site, now)
         if not is_shorter:
             return
         # The clock may follow a request of another peer, whose second is unknown here, but has passed.
@@ -227,9 +232,15 @@ class ActiveSites:
         """Take back the delay of an order that was lifted, of a site that is not active."""
         not_before, known_s = self._store.sites.clock(name) or (0.0, 0.0)
         delay_s = max(self._site_settings.delay_s(name), min(known_s, self._limits.crawl_delay_max_s))
+        if known_s > self._site_settings.delay_s(name):
+            self._to_learn.add(name)
         if delay_s < known_s:
             self._store.sites.set_clock(name, min(not_before, now + delay_s), delay_s)
             self.hold(name, min(self._idle.take(self._cell(name), name), now + delay_s), now)
+
+    def must_learn(self, name: str) -> bool:
+        """Return whether an own request to this active site has to learn its delay before others make any."""
+        return self._sites[name].must_learn
 
     def hold(self, name: str, until: float, now: float) -> None:
         """Leave the site alone until `until`, unless the site is already held for longer."""
@@ -378,6 +389,7 @@ class ActiveSites:
         site = Site(name, cell, next_at, delay_s, told_s=delay_s, least_s=delay_s, received_at=received_at)
         site.set_back_off(self._store.sites.back_off(name), self._site_settings.refusals_max)
         site.steer(self._site_settings.steering)
+        site.ordered_s, site.must_learn = self._site_settings.delay_s(name), name in self._to_learn
         site.is_lent = not self._site_settings.holds_cookies(name)
         site.connections_max = self._site_settings.connections(name) or self._limits.site_connections_max
         if self._site_settings.is_adaptive:

@@ -37,6 +37,10 @@ class Site:
     """The delay in the journal, at least the delay itself, so that other holders never hurry the site."""
     least_s: float = 0.0
     """The delay without regard to the time of answers."""
+    ordered_s: float = 0.0
+    """The delay by the job and by the orders of a person, as they were followed last."""
+    must_learn: bool = False
+    """The delay may be one that a person has made shorter. An own request learns from robots.txt what is left of it."""
     adaptive_s: float = 0.0
     """The delay by the time of the last answer. 0 in a job without a delay factor."""
     received_at: float = 0.0
@@ -148,8 +152,9 @@ class Site:
         A site with a delay has one connection, which is lent only whole. Of a site that does not answer, one connection
         is lent. Otherwise the unused connections are spare. If all are in use, one connection less is used from now on,
         as long as one is left. A site that refuses requests is not lent: its owner alone finds out when it is ready.
+        It also learns the delay first, if that may be shorter now: a borrower would keep the longer delay.
         """
-        if not self.is_lent or self.blocked or self.closed or self.paused or self.excluded:
+        if not self.is_lent or self.must_learn or self.blocked or self.closed or self.paused or self.excluded:
             return 0
         if not self.ready or self.back_off.refusals:
             return 0

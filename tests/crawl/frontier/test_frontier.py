@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -217,6 +218,51 @@ def test_a_delay_that_a_person_lifts_ends_also_for_a_request_of_another_peer(fro
     soon = frontier.next(START + 3700)
     assert told == (soon is None), "another peer may have asked the site just now"
     assert soon is not None or frontier.next(START + 3700 + Limits().crawl_delay_max_s) is not None
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+@pytest.mark.parametrize("by_job", [True, False])
+def test_a_site_with_a_lifted_delay_is_lent_once_its_owner_has_learned_its_delay(
+    frontier_store: Store, by_job: bool, is_active: bool
+) -> None:
+    """A borrower keeps to the delay that its lender tells, and the lender asks for no shorter one while it lends."""
+    settings = SiteSettings(job := Job(delay_s=40.0 if by_job else 1.0))
+    settings.steering.follow({}, {} if by_job else {"slow.test": 40.0}, {}, {}, ())
+    frontier = Frontier(frontier_store, Limits(), settings)
+    feed = Feed(frontier_store, frontier)
+    for cell in CELLS:
+        frontier.open(cell, START, hold=False)
+    if is_active:
+        feed("slow.test")
+    elif not by_job:
+        frontier_store.sites.set_clock("slow.test", START, 40.0)
+    settings.change(replace(job, delay_s=1.0))
+    settings.steering.follow({}, {}, {}, {}, ())
+    frontier.steer(START + 1, [] if by_job else ["slow.test"])
+    for _ in range(2):
+        feed("slow.test")
+    is_free = by_job and not is_active  # Its delay is known nowhere.
+    assert is_free == bool(frontier.sites_with_spare_connections(START + 50))
+    frontier.steer(START + 50)
+    assert is_free == bool(frontier.sites_with_spare_connections(START + 50)), "another order changes nothing"
+    frontier.set_delay("slow.test", 1.0, START + 50)
+    assert frontier.sites_with_spare_connections(START + 100)
+    assert (0.0, 1.0) == frontier.clock("slow.test", START + 100)
+
+
+def test_a_site_is_lent_on_if_its_own_delay_is_longer_than_a_lifted_one(frontier_store: Store) -> None:
+    settings = SiteSettings(Job(delay_s=1.0))
+    settings.steering.follow({}, {"slow.test": 5.0}, {}, {}, ())
+    frontier = Frontier(frontier_store, Limits(), settings)
+    feed = Feed(frontier_store, frontier)
+    for cell in CELLS:
+        frontier.open(cell, START, hold=False)
+    feed("slow.test")
+    frontier.set_delay("slow.test", 20.0, START)
+    settings.steering.follow({}, {}, {}, {}, ())
+    frontier.steer(START + 1, ["slow.test"])
+    assert frontier.sites_with_spare_connections(START + 50)
+    assert 20.0 == frontier.clock("slow.test", START + 50)[1]
 
 
 def test_a_lifted_delay_leaves_the_wait_that_the_site_asked_for(frontier_store: Store) -> None:
