@@ -59,7 +59,9 @@ class Termination:
         wait_s = FIRST_WAIT_S
         passed_over = 0
         while True:
-            await self._activity.idle.wait()
+            if not self._activity.idle.is_set():
+                await self._activity.idle.wait()
+                wait_s = FIRST_WAIT_S  # If all was over until now, a peer that was met waits for the result.
             heard = self._waves.surveys
             # By the contacts: a swarm begins with all peers idle but a few, and none of them has asked a wave before.
             spread_s = FIRST_WAIT_S + self._waves.members / PEERS_PER_SECOND

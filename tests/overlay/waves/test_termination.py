@@ -214,3 +214,36 @@ def test_a_peer_that_has_heard_of_the_end_meanwhile_tells_no_other(loop: SimLoop
 
     waves = loop.run_until_complete(asked())
     assert (2, told) == (waves.surveys, waves.told)
+
+
+class BusySwarm(OutrunPeer):
+    """The waves of an idle peer of a swarm with URLs to fetch, which says when it is asked."""
+
+    def __init__(self, activity: Activity) -> None:
+        super().__init__(activity, is_outrun=False)
+        self.asked_at: list[float] = []
+
+    async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:
+        self.asked_at.append(asyncio.get_running_loop().time())
+        return [Tally(1, bytes(16), 1, 0, missing=0)]
+
+
+def test_a_peer_that_doubts_the_end_asks_soon_however_long_it_waited_before(loop: SimLoop) -> None:
+    async def asked_after() -> float:
+        activity = Activity()
+        activity.armed = True
+        activity.settle(idle=True)
+        waves = BusySwarm(activity)
+        asking = asyncio.create_task(Termination(waves, Random(1), activity).run())
+        await asyncio.sleep(3 * QUIESCENCE_POLL_MAX_S)
+        activity.end()
+        await asyncio.sleep(3 * QUIESCENCE_POLL_MAX_S)
+        doubted_at = asyncio.get_running_loop().time()
+        asked = len(waves.asked_at)
+        activity.doubt()
+        await asyncio.sleep(2 * QUIESCENCE_POLL_MAX_S)
+        asking.cancel()
+        assert asked < 6
+        return waves.asked_at[asked] - doubted_at
+
+    assert loop.run_until_complete(asked_after()) < 1.0
