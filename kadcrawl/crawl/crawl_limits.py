@@ -22,6 +22,15 @@ def told_limit(kind: str, size: float | None) -> bytes:
     return f"{kind} {float(size or 0)!r}".encode()
 
 
+def told_limits(job: Job) -> dict[CrawlLimit, bytes]:
+    """Return the limits of a crawl as they are journaled once they are reached, by their kind."""
+    return {
+        "pages": told_limit("pages", job.max_pages),
+        "bytes": told_limit("bytes", job.max_bytes),
+        "time": told_limit("time", job.max_time_s),
+    }
+
+
 class AttemptLimits(Protocol):
     """The limits of one crawler."""
 

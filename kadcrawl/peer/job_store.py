@@ -79,6 +79,11 @@ def journaled_changes(directory: Path) -> dict[str, float]:
     return {one.about: one.value for one in orders_in_force(orders) if one.kind == "set"}
 
 
+def journaled_limit(directory: Path) -> bytes:
+    """Return the limit of the whole crawl that was reached (`CrawlLimits.journaled`), or nothing."""
+    return _read(directory, "limit", bytes, lambda value, type: type(value)) or b""
+
+
 def journaled_networks(directory: Path) -> tuple[str, ...]:
     """Return the networks that this peer was allowed to fetch although they are not public."""
     return _read(directory, "networks", tuple[str, ...]) or ()

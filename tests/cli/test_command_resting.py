@@ -21,6 +21,7 @@ from tests.support.swarm.command import (
     joinable,
     joined,
     kadcrawl,
+    slow_web,
     start,
     until,
 )
@@ -137,6 +138,18 @@ async def test_the_time_expected_for_a_budget_is_that_of_the_pages_left(verb: st
         assert first.code in (0, 14), first
         run = await kadcrawl(verb, "--data", str(tmp_path), *ports, "--delay", "1", "--max-pages", "4")
     assert "for the one page left of --max-pages" in run.err, run
+
+
+@pytest.mark.parametrize(("option", "spent", "more"), [("--max-bytes", "100", "1GB"), ("--max-time", "1s", "1h")])
+async def test_no_time_is_expected_once_the_bytes_or_the_time_of_a_crawl_are_spent(
+    option: str, spent: str, more: str, tmp_path: Path
+) -> None:
+    async with slow_web(300, 0.5) as site:
+        command = crawl(tmp_path, site.url("/0"), peers=1)
+        for expected, limit in ((1, spent), (0, spent), (1, more)):
+            run = await kadcrawl(*command, option, limit)
+            assert expected == run.err.count("site without a delay"), run
+            assert (0 if limit == more else {"--max-bytes": 14, "--max-time": 15}[option]) == run.code, run
 
 
 async def test_a_directory_without_a_crawl_needs_a_url(tmp_path: Path) -> None:

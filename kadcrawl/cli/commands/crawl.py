@@ -61,6 +61,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import Config
 from kadcrawl.settings.durations import roughly
 from kadcrawl.settings.job import Job
+from kadcrawl.settings.job_changes import changed
 from kadcrawl.settings.memory_plan import PEER_BASE_BYTES, memory_plan
 from kadcrawl.store.log_parts import has_log
 from kadcrawl.system.file_names import METRICS_TARGETS, PAGE_LOG
@@ -160,7 +161,11 @@ def crawl(
         seeds_file=None if seeds_file is None else SeedFile(seeds_file),
         changes=_changes(first) if known else {},
     )
-    plan = replace(plan, addresses=[*_addresses(plan.machine, max(peers, len(known)), data)])
+    plan = replace(
+        plan,
+        addresses=[*_addresses(plan.machine, max(peers, len(known)), data)],
+        is_over=bool(known) and _is_over(first, changed(job, plan.changes)),
+    )
     _check_memory(plan)
     _check_writable(summary)
     say_missing(plan.machine, job)
@@ -195,6 +200,18 @@ def _changes(directory: Path) -> dict[str, float]:
     from kadcrawl.peer.job_store import journaled_changes  # Not at the top: a first crawl does without.
 
     return journaled_changes(directory)
+
+
+def _is_over(directory: Path, job: Job) -> bool:
+    """Return whether an earlier run has reached --max-bytes or --max-time, and the limit still stands.
+
+    Of --max-pages some may be left, which crashed peers had.
+    """
+    from kadcrawl.crawl.crawl_limits import told_limits  # Not at the top: a first crawl does without.
+    from kadcrawl.peer.job_store import journaled_limit
+
+    limits = told_limits(job)
+    return journaled_limit(directory) in (limits["bytes"], limits["time"])
 
 
 def _begun(data: Path) -> tuple[Path, list[str]]:

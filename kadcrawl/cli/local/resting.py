@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from kadcrawl.cli.targets import address_of, data_directories, directories, has_lost_journal, is_set_aside
-from kadcrawl.crawl.crawl_limits import told_limit
+from kadcrawl.crawl.crawl_limits import told_limits
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import ID_BYTES, Cell, anchor, site_hash
@@ -273,12 +273,7 @@ def granted_elsewhere(peers: Sequence[RestingPeer]) -> int:
 
 def _limits(job: Job, orders: Iterable[StandingOrder]) -> dict[CrawlLimit, bytes]:
     """Return the limits of a crawl as they are journaled once they are reached, by their kind."""
-    now = changed(job, {one.about: one.value for one in orders_in_force(orders) if one.kind == "set"})
-    return {
-        "pages": told_limit("pages", now.max_pages),
-        "bytes": told_limit("bytes", now.max_bytes),
-        "time": told_limit("time", now.max_time_s),
-    }
+    return told_limits(changed(job, {one.about: one.value for one in orders_in_force(orders) if one.kind == "set"}))
 
 
 def _owned(peers: Sequence[RestingPeer], job: Job) -> Counter[bytes]:

@@ -84,6 +84,8 @@ class CrawlPlan:
     """Further seeds, read while the swarm runs."""
     changes: Mapping[str, float] = field(default_factory=dict)
     """The settings of the job that standing orders change, by name."""
+    is_over: bool = False
+    """An earlier run has reached --max-bytes or --max-time, so there is nothing to expect."""
     addresses: Sequence[str] = ()
     """Sentences about the addresses of metrics and dashboards, to be said once all peers listen."""
 
@@ -223,7 +225,8 @@ class LocalSwarm:
             limits = limits_with(Limits(fetches_max=plan.machine.fetches), plan.job.shared_limits)
             begun = sum(child.pages_begun for child in self._children)
             job = changed(plan.job, plan.changes)
-            expectation = Expectation(job, plan.seeds, limits, len(self._children), pages_begun=begun)
+            expected = () if plan.is_over else plan.seeds
+            expectation = Expectation(job, expected, limits, len(self._children), pages_begun=begun)
             self._progress.expect(job, expectation)
             named_again, self._named_again = self._named_again, ()
             again = await alive[0].go(plan.seeds, resume=not self._holds, named_again=named_again)
