@@ -487,6 +487,8 @@ class Observer:
             return
         self.kills += len(numbers)
         self._lose_sight(now, lambda fetch: fetch.lender in numbers)
+        # With a second end the old disk is that of the first end, whatever was copied since.
+        self._copied_at.update({number: self._killed_at[number] for number in numbers if number in self._killed_at})
         self._killed_at.update(dict.fromkeys(numbers, now))
         self._remember_done()
         standing = self._standing()
