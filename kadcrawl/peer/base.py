@@ -388,25 +388,28 @@ class PeerBase:
     async def _shut(self) -> None:
         """End the background tasks, commit their work, and close the parts they used."""
         log.info("link.ends asked=%d dialed=%d", self.client.asked, self.client.dialed)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         components = self._built()
-        if components is not None:
-            await components.fetcher.close()
-            await components.reach.proof.close()
-        if self._extraction is not None:
-            await self._extraction.close()
-        try:
-            await self.store.journal.commit()
-            if self._deliverer is not None and not self._broken_off:
-                await self.deliveries.finish()
-        finally:
-            self._committer.cancel()
-            if self._deliverer is not None:
-                self._deliverer.cancel()
+        async with AsyncExitStack() as closing:  # A cancellation meanwhile leaves none of them out. The last is first.
             if components is not None:
-                components.outputs.close()
+                closing.callback(components.outputs.close)
+            if self._deliverer is not None:
+                closing.callback(self._deliverer.cancel)
+            closing.callback(self._committer.cancel)
+            closing.push_async_exit(self._commit_last)
+            if self._extraction is not None:
+                closing.push_async_callback(self._extraction.close)
+            if components is not None:
+                closing.push_async_callback(components.reach.proof.close)
+                closing.push_async_callback(components.fetcher.close)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _commit_last(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commit, and give the sinks time unless a failure or a cancellation (`kind`) ends the peer."""
+        await self.store.journal.commit()
+        if self._deliverer is not None and kind is None and not self._broken_off:
+            await self.deliveries.finish()
 
     def _flush(self) -> list[int]:
         """Journal the counters before each commit, and return the file descriptors of the outputs."""

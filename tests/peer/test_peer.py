@@ -5,6 +5,7 @@ import gzip
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -410,6 +411,32 @@ async def test_a_peer_that_is_cancelled_while_it_is_entered_gives_all_back(tmp_p
             await task
         async with Peer(config, Job()):
             pass
+
+
+async def test_a_peer_that_is_cancelled_while_it_is_left_closes_its_files(tmp_path: Path) -> None:
+    leaving = asyncio.Event()
+
+    async def crawl(peer: Peer, url: str) -> None:
+        async with peer:
+            await crawl_and_drain(peer, url)
+            leaving.set()
+
+    async with Web() as site:
+        site.pages["/"] = lambda request: html()
+        for steps in range(12):
+            config = Config(data=tmp_path / str(steps), port=0, limits=QUICK, allow_networks=("127.0.0.0/8",))
+            peer = Peer(config, Job(delay_s=0.0))
+            task = asyncio.create_task(crawl(peer, site.url()))
+            async with asyncio.timeout(60):
+                await leaving.wait()
+            leaving.clear()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            files = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+            assert [] == [file for file in files if file.is_relative_to(config.data)]
 
 
 async def test_a_directory_that_cannot_be_written_is_a_clear_mistake(tmp_path: Path) -> None:
